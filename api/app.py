@@ -64,8 +64,8 @@ from commands.store.clock import Clock
 from commands.store.correlation_ids import NewId
 from commands.store.registry_url import UNCONFIGURED_URL
 from domain.access.roles import Caller
-from projections.families import EventFamily
-from projections.replication.states import LinkStates
+from projections.events.event_families import EventFamily
+from projections.replication.link_state import LinkStates
 from projections.subscriptions.contract import Resolver
 
 _LOG: Final = logging.getLogger("annals")

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import jwt
 
 from domain.values.json_text import loads
+from projections.outgoing.http_client import USER_AGENT, HttpClient
 from projections.subscriptions.contract import Resolver
-from projections.subscriptions.outgoing import USER_AGENT, HttpClient
 
 _LOG: Final = logging.getLogger("annals.callers")
 

@@ -21,7 +21,7 @@ from domain.model import ResourceType
 from domain.values import xid as xids
 from domain.values.json_text import loads
 from projections.entities.query import View
-from projections.messages import MessageDefinitions
+from projections.messaging.message_definitions import MessageDefinitions
 
 _ONE = frozenset((PathKind.RESOURCE, PathKind.VERSION))
 

@@ -25,7 +25,7 @@ from domain.compat.legacy_apis import LegacyApi
 from domain.registry.world import DomainValidation
 from domain.values import xid as xids
 from projections.entities.leaves import MAX_LEAVES
-from projections.subscriptions.addresses import parse_allow_list
+from projections.outgoing.allow_list import parse_allow_list
 
 ENV_PREFIX: Final = "ANNALS_"
 DEFAULT_HEAD_LIMITS: Final = HeadLimits()

@@ -19,7 +19,7 @@ from domain.decisions.commands import CreateRegistry
 from domain.model.builtin import default_source
 from domain.registry.world import DomainValidation
 from projections.entities.apply import EntityProjection
-from projections.entities.published import SqlPublications
+from projections.entities.publications import SqlPublications
 from projections.entities.query import ViewPool
 from projections.entities.rebuild import rebuild_if_stale
 

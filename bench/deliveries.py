@@ -19,14 +19,14 @@ from cloudevents.core.formats.json import JSONFormat
 from bench.figures import Figure, Want
 from bench.places import Place
 from bench.receiver import Receiver, receiving
-from projections.connect import connect
-from projections.log import Log
-from projections.subscriptions.deliver import WRITE_DELAY_SECONDS
-from projections.subscriptions.guard import DestinationGuard
-from projections.subscriptions.match import EventMessageReader
+from projections.database.connections import connect
+from projections.log.reader import Log
+from projections.outgoing.destination_guard import DestinationGuard
+from projections.subscriptions.event_messages import EventMessageReader
 from projections.subscriptions.ports import DeliveryPorts
 from projections.subscriptions.service import DeliveryService
-from projections.subscriptions.sinks import http as _http
+from projections.subscriptions.sinks.http import sink as _http
+from projections.subscriptions.workers.deliverer import WRITE_DELAY_SECONDS
 from tests.projections.subscriptions.rig import FAMILIES, Rig
 
 assert _http  # it registers itself

@@ -36,16 +36,16 @@ from domain.decisions.decide import decide
 from domain.model.builtin import default_source
 from domain.registry.events import EntityDeleted, EntityEvent
 from domain.registry.world import Context, Decision
-from projections.logrows import SCHEMA_VERSION, LogTableRow, table_rows
-from projections.publishing.cluster import KafkaCluster
-from projections.publishing.producing import Producer
-from projections.publishing.records import TOPICS, PublishedCounts, RecordBuilder
+from projections.events.xregistry_events import XRegistryEvents
+from projections.kafka.cluster import KafkaCluster
+from projections.kafka.producer import Producer
+from projections.kafka.records import TOPICS, PublishedCounts, RecordBuilder
+from projections.log.table_rows import SCHEMA_VERSION, LogTableRow, table_rows
 from projections.segments.columns import DOCUMENT_FILE_SCHEMA, LOG_FILE_SCHEMA, DocumentRow, write_table
-from projections.segments.entries import DataFile, ManifestEntry, SegmentRange
 from projections.segments.folder import SegmentFolder, open_folder
-from projections.segments.seen import KnownDocuments
+from projections.segments.known_documents import KnownDocuments
+from projections.segments.manifest import DataFile, ManifestEntry, SegmentRange
 from projections.segments.write import SegmentSize
-from projections.xregistry_events import XRegistryEvents
 
 #: URL of the registry whose history it is.
 URL: Final = "https://registry.example.com"

@@ -10,7 +10,7 @@ from proton.handlers import MessagingHandler
 from proton.reactor import Container
 
 from projections.subscriptions.contract import SinkTarget
-from projections.subscriptions.sinks.amqp_messages import encode_message
+from projections.subscriptions.sinks.amqp.messages import encode_message
 
 
 def sent(port: int, target: SinkTarget, events: Sequence[CloudEvent]) -> None:

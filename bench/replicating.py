@@ -22,7 +22,7 @@ from bench.rebuilding import append
 from commands.store.log import Store
 from domain.replication.link import EVENTS, KAFKA, LOG, PULL, PUSH
 from projections.entities.rebuild import rebuild
-from projections.replication.runners import LINK_WORKERS
+from projections.replication.link_workers import LINK_WORKERS
 from tests.brokers.kafka import Kafka, kafka
 from tests.replication.registries import ALONE, TOKEN, Registry, until
 from tests.serving import environment

@@ -114,7 +114,7 @@ def _kafka() -> Iterator[Course]:
     """All acknowledgements; the bare client has the larger requests and the patience that make it fastest."""
     from kafka import KafkaProducer
 
-    from projections.subscriptions.sinks.kafka_records import encode_record
+    from projections.subscriptions.sinks.kafka.records import encode_record
     from tests.brokers.kafka import Kafka
 
     broker = Kafka()

@@ -12,7 +12,7 @@ from commands.store import hashes, sql, tables
 from commands.store.log import Store
 from domain.registry.events import EntityDeleted
 from domain.values import xid as xids
-from projections.logrows import LogTableRow, interaction_of, log_row
+from projections.log.table_rows import LogTableRow, interaction_of, log_row
 from projections.segments import read
 from projections.segments.folder import SegmentFolder
 

@@ -18,8 +18,8 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 
 from projections.entities.rebuild import RebuildDiverged
-from projections.logrows import LogTableRow
-from projections.segments.links import ChainVerifier
+from projections.log.table_rows import LogTableRow
+from projections.segments.verify_chain import ChainVerifier
 from spark_projections.sources.remote import LogHead
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ def verify_log(
 ) -> LogHead:
     """Where a log ends, once every event of it is shown to be the one that was written.
 
-    log: rows of `projections.logrows`, whole interactions, in any order. in_files: they are read from files whose names
-    say something to a user. size: positions of one range. begins: the end of what is before them. Goes through the log
+    log: rows of `projections.log.table_rows`, whole interactions, in any order. in_files: they are read from files whose
+    names say something to a user. size: positions of one range. begins: the end of what is before them. Reads the log
     twice, the first time without its states.
     Raises: Unproved with the first position that differs.
     """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from projections.logrows import upcast, upcasts
+from projections.log.table_rows import upcast, upcasts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

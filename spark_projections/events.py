@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, get_type_hints
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from projections.logrows import LogTableRow, interaction_of, log_row
-from projections.xregistry_events import XRegistryEvents
+from projections.events.xregistry_events import XRegistryEvents
+from projections.log.table_rows import LogTableRow, interaction_of, log_row
 from spark_projections.current import upcast_log
 from spark_projections.places import hadoop_folder, with_s3a_scheme
 from spark_projections.schema import LOG_SCHEMA

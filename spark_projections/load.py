@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from projections.database import Values
+from projections.database.drivers import Values
 from projections.entities.leaves import MAX_LEAVES
 from projections.entities.rebuild import PrecomputedRows
 from projections.segments.folder import filesystem_at
@@ -26,8 +26,8 @@ BATCH_ROWS: Final = 5000
 def compute_read_model(log: DataFrame, position: int, folder: str, most: int = MAX_LEAVES) -> PrecomputedRows:
     """The read model as of the end of an interaction, staged as Parquet files.
 
-    log: rows of `projections.logrows` up to that position at least. folder: a URI that Spark and this process both
-    reach, empty or not there; whoever calls removes it afterwards. most: leaves that the index takes of one entity.
+    log: rows of `projections.log.table_rows` up to that position at least. folder: a URI that both Spark and this process
+    reach, empty or not there; the caller removes it afterwards. most: leaves that the index takes of one entity.
     Raises: ValueError for a URI of no filesystem.
     """
     spark, staged, (files, root) = log.sparkSession, spark_uri(folder), filesystem_at(folder)

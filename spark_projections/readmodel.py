@@ -19,7 +19,7 @@ from domain.values import xid as xids
 from domain.values.json_text import loads_trusted
 from projections.entities.leaves import UNINDEXED_TYPES, leaves
 from projections.entities.rows import EntityRow, row
-from projections.logrows import event_of
+from projections.log.table_rows import event_of
 from spark_projections.current import upcast_log
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ Batches = Iterable[pa.RecordBatch]
 def entity_rows(log: DataFrame) -> DataFrame:
     """Every row that the present and the past of the registry have at the end of a log.
 
-    log: rows of `projections.logrows`, from the first position on without a gap, whole interactions.
+    log: rows of `projections.log.table_rows`, from the first position on without a gap, whole interactions.
     """
     return _rows(_events(log))
 

@@ -1,7 +1,7 @@
 """The one schema that every source of the log gives, for Spark and for Arrow.
 
-`projections.logrows.LogTableRow` says what the columns hold. No value is ever null, yet no column says so: files and
-databases read by Spark cannot promise it, and all sources have one schema.
+`projections.log.table_rows.LogTableRow` says what the columns hold. No value is ever null, yet no column says so: files
+and databases read by Spark cannot promise it, and all sources have one schema.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, DataType, LongType, StringType, StructField, StructType
 
-from projections.logrows import LogTableRow
+from projections.log.table_rows import LogTableRow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -13,7 +13,7 @@ from api.audit.forms import TableFormat
 from api.audit.shapes import IMAGES
 from domain.errors.problems import BadRequest
 from projections.audit.trail import LogRange
-from projections.log import Log
+from projections.log.reader import Log
 
 #: Things of a page at most.
 MAX_LIMIT: Final = 1000

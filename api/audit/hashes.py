@@ -13,8 +13,8 @@ from api.audit.forms import JsonMembers, TableLayout
 from api.audit.shapes import moment_members
 from api.feeds.asked import QueryParams, invalid_param, single_value
 from domain.values import xid as xids
+from projections.audit.tree_hashes import KeyRange, TreePart, key_range_of, merge_parts, part_members
 from projections.entities.query import View
-from projections.hashes import KeyRange, TreePart, key_range_of, merge_parts, part_members
 
 #: The parameters that are understood.
 HASH_PARAMS: Final = ("asof", "from", "to", "parts", "at", "format")

@@ -11,7 +11,7 @@ from commands.store.hashes import Interaction
 from domain.errors import problems
 from domain.errors.problems import BadRequest
 from domain.values import xid as xids
-from projections.audit.images import EntityDiff
+from projections.audit.entity_diff import EntityDiff
 from projections.audit.trail import Revision
 from projections.entities.query import View
 

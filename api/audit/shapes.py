@@ -9,7 +9,7 @@ from api.audit.forms import JsonMembers, TableLayout
 from commands.store.hashes import Interaction
 from domain.registry.events import EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.values.json_text import dumps
-from projections.audit.images import ABSENT, EntityDiff, unless_deleted
+from projections.audit.entity_diff import ABSENT, EntityDiff, unless_deleted
 from projections.audit.trail import Revision
 
 #: The two images that a revision can show.

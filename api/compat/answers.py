@@ -17,7 +17,7 @@ from api.stored_content import SANDBOX_POLICY, attachment_headers, location_head
 from domain.compat.ids import encode_segment
 from domain.values.header_values import encode, encode_text
 from domain.values.json_text import dumps
-from projections.compat_definitions import CompatDefinition
+from projections.compat.definitions import CompatDefinition
 
 #: What a header can hold, a character for each byte.
 _HEADER: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*\Z")

@@ -22,8 +22,8 @@ from api.wiring import Registry
 from domain.compat.errors import invalid_definition
 from domain.errors import problems
 from domain.values import xid as xids
-from projections.compat import CompatVersion, CompatVersions
-from projections.compat_definitions import group_object, member_ids, read_definition, version_by_uri
+from projections.compat.definitions import group_object, member_ids, read_definition, version_by_uri
+from projections.compat.versions import CompatVersion, CompatVersions
 from projections.entities.query import View
 
 #: The parameters of each path that is read, besides `asof`.

@@ -42,8 +42,8 @@ from domain.errors import problems
 from domain.errors.http_errors import Forbidden
 from domain.errors.problems import CompatibilityUnknown, FormatUnknown, Problem
 from domain.registry.events import EntityCreated
-from projections.compat import CompatVersion, CompatVersions
-from projections.compat_definitions import CompatDefinition, group_format, group_object, read_definition, schema_by_uri
+from projections.compat.definitions import CompatDefinition, group_format, group_object, read_definition, schema_by_uri
+from projections.compat.versions import CompatVersion, CompatVersions
 from projections.entities.query import View
 
 #: What a model refuses that validates strictly (LEG-706).

@@ -18,7 +18,7 @@ from api.console.lines import Column, print_rows
 from api.console.options import Database, load_settings, require_store
 from api.console.outcome import InvalidInput
 from commands.store.log import Store
-from projections.audit.images import EntityDiff
+from projections.audit.entity_diff import EntityDiff
 from projections.audit.trail import Revision
 from projections.entities.query import View
 

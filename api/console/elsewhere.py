@@ -8,7 +8,7 @@ from urllib.parse import quote
 import httpx
 
 from api.console.outcome import InvalidInput, StoreError
-from projections.differing import HashQuery, HashSource
+from projections.audit.hash_comparison import HashQuery, HashSource
 
 _SECONDS = 60
 

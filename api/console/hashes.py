@@ -14,9 +14,9 @@ from api.console.lines import Column, print_rows
 from api.console.options import Database
 from api.console.outcome import InvalidInput
 from commands.store.log import Store
-from projections.differing import HashDifference, HashQuery, HashSource, first_difference
+from projections.audit.hash_comparison import HashDifference, HashQuery, HashSource, first_difference
+from projections.audit.tree_hashes import part_members
 from projections.entities.query import View
-from projections.hashes import part_members
 
 AsOf = Annotated[str | None, typer.Option("--asof", help="A moment: a position, a time or a correlation id.")]
 Against = Annotated[

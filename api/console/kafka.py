@@ -11,8 +11,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from api.console.outcome import UsageError
 from api.settings import ENV_PREFIX
 from domain.errors.http_errors import InvalidSubscription
-from projections.publishing.cluster import CertificateAuthorities, InsecureCredential, KafkaCluster
-from projections.subscriptions import trust
+from projections.kafka.cluster import CertificateAuthorities, InsecureCredential, KafkaCluster
+from projections.outgoing import certificates
 from projections.subscriptions.contract import Credential
 
 #: What stands before brokers that are named without a scheme: no TLS.
@@ -23,7 +23,7 @@ _PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 def _authorities(path: str | None) -> str | None:
     try:
-        trust.client_tls_context(CertificateAuthorities(path or ""))
+        certificates.client_tls_context(CertificateAuthorities(path or ""))
     except OSError as error:  # what OpenSSL says is one too
         raise ValueError(f"{path} is no PEM file with certificates: {error.strerror or error}") from None
     return path

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from api.console.surfaces import SurfaceClient
 from domain.errors.http_errors import InvalidLink, RemoteUnavailable
 from domain.replication.link import COLLECTION
-from projections.replication.watching import EQUAL, UNKNOWN
+from projections.replication.link_status import EQUAL, UNKNOWN
 
 
 class LinkCheck(NamedTuple):

@@ -18,7 +18,7 @@ from domain.access.roles import CONSOLE
 from domain.errors.http_errors import InvalidLink
 from domain.errors.problems import NotFound
 from domain.replication.link import COLLECTION
-from projections.replication.states import LinkStates
+from projections.replication.link_state import LinkStates
 
 
 @contextmanager

@@ -16,14 +16,14 @@ from api.console.outcome import InvalidInput, StoreError, UsageError
 from api.console.progress import STDERR, progress_bar
 from api.console.stopping import stop_event
 from commands.store.log import Store
-from projections.publishing.agreement import TopicsDiverged
-from projections.publishing.producing import RecordFailed
-from projections.publishing.progress import PublishingProgress
-from projections.publishing.publisher import Publisher
-from projections.publishing.records import PublishedCounts, RecordBuilder
+from projections.events.xregistry_events import XRegistryEvents
+from projections.kafka.log_agreement import TopicsDiverged
+from projections.kafka.producer import RecordFailed
+from projections.kafka.progress import PublishingProgress
+from projections.kafka.publisher import Publisher
+from projections.kafka.records import PublishedCounts, RecordBuilder
 from projections.subscriptions.contract import DeliveryResult
-from projections.subscriptions.sinks.kafka_outcomes import error_outcome
-from projections.xregistry_events import XRegistryEvents
+from projections.subscriptions.sinks.kafka.outcomes import error_outcome
 
 Brokers = Annotated[
     str, typer.Option("--kafka", metavar="HOST:PORT,...", help="Brokers to begin with; SSL:// before them for TLS.")

@@ -15,10 +15,10 @@ from api.console.outcome import StoreError, UsageError
 from api.console.progress import STDERR, progress_bar
 from api.console.sparking import EventsOutput, LogAnchors, LogLocation, SourceKind, rebuild_rows
 from commands.store.log import Store
-from projections.database import database_of
+from projections.database.drivers import database_of
 from projections.entities.rebuild import RebuildDiverged, RebuildReport
 from projections.entities.rebuild import rebuild as make_anew
-from projections.log import Log
+from projections.log.reader import Log
 
 Engine = Annotated[Literal["process", "spark"], typer.Option("--engine", help="Who works out the rows.")]
 From = Annotated[SourceKind, typer.Option("--from", help="Where Spark reads the log.")]

@@ -101,9 +101,9 @@ def verify(folder: FolderOption, database: Database = None) -> None:
 def _opened(uri: str) -> Iterator[SegmentFolder]:
     """The folder at a path or a URI, and errors about it as the console tells them."""
     try:
-        from projections.segments.agreement import SegmentsMismatch
-        from projections.segments.entries import UnreadableManifestEntry
         from projections.segments.folder import ConcurrentWriteError, open_folder
+        from projections.segments.log_agreement import SegmentsMismatch
+        from projections.segments.manifest import UnreadableManifestEntry
         from projections.segments.write import DamagedLog
     except ImportError as error:
         raise UsageError(f"{error}; segments need the extra annals[segments].") from None

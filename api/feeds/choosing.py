@@ -12,9 +12,9 @@ from api.feeds.asked import QueryParams, invalid_param, single_value
 from commands.store.clock import format_time
 from domain.model.rfc3339 import to_utc
 from domain.subscriptions.filters import FilterError, parse_expression
-from projections.families import EventFamily, XRegistryFamily
-from projections.log import Log
-from projections.xregistry_events import ChangeEvent
+from projections.events.event_families import EventFamily, XRegistryFamily
+from projections.events.xregistry_events import ChangeEvent
+from projections.log.reader import Log
 
 #: Decides on one message.
 MessageTest = Callable[[ChangeEvent], bool]

@@ -28,7 +28,7 @@ from api.problem import root_link
 from api.request import ClientDisconnected, Request
 from api.wiring import Registry
 from commands.store.hashes import Interaction
-from projections.log import Log
+from projections.log.reader import Log
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from api.answer import JSON
 from domain.errors.http_errors import NotAcceptable
-from projections.loglines import LogLine
+from projections.log.json_lines import LogLine
 
 NDJSON: Final = "application/x-ndjson"
 EVENT_STREAM: Final = "text/event-stream"

@@ -9,9 +9,9 @@ from api.feeds.choosing import EventSelection
 from api.feeds.forms import PositionLines
 from api.feeds.rights import VisibilityTest, is_public_stream
 from commands.store.hashes import Interaction, LogRow
-from projections.families import EventFamily, published_events
-from projections.feed import OpenLog, interactions, page_end
-from projections.loglines import LogLine, log_lines
+from projections.events.event_families import EventFamily, published_events
+from projections.events.feed import OpenLog, interactions, page_end
+from projections.log.json_lines import LogLine, log_lines
 
 #: Positions that are passed over until a reader is told how far that is: it need not wait for an event that it wants.
 MAX_SILENT_POSITIONS: Final = 100

@@ -14,11 +14,11 @@ from domain.errors.http_errors import Forbidden
 from domain.replication.link import COLLECTION, Link
 from domain.replication.link_document import PROPERTIES
 from projections.entities.query import View
-from projections.replication.rings import UPSTREAM_FACT
+from projections.replication.cycles import UPSTREAM_FACT
+from projections.replication.link_state import NOTIFIED_FACT, LinkProgress
+from projections.replication.link_status import DIFFERS, UNKNOWN
 from projections.replication.standard.push import SENT_SCOPE_FACT
-from projections.replication.states import NOTIFIED_FACT, LinkProgress
-from projections.replication.watching import DIFFERS, UNKNOWN
-from projections.replication.widening import COMPLETE_FACT
+from projections.replication.widened_scope import COMPLETE_FACT
 
 #: What becomes of a link.
 LINK_STATES: Final = ("active", "resting", "failing", "diverged", "promoted")
@@ -43,7 +43,7 @@ class ReplicationControl(Protocol):
         """Takes in a piece of another log; see `projections.replication.receive`."""
 
     def upstream(self) -> Mapping[str, Any]:
-        """Which registry this is, and which ones it follows; see `projections.replication.rings`."""
+        """Which registry this is, and which ones it follows; see `projections.replication.cycles`."""
 
     def check_ring(self, link: Link, secrets: Mapping[str, str]) -> None:
         """Looks whether a link closes a ring, as far as the other registry answers. secrets: of the link, by name.

@@ -19,7 +19,7 @@ from api.request import ClientDisconnected, Request
 from domain.errors.http_errors import BodyTooLarge, UnsupportedMediaType
 from domain.errors.problems import BadRequest
 from domain.values.json_text import dumps
-from projections.replication.lines import BrokenFeed
+from projections.replication.log_lines import BrokenFeed
 
 #: Pushes that are taken in at a time; others wait.
 THREADS: Final = 4

@@ -17,14 +17,14 @@ from commands.store.registry_url import UNCONFIGURED_URL
 from domain.access.roles import Caller
 from domain.decisions.commands import Command
 from domain.replication.link import Link
-from projections.replication.outbound import outbound_progress
+from projections.replication.cycles import check_cycle_promptly, upstream_registries
+from projections.replication.link_state import NOTIFIED_FACT, LinkProgress, LinkStates
+from projections.replication.link_status import compare_registries
+from projections.replication.link_worker import LinkWorkerContext
+from projections.replication.outbound_progress import outbound_progress
 from projections.replication.receive import receive
 from projections.replication.repair import repair
-from projections.replication.rings import check_cycle_promptly, upstream_registries
-from projections.replication.runner import LinkWorkerContext
 from projections.replication.service import ReplicationService
-from projections.replication.states import NOTIFIED_FACT, LinkProgress, LinkStates
-from projections.replication.watching import compare_registries
 
 
 class PassiveReplication:

@@ -20,7 +20,7 @@ from api.openapi.parts import (
 from api.openapi.problems import error_responses
 from api.openapi.restoring import or_dry_run
 from domain.replication.link import MODES
-from projections.replication.watching import DIFFERS, EQUAL, UNKNOWN
+from projections.replication.link_status import DIFFERS, EQUAL, UNKNOWN
 
 _ANY: Final[Schema] = {"type": "object"}
 _NUMBER: Final[Schema] = {"type": "number", "minimum": 0}

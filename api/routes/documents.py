@@ -17,8 +17,8 @@ from api.stored_content import ATTACHMENT, SANDBOX_POLICY
 from api.wiring import Registry
 from domain.access.roles import Caller
 from domain.errors import problems
-from projections import database
-from projections.documents import document_bytes, is_document_below
+from projections.database import drivers
+from projections.log.documents import document_bytes, is_document_below
 
 DOCUMENTS: Final = "documents"
 
@@ -60,6 +60,6 @@ class DocumentsRoutes:
 
     def _find(self, sha256: str, caller: Caller) -> bytes | None:
         with self._store.engine.connect() as connection:
-            db = database.database_of(connection)
+            db = drivers.database_of(connection)
             readable = caller.role is not None or any(is_document_below(db, sha256, group) for group in caller.groups)
             return document_bytes(db, sha256) if readable else None

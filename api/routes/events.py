@@ -20,7 +20,7 @@ from api.feeds.sources import EventFeedSource
 from api.request import Request
 from api.rules import read_only_options
 from domain.errors import problems
-from projections.families import EventFamily
+from projections.events.event_families import EventFamily
 
 EVENTS: Final = "events"
 

@@ -35,7 +35,7 @@ from domain.model import Model
 from domain.registry.document_checks import FormatCheck
 from domain.values import xid as xids
 from projections.entities.query import View
-from projections.findings import FindingCursor, LocatedFinding, read_findings
+from projections.messaging.findings import FindingCursor, LocatedFinding, read_findings
 
 FINDINGS: Final = "findings"
 #: The parameters that are understood; others are refused, because what was meant to narrow would widen.

@@ -31,8 +31,8 @@ from domain.registry.entities import Entity
 from domain.replication.link import COLLECTION, TYPE, Link
 from domain.replication.link_document import CREDENTIAL, ID, parse_link
 from domain.values.json_text import InvalidJson, dumps, loads
-from projections.replication.lines import BrokenFeed
-from projections.replication.remote import RemoteError
+from projections.replication.log_lines import BrokenFeed
+from projections.replication.remote_client import RemoteError
 
 LINKS: Final = "links"
 _EVENTS: Final = "events"

@@ -25,7 +25,7 @@ from domain.messaging.effective_messages import EffectiveMessage
 from domain.messaging.match import match_message
 from domain.messaging.message_parts import MessageParts, parse_message
 from domain.values.json_text import InvalidJson, Json, dumps, loads
-from projections.messages import MessageDefinitions
+from projections.messaging.message_definitions import MessageDefinitions
 
 MATCH: Final = "match"
 

@@ -27,7 +27,7 @@ from api.subscriptions.previews import PreviewParams, parse_preview_params, prev
 from domain.errors import problems
 from domain.errors.problems import Problem
 from domain.values.json_text import dumps
-from projections.families import EventFamily
+from projections.events.event_families import EventFamily
 from projections.subscriptions.preview import Preview
 
 PREVIEWS: Final = SUBSCRIPTIONS

@@ -22,7 +22,7 @@ from api.rules import check_caller, read_only_options
 from api.wiring import Registry
 from domain.errors import problems
 from domain.values.json_text import dumps
-from projections.messages import MessageDefinitions
+from projections.messaging.message_definitions import MessageDefinitions
 
 RESOLVED: Final = "resolved"
 

@@ -14,8 +14,8 @@ from projections.subscriptions.contract import Resolver
 from projections.subscriptions.ports import DeliveryPorts
 from projections.subscriptions.service import DeliveryService
 from projections.subscriptions.sinks import load_sinks
-from projections.subscriptions.tokens import TokenRenewal
-from projections.subscriptions.validation import WebhookHandshake, callback_url
+from projections.subscriptions.transport.token_renewal import TokenRenewal
+from projections.subscriptions.transport.webhook_handshake import WebhookHandshake, callback_url
 
 
 def build_delivery_service(

@@ -18,7 +18,7 @@ from domain.subscriptions.decide_subscriptions import COLLECTION, may_see
 from domain.subscriptions.subscription import Subscription
 from domain.subscriptions.subscription_document import SubscriptionSupport
 from projections.entities.query import View
-from projections.log import Log
+from projections.log.reader import Log
 from projections.subscriptions.contract import Resolver
 
 _FOREVER: Final = datetime.max.replace(tzinfo=UTC)

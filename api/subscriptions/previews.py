@@ -12,8 +12,8 @@ from domain.subscriptions.error_places import ErrorPlace
 from domain.subscriptions.member_types import integer_type
 from domain.subscriptions.subscription_document import SubscriptionSupport, parse_preview
 from domain.values.json_text import Json
-from projections.log import Log
-from projections.subscriptions.match import EventMessage
+from projections.log.reader import Log
+from projections.subscriptions.event_messages import EventMessage
 from projections.subscriptions.preview import ExpressionErrors, PreviewCounts
 
 #: Matches that are shown whole, unless the request says otherwise, and at most.

@@ -25,7 +25,7 @@ from domain.access.roles import Caller
 from domain.registry.world import Secret
 from domain.subscriptions.subscription import Subscription
 from projections.entities.query import View
-from projections.subscriptions.stored import CreatedSubscription
+from projections.subscriptions.state.subscriptions import CreatedSubscription
 
 #: Subscriptions of a page at most.
 MAX_LIMIT: Final = 1000

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from domain.access.roles import CONSOLE, Caller, Role
-from projections.subscriptions.stored import StoredSubscriptions
+from projections.subscriptions.state.subscriptions import StoredSubscriptions
 
 #: Seconds for which what is known of an owner is taken to be so.
 CACHE_SECONDS = 5.0

@@ -14,14 +14,14 @@ from api.subscriptions.ports import Deliveries, NoDeliveries
 from api.subscriptions.rights import OwnerRights
 from api.wiring import Registry
 from domain.compat.legacy_apis import LEGACY_APIS
-from projections.compat_events import CompatEvents
-from projections.families import EventFamily, XRegistryFamily
+from projections.compat.events import CompatEvents
+from projections.events.event_families import EventFamily, XRegistryFamily
+from projections.events.xregistry_events import XRegistryEvents
+from projections.outgoing.destination_guard import DestinationGuard
 from projections.subscriptions.contract import Resolver
-from projections.subscriptions.deliveries import StoredDeliveries as Tables
-from projections.subscriptions.guard import DestinationGuard
+from projections.subscriptions.delivery_status import StoredDeliveries as Tables
 from projections.subscriptions.ports import DeliveryPorts
-from projections.subscriptions.validation import WebhookHandshake
-from projections.xregistry_events import XRegistryEvents
+from projections.subscriptions.transport.webhook_handshake import WebhookHandshake
 
 
 def build_subscription_context(

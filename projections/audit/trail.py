@@ -14,8 +14,8 @@ from commands.store.hashes import Interaction, LogRow
 from commands.store.mapper import EventMapper
 from domain.registry.events import EntityEvent
 from domain.values import xid as xids
-from projections.database import Database
-from projections.log import stored_event, stored_interaction
+from projections.database.drivers import Database
+from projections.log.reader import stored_event, stored_interaction
 
 #: Rows that are held at once.
 BATCH: Final = 100

@@ -15,13 +15,13 @@ from domain.compat.publications import LiveVersion, Publication, affects_publica
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent
 from domain.values import json_text
 from domain.values import xid as xids
-from projections import database
-from projections.database import Database, Values
+from projections.database import drivers
+from projections.database.drivers import Database, Values
 from projections.entities.leaves import MAX_LEAVES, OMITTED_PATH, PRESENT_LEAF, UNINDEXED_TYPES, Leaf, leaves
-from projections.entities.published import retained_publications
+from projections.entities.publications import retained_publications
 from projections.entities.rows import EntityRow, publication_row, row, stored_row
 from projections.entities.tables import ReadModelTables, tables
-from projections.positions import delete_position, save_position
+from projections.log.positions import delete_position, save_position
 
 PositionedEvents = Sequence[tuple[int, EntityEvent]]
 
@@ -47,13 +47,13 @@ class EntityProjection:
         if not self._tables.exist(connection):
             self._tables.metadata.drop_all(connection)
             self._tables.create(connection)
-            delete_position(database.database_of(connection), self._position)
+            delete_position(drivers.database_of(connection), self._position)
 
     def apply(self, connection: Connection, recorded: PositionedEvents) -> None:
         """Takes in the events of whole interactions, in log order; what is apart from the tree has no rows."""
         if not recorded:
             return
-        db = database.database_of(connection)
+        db = drivers.database_of(connection)
         inside = [each for each in recorded if not xids.is_outside_tree(each[1].xid)]
         for start in range(0, len(inside), BATCH_EVENTS):
             self._apply(db, inside[start : start + BATCH_EVENTS])

@@ -22,10 +22,10 @@ from typing import Final
 from domain.filters import Conjunction, FilterExpression, FilterValue, Operator, depth, is_above
 from domain.filters.comparison import NO_REMAINDER, compare_numbers
 from domain.values.dot_path import PathWildcard, Step
-from projections.database import Database
+from projections.database.drivers import Database
 from projections.entities.by_document import matches
 from projections.entities.leaves import TEXT_LIMIT, path_key, path_step, path_text
-from projections.entities.omitted import OmittedEntities
+from projections.entities.omitted_entities import OmittedEntities
 from projections.entities.rows import EntityRow, stored_row
 from projections.entities.sql import ALWAYS, SqlFragment, ancestor_key, and_, between, join_fragments, or_
 

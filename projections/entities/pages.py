@@ -15,11 +15,11 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from domain.filters import Sort
-from projections.database import Database
+from projections.database.drivers import Database
 from projections.entities.by_document import sort_key_of
 from projections.entities.by_index import RowOverrides
 from projections.entities.leaves import path_key, path_text
-from projections.entities.presence import MAX_KEYS, MissingAttributeCache, MissingAttributeQuery, TreeKeys
+from projections.entities.missing_attributes import MAX_KEYS, MissingAttributeCache, MissingAttributeQuery, TreeKeys
 from projections.entities.rows import EntityRow, stored_row
 from projections.entities.selection import Selection
 from projections.entities.sql import SqlFragment, and_, between

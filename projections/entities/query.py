@@ -16,27 +16,27 @@ from sqlalchemy import Connection
 from commands.store.mapper import blob
 from domain.filters import EntityFilter, Sort
 from domain.values.xid import CAPABILITIES, MODEL, REGISTRY, join, segments, subtree, tree_key, type_of
-from projections import database
-from projections.audit.comparison import RegistryDiff
+from projections.audit.registry_diff import RegistryDiff
 from projections.audit.trail import AuditTrail
-from projections.connect import ReadConnection, connect
-from projections.database import Database
+from projections.audit.tree_hashes import TreeHashes
+from projections.database import drivers
+from projections.database.connections import ReadConnection, connect
+from projections.database.drivers import Database
 from projections.entities import xref
 from projections.entities.by_index import RowOverrides
-from projections.entities.listed import SINCE, CollectionStream, stream_collection
+from projections.entities.collection_stream import SINCE, CollectionStream, stream_collection
+from projections.entities.missing_attributes import MissingAttributeCache
 from projections.entities.pages import CollectionMembers, past_overrides
-from projections.entities.past import PastDatabase
-from projections.entities.presence import MissingAttributeCache
-from projections.entities.published import StoredPublications
+from projections.entities.past_database import PastDatabase
+from projections.entities.publications import StoredPublications
 from projections.entities.rows import EntityRow, stored_row
 from projections.entities.scan import ScannedMembers, ScanSelection
 from projections.entities.selection import Selection
 from projections.entities.tables import tables
-from projections.hashes import TreeHashes
-from projections.log import Log
-from projections.positions import checked_position, read_position
-from projections.replication.stored import StoredLinks
-from projections.subscriptions.stored import StoredSubscriptions
+from projections.log.positions import checked_position, read_position
+from projections.log.reader import Log
+from projections.replication.links import StoredLinks
+from projections.subscriptions.state.subscriptions import StoredSubscriptions
 
 _COLUMNS: Final = ", ".join(EntityRow._fields)
 _WIDTH: Final = len(EntityRow._fields)
@@ -115,7 +115,7 @@ class View:
     @classmethod
     def over(cls, connection: Connection) -> View:
         """A view through a SQLAlchemy connection: what the transaction that it is in has written included."""
-        return cls(database.database_of(connection))
+        return cls(drivers.database_of(connection))
 
     def position(self) -> int:
         """The position of the last event that the read model holds."""

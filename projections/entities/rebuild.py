@@ -25,11 +25,12 @@ from commands.store.engine import WRITING
 from commands.store.log import LogEnd, Store
 from commands.store.mapper import assemble_after_image
 from domain.values import xid as xids
-from projections import database, positions
-from projections.database import Values
+from projections.database import drivers
+from projections.database.drivers import Values
 from projections.entities.apply import EntityProjection
 from projections.entities.leaves import MAX_LEAVES
 from projections.entities.tables import ReadModelTables, tables
+from projections.log import positions
 
 #: Events of one transaction: on SQLite, some tens of milliseconds in which writers wait.
 BATCH: Final = 500
@@ -106,7 +107,7 @@ def rebuild_if_stale(store: Store, most: int = MAX_LEAVES) -> None:
 def _is_current(store: Store) -> bool:
     # Under the write lock, because a commit between the two looks would cost a rebuild.
     with store.writing() as tx:
-        return positions.read_position(database.database_of(tx.connection), EntityProjection.name) == tx.tip.position
+        return positions.read_position(drivers.database_of(tx.connection), EntityProjection.name) == tx.tip.position
 
 
 @contextmanager
@@ -165,7 +166,7 @@ class Rebuild:
         """Takes in rows that were worked out elsewhere, a batch to a transaction."""
         for name, rows in computed.batches:
             with self._transaction() as connection:
-                database.database_of(connection).insert(getattr(self._tables, name), rows)
+                drivers.database_of(connection).insert(getattr(self._tables, name), rows)
         self._advance(computed.position, self._store.tip().position)
 
     def fill(self) -> None:
@@ -240,7 +241,7 @@ class Rebuild:
         for live, fresh in zip(tables(), self._tables, strict=True):
             connection.exec_driver_sql(f"ALTER TABLE {live.name} RENAME TO {fresh.name}_old")
             connection.exec_driver_sql(f"ALTER TABLE {fresh.name} RENAME TO {live.name}")
-        db = database.database_of(connection)
+        db = drivers.database_of(connection)
         positions.save_position(db, EntityProjection.name, position)
         positions.delete_position(db, self._name)
 
@@ -251,7 +252,7 @@ class Rebuild:
                 connection.exec_driver_sql(f"DROP TABLE {name}")
         names = f"{EntityProjection.name}_r"
         with self._transaction() as connection:
-            database.database_of(connection).run(
+            drivers.database_of(connection).run(
                 "DELETE FROM projection WHERE substr(name, 1, ?) = ?", (len(names), names)
             )
 
@@ -269,7 +270,7 @@ class Rebuild:
 
 def _hashes(connection: Connection, own: ReadModelTables, keys: Collection[str] | None = None) -> Iterator[bytes]:
     """The hash of each row, or of those with some tree keys."""
-    db, images = database.database_of(connection), _IMAGES.format(own.entity.name)
+    db, images = drivers.database_of(connection), _IMAGES.format(own.entity.name)
     named = f"{images} WHERE {db.named('tree_key')}"
     rows = db.stream(images) if keys is None else db.all(named, [db.listed(keys)])
     for xid, type_, epoch, attributes, private in rows:
@@ -277,5 +278,5 @@ def _hashes(connection: Connection, own: ReadModelTables, keys: Collection[str] 
 
 
 def _state_at(connection: Connection, position: int) -> bytes:
-    found = database.database_of(connection).one(_STATE, (position,))
+    found = drivers.database_of(connection).one(_STATE, (position,))
     return bytes(found[0]) if found else hashes.EMPTY_HASH

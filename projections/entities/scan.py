@@ -17,7 +17,7 @@ from projections.entities import xref
 from projections.entities.by_document import sort_key_of
 from projections.entities.by_index import COLUMNS
 from projections.entities.pages import CollectionMembers, PageKey
-from projections.entities.past import PastDatabase
+from projections.entities.past_database import PastDatabase
 from projections.entities.rows import EntityRow, stored_row
 from projections.entities.selection import FilterState, Selection, chunked
 

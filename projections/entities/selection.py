@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from domain.filters import Conjunction, EntityFilter, depth, is_above
 from domain.values import xid as xids
-from projections.database import Database
+from projections.database.drivers import Database
 from projections.entities.by_document import matches
 from projections.entities.by_index import COLUMNS, FilterCompiler, RowOverrides
 from projections.entities.rows import EntityRow, stored_row

@@ -30,7 +30,7 @@ from sqlalchemy.schema import CreateTable
 
 from commands.store.tables import TEXT
 from domain.filters.comparison import NO_REMAINDER
-from projections.positions import POSITIONS
+from projections.log.positions import POSITIONS
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ from typing import Final
 
 from domain.values import xid as xids
 from domain.values.json_text import Json, dumps, loads
-from projections.database import Database
+from projections.database.drivers import Database
 from projections.entities.rows import EntityRow, stored_row
 from projections.entities.sql import SqlFragment, and_, between
 

@@ -12,13 +12,13 @@ from domain.errors.http_errors import Diverged
 from domain.registry.events import EntityEvent
 from domain.replication.link import Link
 from domain.values import xid as xids
-from projections.differing import HashDifference
+from projections.audit.hash_comparison import HashDifference
 from projections.entities.query import View
-from projections.replication.comparing import RemoteSnapshot, find_differences, remote_snapshot
-from projections.replication.lines import parse_first_event
-from projections.replication.remote import RemoteClient, RemoteError
-from projections.replication.runner import LinkWorkerContext
-from projections.replication.watching import EQUAL, check_comparable
+from projections.replication.comparison import RemoteSnapshot, find_differences, remote_snapshot
+from projections.replication.link_status import EQUAL, check_comparable
+from projections.replication.link_worker import LinkWorkerContext
+from projections.replication.log_lines import parse_first_event
+from projections.replication.remote_client import RemoteClient, RemoteError
 
 #: How often it is begun anew where somebody writes meanwhile.
 _TURNS: Final = 5

@@ -13,11 +13,11 @@ from domain.errors.http_errors import Diverged
 from domain.errors.problems import Problem
 from domain.replication.link import EVENTS, Link
 from projections.replication import tables
-from projections.replication.outage import DATABASE_ERRORS, StoreOutage, error_text
-from projections.replication.runner import LinkWorkerContext
-from projections.replication.runners import LINK_WORKERS
-from projections.replication.states import NOTIFIED_FACT
-from projections.subscriptions.leases import Leases
+from projections.replication.link_state import NOTIFIED_FACT
+from projections.replication.link_worker import LinkWorkerContext
+from projections.replication.link_workers import LINK_WORKERS
+from projections.replication.store_outage import DATABASE_ERRORS, StoreOutage, error_text
+from projections.subscriptions.state.leases import Leases
 
 #: Seconds between looks at which links there are, and at which of them are this process's.
 POLL_SECONDS: Final = 1.0

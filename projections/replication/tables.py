@@ -10,7 +10,7 @@ from typing import Final
 from sqlalchemy import BigInteger, Column, MetaData, Table
 
 from commands.store.tables import TEXT
-from projections.subscriptions.tables import lease_tables
+from projections.subscriptions.state.tables import lease_tables
 
 METADATA: Final = MetaData()
 

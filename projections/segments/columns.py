@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, get_type_hints
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from projections.logrows import LogTableRow
+from projections.log.table_rows import LogTableRow
 
 #: Characters or bytes of the widest column after which a row group ends, however few its rows are.
 _HEAVY: Final = 1 << 26

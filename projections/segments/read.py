@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from projections.logrows import LogTableRow
+from projections.log.table_rows import LogTableRow
 from projections.segments.columns import DocumentRow, document_rows, log_rows
 from projections.segments.folder import SegmentFolder
 

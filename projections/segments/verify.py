@@ -8,15 +8,15 @@ from hashlib import sha256
 
 from commands.store.mapper import UnreadableEvent
 from commands.verify.verify_log import VerificationFinding
-from projections.connect import connect
-from projections.logrows import LogTableRow
-from projections.segments.agreement import SegmentsMismatch, matching_end
+from projections.database.connections import connect
+from projections.log.table_rows import LogTableRow
 from projections.segments.columns import document_rows, log_rows
-from projections.segments.entries import ManifestEntry, SegmentRange, UnreadableManifestEntry
 from projections.segments.folder import SegmentFolder
-from projections.segments.intact import BROKEN_CHAIN, find_missing_segment, verify_file
-from projections.segments.links import ChainVerifier
-from projections.segments.seen import KnownDocuments, document_hash_of
+from projections.segments.known_documents import KnownDocuments, document_hash_of
+from projections.segments.log_agreement import SegmentsMismatch, matching_end
+from projections.segments.manifest import ManifestEntry, SegmentRange, UnreadableManifestEntry
+from projections.segments.verify_chain import ChainVerifier
+from projections.segments.verify_files import BROKEN_CHAIN, find_missing_segment, verify_file
 from projections.segments.write import ProgressCallback
 
 

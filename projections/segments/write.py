@@ -11,11 +11,10 @@ from typing import Final, NamedTuple
 
 from commands.store.hashes import Interaction
 from commands.verify.verify_log import VerificationFinding
-from projections import documents
-from projections.connect import ReadConnection, connect
-from projections.log import Log
-from projections.logrows import SCHEMA_VERSION, LogTableRow, table_rows
-from projections.segments.agreement import SegmentsEnd, matching_end
+from projections.database.connections import ReadConnection, connect
+from projections.log import documents
+from projections.log.reader import Log
+from projections.log.table_rows import SCHEMA_VERSION, LogTableRow, table_rows
 from projections.segments.columns import (
     DOCUMENT_FILE_SCHEMA,
     LOG_FILE_SCHEMA,
@@ -23,10 +22,11 @@ from projections.segments.columns import (
     document_hashes,
     write_table,
 )
-from projections.segments.entries import ManifestEntry, SegmentRange
 from projections.segments.folder import SegmentFolder
-from projections.segments.links import ChainVerifier
-from projections.segments.seen import KnownDocuments, document_hash_of
+from projections.segments.known_documents import KnownDocuments, document_hash_of
+from projections.segments.log_agreement import SegmentsEnd, matching_end
+from projections.segments.manifest import ManifestEntry, SegmentRange
+from projections.segments.verify_chain import ChainVerifier
 
 #: Called with the position reached and the last one.
 ProgressCallback = Callable[[int, int], None]

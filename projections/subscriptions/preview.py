@@ -12,9 +12,9 @@ from typing import Any, Final
 from domain import cesql
 from domain.subscriptions.error_places import ErrorPlace
 from domain.subscriptions.subscription import Subscription
-from projections.families import EventFamily
-from projections.feed import OpenLog
-from projections.subscriptions.match import EventMessage, EventMessageReader, SubscriptionFilter
+from projections.events.event_families import EventFamily
+from projections.events.feed import OpenLog
+from projections.subscriptions.event_messages import EventMessage, EventMessageReader, SubscriptionFilter
 
 #: Seconds that a preview may take; what it has by then says where to go on.
 MAX_SECONDS: Final = 20.0

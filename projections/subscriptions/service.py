@@ -9,12 +9,12 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry
 
-from projections.families import EventFamily, XRegistryFamily
-from projections.subscriptions.deliver import WRITE_DELAY_SECONDS, Deliverer
-from projections.subscriptions.deliveries import StoredDeliveries
-from projections.subscriptions.metrics import DeliveryMetrics
+from projections.events.event_families import EventFamily, XRegistryFamily
+from projections.events.xregistry_events import XRegistryEvents
+from projections.subscriptions.delivery_status import StoredDeliveries
 from projections.subscriptions.ports import LEASE_SECONDS, DeliveryPorts
-from projections.xregistry_events import XRegistryEvents
+from projections.subscriptions.workers.deliverer import WRITE_DELAY_SECONDS, Deliverer
+from projections.subscriptions.workers.metrics import DeliveryMetrics
 
 #: Seconds that the end of a server waits for attempts that run.
 _GRACE: Final = 15.0

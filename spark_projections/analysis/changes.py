@@ -10,8 +10,8 @@ from pyspark.sql import functions as f
 
 from domain.registry.events import EntityEvent
 from domain.values.json_text import dumps
-from projections.audit.images import ABSENT, diff_entity, unless_deleted
-from projections.logrows import event_of
+from projections.audit.entity_diff import ABSENT, diff_entity, unless_deleted
+from projections.log.table_rows import event_of
 from spark_projections.analysis.facts import events_with_state
 
 if TYPE_CHECKING:

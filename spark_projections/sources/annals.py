@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from projections.logrows import LogTableRow
+from projections.log.table_rows import LogTableRow
 from spark_projections.schema import ARROW_SCHEMA, LOG_SCHEMA
 from spark_projections.sources.remote import LogHead, RemoteLog, RemoteLogError
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from projections.logrows import KNOWN_VERSIONS
-from projections.publishing.records import SCHEMA
+from projections.kafka.records import SCHEMA
+from projections.log.table_rows import KNOWN_VERSIONS
 from spark_projections.schema import LOG_SCHEMA, with_salt
 
 if TYPE_CHECKING:

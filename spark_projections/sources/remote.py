@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
-from projections.logrows import LogTableRow
+from projections.log.table_rows import LogTableRow
 
 #: Failures one after the other before a reader gives up; any row that comes counts anew.
 MAX_FAILURES: Final = 6

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from projections.segments.entries import ManifestEntry, UnreadableManifestEntry
 from projections.segments.folder import open_folder
-from projections.segments.intact import verify_log_files
+from projections.segments.manifest import ManifestEntry, UnreadableManifestEntry
+from projections.segments.verify_files import verify_log_files
 from spark_projections.chain import UnverifiedLog, file_name_column
 from spark_projections.places import spark_uri
 from spark_projections.schema import LOG_SCHEMA, with_salt

@@ -17,8 +17,8 @@ import pytest
 
 from api.audit.forms import CONTENT_TYPES, TableFormat
 from commands.store.log import Store
-from projections import database
-from projections.log import Log
+from projections.database import drivers
+from projections.log.reader import Log
 from tests.api.conftest import MODEL
 from tests.spec.harness import BASE, Answer, Registry, Request, serving
 from tests.stores import schema_of
@@ -197,7 +197,7 @@ def stored(told: Told, id: str) -> Json:
     """The hashes of an interaction, from the store."""
     store = Store(told.url)
     with store.engine.begin() as connection:
-        found = Log(database.database_of(connection)).interaction(id)
+        found = Log(drivers.database_of(connection)).interaction(id)
     store.close()
     assert found is not None
     return {"registryurl": BASE, "chain": found.chain.hex(), "state": found.state.hex()}

@@ -24,7 +24,7 @@ from api.jwt_keys import IssuerKeys
 from api.settings import Settings, list_settings
 from commands.store.log import Store
 from domain.errors.http_errors import Unauthorized
-from projections.subscriptions.guard import DestinationGuard
+from projections.outgoing.destination_guard import DestinationGuard
 from tests.api.conftest import Api, create, serving
 
 HASHED = "sha256:" + hashlib.sha256(b"secret-admin").hexdigest()

@@ -15,7 +15,7 @@ from sqlalchemy import MetaData, create_engine
 
 from commands.store.hashes import LogRow
 from commands.store.log import Store
-from projections.loglines import event_line
+from projections.log.json_lines import event_line
 from tests.api.conftest import MODEL, Api, create, serving
 from tests.spec.harness import Answer, Request, emptied
 from tests.spec.harness import serving as telling

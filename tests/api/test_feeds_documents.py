@@ -16,7 +16,7 @@ from commands.store.log import Store
 from domain.decisions.commands import WriteMethod, WriteTree
 from domain.registry.events import EntityCreated
 from domain.registry.world import Decision
-from projections import loglines
+from projections.log import json_lines
 from tests.api.conftest import BASE, Api, create, serving
 from tests.api.streams import Stream, reading, scope
 from tests.api.test_feeds_log import NDJSON, TOKENS, as_caller, lines
@@ -172,7 +172,7 @@ def test_an_import_of_many_documents_comes_in_pieces(sqlite_url: str, monkeypatc
         assert len([line for line in found if "document" in line]) == 60
         # The one that fills a piece is the last in it.
         assert max(map(len, pieces)) < reader.MAX_PIECE_BYTES + 40_000
-        monkeypatch.setattr(loglines, "MAX_SENT_DOCUMENTS", 1)
+        monkeypatch.setattr(json_lines, "MAX_SENT_DOCUMENTS", 1)
         again = {"x": {"file": FIRST.decode()}, "y": {"file": SECOND.hex()}, "z": {"file": FIRST.decode()}}
         end = api.get("/-/log/head")["position"]
         api.done("POST", "/dirs/d2/files", again)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from commands.store.log import Store
 from commands.store.mapper import after_image
 from domain.registry.events import EntityEvent
-from projections.differing import HashDifference, HashQuery, differences, first_difference
+from projections.audit.hash_comparison import HashDifference, HashQuery, differences, first_difference
 from tests.api.conftest import NOW, Api, create, serving
 
 Json = Any

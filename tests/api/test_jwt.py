@@ -35,7 +35,7 @@ from api.jwt_keys import (
 from api.settings import Settings
 from domain.access.roles import Caller, Role
 from domain.errors.http_errors import Unauthorized
-from projections.subscriptions.guard import DestinationGuard
+from projections.outgoing.destination_guard import DestinationGuard
 from tests.api.conftest import create, serving
 
 KEY: Final = ec.generate_private_key(ec.SECP256R1())

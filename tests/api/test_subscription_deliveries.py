@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from domain.cesql import evaluation
-from projections.subscriptions.guard import DestinationGuard
+from projections.outgoing.destination_guard import DestinationGuard
 from tests.api.conftest import Api, create, serving
 from tests.api.subscribing import KEY
 from tests.webhooks import Webhooks, until, webhooks

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from projections.entities.query import ViewPool
-from projections.families import XRegistryFamily
+from projections.events.event_families import XRegistryFamily
+from projections.events.xregistry_events import XRegistryEvents
 from projections.subscriptions.preview import MAX_SECONDS, Preview
-from projections.xregistry_events import XRegistryEvents
 from tests.api.conftest import Api, create, serving
 from tests.api.subscribing import TOKENS, bearer, refusal
 

@@ -10,7 +10,7 @@ from itertools import count
 from api.callers import parse_fixed_tokens
 from api.subscriptions.rights import CACHE_SECONDS, OwnerRights
 from projections.entities.query import ViewPool
-from projections.subscriptions.stored import StoredSubscriptions
+from projections.subscriptions.state.subscriptions import StoredSubscriptions
 from tests.api.conftest import create, serving
 from tests.api.subscribing import TOKENS, bearer, made
 from tests.serving import ROOT

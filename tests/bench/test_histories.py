@@ -22,10 +22,10 @@ from domain.decisions.commands import Command
 from domain.registry.world import Context
 from projections.entities.rebuild import rebuild
 from projections.entities.tables import tables
-from projections.entities.verify import verify_history
-from projections.logrows import LogTableRow, table_rows
-from projections.publishing.records import EVENTS as TOLD
-from projections.publishing.records import LOG
+from projections.entities.verify_history import verify_history
+from projections.kafka.records import EVENTS as TOLD
+from projections.kafka.records import LOG
+from projections.log.table_rows import LogTableRow, table_rows
 from projections.segments.folder import open_folder
 from projections.segments.verify import verify_segments
 from projections.segments.write import SegmentSize, append_segments

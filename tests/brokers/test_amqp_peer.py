@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("proton", reason="no python-qpid-proton: pip install annals[amqp], with a C compiler and CMake")
 
 from projections.subscriptions.contract import Credential, DeliveryResult, Outcome, SinkTarget
-from projections.subscriptions.sinks import amqp_wire
+from projections.subscriptions.sinks.amqp import connection
 from tests.brokers.peer import Peer, peer
 from tests.brokers.suite import GOOD, PASSWORD, USER, Names, deliver, descriptors, event, opened
 
@@ -135,7 +135,7 @@ def test_a_binary_message_attribute_by_attribute(rhea: Peer) -> None:  # section
 def test_types_of_attributes_in_amqp() -> None:  # SUB-704: Integer is a long, Boolean a boolean, Binary binary
     from proton import Message
 
-    from projections.subscriptions.sinks.amqp_messages import encode_message
+    from projections.subscriptions.sinks.amqp.messages import encode_message
 
     decoded = Message()
     decoded.decode(encode_message(event(1, whole=42, flag=True, raw=b"\x00"), "q", binary=True))
@@ -298,7 +298,7 @@ def test_a_quiet_connection_is_kept() -> None:  # AMQP 2.4.5: signs of life for 
 
 
 def test_a_peer_that_falls_silent_is_left(rhea: Peer, monkeypatch: pytest.MonkeyPatch) -> None:  # AMQP 2.4.5
-    monkeypatch.setattr(amqp_wire, "_IDLE", 1.0)
+    monkeypatch.setattr(connection, "_IDLE", 1.0)
 
     async def scenario() -> None:
         async with opened(rhea.target("accept", seconds=4.0), "AMQP") as sink:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from domain.subscriptions.error_places import ErrorPlace
 from domain.subscriptions.sink_uris import AMQP, parse_sink
-from projections.subscriptions.sinks.amqp_web import AmqpWebSocket
+from projections.subscriptions.sinks.amqp.websocket import AmqpWebSocket
 
 _GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 

@@ -12,7 +12,7 @@ from cloudevents.core.v1.event import CloudEvent
 
 from domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
 from domain.model.builtin import default_source
-from projections.subscriptions.guard import DestinationGuard
+from projections.outgoing.destination_guard import DestinationGuard
 from tests.api.conftest import BASE, Api, create, serving
 from tests.api.subscribing import KEY
 from tests.api.test_subscription_deliveries import delivering, sinks, subscribed

@@ -17,7 +17,7 @@ import pytest
 
 from domain.subscriptions.sink_uris import MQTT3, MQTT5
 from projections.subscriptions.contract import Credential, DeliveryResult, Outcome, SinkTarget
-from projections.subscriptions.sinks import mqtt_link
+from projections.subscriptions.sinks.mqtt import connection as mqtt_link
 from tests.brokers.mosquitto import FORBIDDEN, TOPIC, Mosquitto, Raw, mosquitto
 from tests.brokers.suite import HOST, PASSWORD, Names, deliver, eavesdropper, event, frozen, opened, run
 

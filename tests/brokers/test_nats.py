@@ -15,8 +15,8 @@ import orjson
 import pytest
 
 from domain.subscriptions.sink_uris import NATS
+from projections.outgoing.destination_guard import DestinationGuard
 from projections.subscriptions.contract import DELIVERED, STORED, Credential, DeliveryResult, Outcome, SinkTarget
-from projections.subscriptions.guard import DestinationGuard
 from projections.subscriptions.ports import DeliveryPorts
 from projections.subscriptions.service import DeliveryService
 from tests.brokers.nats import FORBIDDEN, SUBJECT, Nats, Raw, nats_server

@@ -19,7 +19,7 @@ import httpx
 import pytest
 
 from projections.entities.query import ViewPool
-from projections.xregistry_events import XRegistryEvents
+from projections.events.xregistry_events import XRegistryEvents
 from tests.serving import serving
 from tests.stores import postgres_server, postgres_url, sqlite_url
 

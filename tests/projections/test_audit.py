@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from projections.audit import comparison, trail
-from projections.audit.images import ABSENT, AttributeDiff, diff_values
+from projections.audit import registry_diff, trail
+from projections.audit.entity_diff import ABSENT, AttributeDiff, diff_values
 from projections.audit.trail import LogRange
 from tests.projections.registry import Registry
 
@@ -91,10 +91,10 @@ PLANS = [
         ("/a", "/a0", "/a", "/a/", 0, 9),
         "log_1 (stream>? AND stream<?)",
     ),
-    ("what moved, by the log: positions in between", comparison.BY_LOG, (0, 9, "!", '"'), "(rowid>? AND rowid<?)"),
+    ("what moved, by the log: positions in between", registry_diff.BY_LOG, (0, 9, "!", '"'), "(rowid>? AND rowid<?)"),
     (
         "what moved, by the heads: the subtree's keys",
-        comparison.BY_HEAD,
+        registry_diff.BY_HEAD,
         (0, 9, "!", '"', 0),
         "(tree_key>? AND tree_key<?)",
     ),

@@ -14,9 +14,9 @@ from commands.pending_command import PendingCommand
 from commands.store.log import Recorded, Store
 from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
 from domain.decisions.commands import Command, CreateRegistry, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
-from projections.compat import CompatVersion, CompatVersions
+from projections.compat.versions import CompatVersion, CompatVersions
 from projections.entities.apply import EntityProjection
-from projections.entities.published import SqlPublications
+from projections.entities.publications import SqlPublications
 from projections.entities.query import ViewPool
 from tests.domain.compat.facade import URL, C, G, M, S, delete, post, put_group, source
 

@@ -15,10 +15,10 @@ from commands.store.mapper import UnknownTopic
 from commands.store.registry_url import UNCONFIGURED_URL
 from domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from projections.compat_events import CompatEvents
-from projections.families import EventFamily as Kind
-from projections.families import XRegistryFamily, published_events
-from projections.xregistry_events import ChangeEvent, XRegistryEvents
+from projections.compat.events import CompatEvents
+from projections.events.event_families import EventFamily as Kind
+from projections.events.event_families import XRegistryFamily, published_events
+from projections.events.xregistry_events import ChangeEvent, XRegistryEvents
 from tests.projections.test_xregistry_events import CAUGHT_UP, NOON, event, row
 
 BORN, CHANGED = "2020-02-02T02:02:02Z", "2021-03-03T03:03:03.123456789Z"

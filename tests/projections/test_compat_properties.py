@@ -35,14 +35,14 @@ from domain.decisions.commands import (
 from domain.errors.problems import Problem
 from domain.registry.events import SALT, EntityDeleted, EntityEvent
 from domain.values import xid as xids
-from projections.compat import CompatVersions
+from projections.compat.versions import CompatVersions
 from projections.entities.apply import EntityProjection
-from projections.entities.published import SqlPublications
+from projections.entities.publications import SqlPublications
 from projections.entities.query import View, ViewPool
 from projections.entities.rebuild import rebuild
 from projections.entities.rows import publication_row
 from projections.entities.tables import tables
-from projections.entities.verify import verify_history
+from projections.entities.verify_history import verify_history
 from tests.domain.compat.facade import URL, C, G, M, S, delete, post, put_group, source
 from tests.domain.registry import START, MemoryRegistry
 

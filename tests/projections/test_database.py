@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import text
 
 from commands.store.engine import open_engine
-from projections import database
-from projections.connect import connect
-from projections.database import CHUNK
+from projections.database import drivers
+from projections.database.connections import connect
+from projections.database.drivers import CHUNK
 from tests.stores import postgres_server, postgres_url
 
 __all__ = ["postgres_server", "postgres_url"]
@@ -28,7 +28,7 @@ def test_a_stream_of_a_transaction_is_never_fetched_whole(postgres_url: str, beg
     with engine.begin() as connection:
         if begun:
             connection.execute(text("SELECT 1"))
-        db = database.database_of(connection)
+        db = drivers.database_of(connection)
         rows = db.stream(f"SELECT g FROM generate_series(1, {MANY}) AS g")
         assert next(iter(rows)) == (1,)
         found: Any = db.one(OPEN)

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from commands.store.log import Store
-from projections import database, feed
-from projections.log import Log
+from projections.database import drivers
+from projections.events import feed
+from projections.log.reader import Log
 from tests.commands.facts import decide, write
 
 #: Events of each interaction.
@@ -27,7 +28,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
             context = tx.context()
             tx.append(decide(command, tx.world, context), context, command)
     with store.engine.connect() as connection:
-        yield Log(database.database_of(connection))
+        yield Log(drivers.database_of(connection))
     store.close()
 
 

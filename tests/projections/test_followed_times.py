@@ -13,9 +13,10 @@ from domain.decisions.commands import Command, WriteMethod, WriteTree
 from domain.registry.events import EntityCreated, EntityUpdated
 from domain.registry.world import Context, Decision
 from domain.values import xid as xids
-from projections import database, log
-from projections.feed import interactions
-from projections.log import Log
+from projections.database import drivers
+from projections.events.feed import interactions
+from projections.log import reader
+from projections.log.reader import Log
 from tests.stores import analyze
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -105,7 +106,7 @@ def test_a_time_is_that_of_the_tree(store: Store, history: Sequence[tuple[int, s
     # FLAG-80: nothing that happened in the tree by then is missing, and nothing later is there
     recorded(store, history)
     with store.engine.begin() as connection:
-        read = Log(database.database_of(connection))
+        read = Log(drivers.database_of(connection))
         now = NOON + timedelta(days=1)
         assert {each: read.as_of(minute(each), now).last for each in moments} == moments
 
@@ -114,7 +115,7 @@ def test_what_is_yet_to_come_is_beyond_all_of_the_log(store: Store) -> None:
     # FLAG-80: the last interaction's time says nothing about the others
     recorded(store, FOLLOWING[:5])
     with store.engine.begin() as connection:
-        assert Log(database.database_of(connection)).as_of(minute(61), NOON).last == 5
+        assert Log(drivers.database_of(connection)).as_of(minute(61), NOON).last == 5
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,7 @@ def test_all_that_happened_during_a_time(
     # EV-79: what a stretch holds is at least that
     recorded(store, history)
     with store.engine.begin() as connection:
-        read = Log(database.database_of(connection))
+        read = Log(drivers.database_of(connection))
         span = [
             (NOON + timedelta(minutes=each)).isoformat(timespec="microseconds")[:-6] + "Z" for each in (since, until)
         ]
@@ -163,7 +164,7 @@ def test_a_time_is_one_look_up(store: Store) -> None:
     with store.engine.begin() as connection:
         explain = "EXPLAIN QUERY PLAN " if sqlite else "EXPLAIN "
         then = "2026-01-01T14:00:00.000000Z"
-        steps = [row[-1] for row in database.database_of(connection).all(explain + log.LAST_BY_TIME, (then, then))]
+        steps = [row[-1] for row in drivers.database_of(connection).all(explain + reader.LAST_BY_TIME, (then, then))]
     said = "; ".join(steps)
     assert "SCAN" not in said.replace("Index Scan", "") and "Seq Scan" not in said
     assert not any(step.strip().startswith(("Sort", "USE TEMP")) for step in steps)
@@ -179,7 +180,7 @@ def test_what_a_time_names_grows_with_it_and_holds_nothing_later(
     recorded(store, history)
     tree = [(number, each) for number, (each, xid) in enumerate(history, 1) if not xids.is_outside_tree(xid)]
     with store.engine.begin() as connection:
-        read = Log(database.database_of(connection))
+        read = Log(drivers.database_of(connection))
         named = [read.as_of(minute(each), NOON + timedelta(days=1)).last for each in range(100)]
     assert named == sorted(named)
     for then, last in enumerate(named):

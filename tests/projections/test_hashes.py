@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from commands.store.mapper import after_image
 from domain.registry.events import EntityEvent
 from domain.values import xid as xids
-from projections import hashes
+from projections.audit import tree_hashes
+from projections.audit.tree_hashes import EMPTY_PART, KeyRange, TreePart, key_range_of, merge_parts
 from projections.entities.query import View
-from projections.hashes import EMPTY_PART, KeyRange, TreePart, key_range_of, merge_parts
 from tests.projections.registry import Registry
 from tests.spec.harness import emptied
 
@@ -126,10 +126,10 @@ def at_position(registry: Registry, position: int) -> list[TreePart]:
 
 KEYS = ("!dirs", '!dirs"')
 PLANS = [
-    ("now", hashes.NOW, KEYS),
-    ("how many now", hashes.COUNT_NOW, KEYS),
-    ("then", hashes.THEN, (*KEYS, 3, *KEYS, 3, 3, 3)),
-    ("how many then", hashes.COUNT_THEN, (*KEYS, 3, *KEYS, 3, 3, 3)),
+    ("now", tree_hashes.NOW, KEYS),
+    ("how many now", tree_hashes.COUNT_NOW, KEYS),
+    ("then", tree_hashes.THEN, (*KEYS, 3, *KEYS, 3, 3, 3)),
+    ("how many then", tree_hashes.COUNT_THEN, (*KEYS, 3, *KEYS, 3, 3, 3)),
 ]
 SEARCHES = {
     "h": "(tree_key>? AND tree_key<?)",

@@ -9,8 +9,8 @@ import pytest
 from commands.store.hashes import NO_INTERACTION
 from commands.store.log import Store
 from domain.errors.problems import BadRequest
-from projections import database
-from projections.log import Log
+from projections.database import drivers
+from projections.log.reader import Log
 from tests.commands.facts import decide, write
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -55,7 +55,7 @@ def grown(store_url: str) -> Store:
 def test_a_moment_is_the_last_interaction_that_had_ended(grown: Store, moment: str, last: int) -> None:
     """FLAG-80: positions, times and correlation ids name moments."""
     with grown.engine.begin() as connection:
-        found = Log(database.database_of(connection)).as_of(moment, NOON + timedelta(seconds=10))
+        found = Log(drivers.database_of(connection)).as_of(moment, NOON + timedelta(seconds=10))
     assert found.last == last
     assert (found is NO_INTERACTION) == (last == 0)
 
@@ -66,13 +66,13 @@ def test_a_moment_is_the_last_interaction_that_had_ended(grown: Store, moment: s
 def test_a_moment_that_is_none_is_refused(grown: Store, moment: str) -> None:
     """FLAG-80: malformed, unknown or beyond the head."""
     with grown.engine.begin() as connection, pytest.raises(BadRequest, match="names no moment"):
-        Log(database.database_of(connection)).as_of(moment, NOON + timedelta(seconds=10))
+        Log(drivers.database_of(connection)).as_of(moment, NOON + timedelta(seconds=10))
 
 
 def test_what_is_recorded_is_not_yet_to_come(grown: Store) -> None:
     """FLAG-80: the time of an interaction names a moment, also where the clock is behind that of who recorded it."""
     with grown.engine.begin() as connection:
-        log = Log(database.database_of(connection))
+        log = Log(drivers.database_of(connection))
         assert log.as_of("2026-01-01T12:00:01Z", NOON) == log.head()
         with pytest.raises(BadRequest, match="yet to come"):
             log.as_of("2026-01-01T12:00:01.000001Z", NOON)
@@ -80,7 +80,7 @@ def test_what_is_recorded_is_not_yet_to_come(grown: Store) -> None:
 
 def test_interactions_and_events_are_read_in_order(grown: Store) -> None:
     with grown.engine.begin() as connection:
-        log = Log(database.database_of(connection))
+        log = Log(drivers.database_of(connection))
         assert [each.xregcorrelationid for each in log.interactions(0, 10)] == ["First", "second"]
         assert [each.first for each in log.interactions(2, 1)] == [3]
         assert [row.position for row in log.events(2, 3)] == [2, 3]

@@ -22,20 +22,20 @@ from commands.store.log import Store
 from commands.verify.verify_log import verify_log, verify_row_hashes
 from projections.entities.query import ViewPool
 from projections.entities.tables import tables
-from projections.entities.verify import verify_history
+from projections.entities.verify_history import verify_history
 from projections.entities.verify_index import verify_index
-from projections.positions import POSITIONS
+from projections.log.positions import POSITIONS
 from projections.replication import tables as replication
-from projections.replication.older.sent import SentObjects
-from projections.replication.states import LinkStates
-from projections.subscriptions import state
-from projections.subscriptions import tables as deliveries
-from projections.subscriptions.consent import hash_secret
-from projections.subscriptions.deliveries import StoredDeliveries
-from projections.subscriptions.known import read_changes, read_living
-from projections.subscriptions.leases import Leases
+from projections.replication.legacy.sent_objects import SentObjects
+from projections.replication.link_state import LinkStates
+from projections.subscriptions.delivery_status import StoredDeliveries
 from projections.subscriptions.ports import DeliveryPorts, UncheckedResolver
-from projections.subscriptions.store import DeliveryStore, create_tables
+from projections.subscriptions.state import delivery_queries
+from projections.subscriptions.state import tables as deliveries
+from projections.subscriptions.state.delivery_store import DeliveryStore, create_tables
+from projections.subscriptions.state.leases import Leases
+from projections.subscriptions.state.subscription_changes import read_changes, read_living
+from projections.subscriptions.workers.consent_checker import hash_secret
 from tests.api.conftest import create as new
 from tests.api.conftest import serving
 from tests.api.subscribing import TOKENS
@@ -206,7 +206,7 @@ def test_a_callback_whose_time_is_damaged_has_expired(file: Path, until: Any) ->
     asked.close()
     books = DeliveryStore(url)
     with books.writing() as db:
-        state.delete_expired(db, 1e9, 1.0)
+        delivery_queries.delete_expired(db, 1e9, 1.0)
         assert db.all("SELECT digest FROM delivery_callback WHERE subscription = 'sub'") == []
     books.close()
 
@@ -236,11 +236,11 @@ def _deliver(url: str, damaged: str, place: Any) -> None:
     with books.writing() as db:
         db.run("INSERT OR REPLACE INTO delivery_state VALUES ('fine', 1, 2, 3, '{}')")
         db.run("INSERT OR REPLACE INTO delivery_wish VALUES ('fine', 'consent', '')")
-        saved = state.load_deliveries(db, [damaged, "fine"])
+        saved = delivery_queries.load_deliveries(db, [damaged, "fine"])
         assert saved["fine"].cursor == 3, place
-        assert ("fine", "consent", "") in state.take_requests(db, [damaged, "fine"]), place
+        assert ("fine", "consent", "") in delivery_queries.take_requests(db, [damaged, "fine"]), place
         read_living(db), read_changes(db, 0, 1000)
-        state.delete_expired(db, 1e10, 1.0)
+        delivery_queries.delete_expired(db, 1e10, 1.0)
     held = leases.beat([damaged, "fine"])
     assert held is not None and {damaged, "fine"} <= held.held, place
     leases.end()

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection
 
 from domain.registry.events import EntityEvent
-from projections.runner import LogFollower
+from projections.log.follower import LogFollower
 from tests.projections.registry import Registry
 
 

@@ -20,7 +20,7 @@ from domain.errors.problems import Problem
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.registry.world import Decision
 from domain.values import xid as xids
-from projections.xregistry_events import ChangeEvent, XRegistryEvents
+from projections.events.xregistry_events import ChangeEvent, XRegistryEvents
 from tests.domain.registry import MemoryRegistry
 from tests.projections.registry import COMMAND
 from tests.spec.feed import told

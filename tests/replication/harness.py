@@ -37,14 +37,14 @@ from domain.replication.foreign_interaction import ForeignInteraction
 from domain.replication.link import Link
 from domain.values import xid as xids
 from projections.entities.apply import EntityProjection
-from projections.entities.published import SqlPublications
+from projections.entities.publications import SqlPublications
 from projections.entities.query import ViewPool
 from projections.entities.tables import tables as read_model
-from projections.replication.intake import LogIngester
-from projections.replication.lines import parse_interactions
-from projections.replication.runner import LinkWorkerContext
-from projections.replication.states import LinkStates
-from projections.subscriptions.guard import DestinationGuard
+from projections.outgoing.destination_guard import DestinationGuard
+from projections.replication.ingest import LogIngester
+from projections.replication.link_state import LinkStates
+from projections.replication.link_worker import LinkWorkerContext
+from projections.replication.log_lines import parse_interactions
 from tests.spec.harness import MIDNIGHT, Answer, Moment, Registry, Request
 from tests.spec.histories import Step
 from tests.spec.test_properties_http import asked

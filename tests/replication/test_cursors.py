@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from projections.replication.states import LinkStates
+from projections.replication.link_state import LinkStates
 from tests.replication.registries import Registry, registries, together, until
 from tests.replication.standard import modelled, same
 

@@ -23,15 +23,15 @@ from domain.access.roles import Caller, Role
 from domain.decisions.commands import WriteLink
 from domain.replication.link import Link
 from domain.replication.link_document import parse_link
-from projections.publishing.cluster import KafkaCluster
-from projections.publishing.progress import PublishingProgress
-from projections.publishing.publisher import Publisher
-from projections.publishing.records import PublishedCounts, RecordBuilder
-from projections.replication.remote import RemoteError
-from projections.replication.runner import LinkWorkerContext
-from projections.replication.states import LinkStates
-from projections.replication.topic import KafkaPull
-from projections.xregistry_events import XRegistryEvents
+from projections.events.xregistry_events import XRegistryEvents
+from projections.kafka.cluster import KafkaCluster
+from projections.kafka.progress import PublishingProgress
+from projections.kafka.publisher import Publisher
+from projections.kafka.records import PublishedCounts, RecordBuilder
+from projections.replication.kafka_pull import KafkaPull
+from projections.replication.link_state import LinkStates
+from projections.replication.link_worker import LinkWorkerContext
+from projections.replication.remote_client import RemoteError
 from tests.brokers.kafka import Kafka, kafka
 from tests.brokers.suite import HOST, PASSWORD, USER, WRONG
 from tests.replication.registries import MASTER_KEY, Registry, registries, together, until

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from projections.replication.remote import MAX_DETAIL_LENGTH, RemoteClient, RemoteError
-from projections.subscriptions.guard import DestinationGuard
+from projections.outgoing.destination_guard import DestinationGuard
+from projections.replication.remote_client import MAX_DETAIL_LENGTH, RemoteClient, RemoteError
 from tests.replication.registries import Registry, until
 
 _INNER = "root:x:0:0 the banner of an inner server"
@@ -126,7 +126,7 @@ _UNBOUNDED = (
 def test_answers_are_bounded_in_size(content: bytes, feed: bool, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """LEG-1108: another registry cannot fill the memory of this one; how long it may take is another test's."""
     for name, bound in {"MAX_RESPONSE_BYTES": 9999, "MAX_LINE_BYTES": 9999, "MAX_ERROR_BYTES": 999}.items():
-        monkeypatch.setattr(f"projections.replication.bounded.{name}", bound)
+        monkeypatch.setattr(f"projections.replication.bounded_responses.{name}", bound)
     refused = pytest.raises(RemoteError, match=said)
     with sending(content) as url, closing(RemoteClient(url, DestinationGuard("127.0.0.1"))) as remote, refused:
         if not feed:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from projections.replication.states import LinkStates
+from projections.replication.link_state import LinkStates
 from tests.replication.registries import TOKEN, Registry, registries, until
 
 _CRATES: dict[str, Any] = {"crates": {"singular": "crate", "resources": {"jars": {"singular": "jar"}}}}

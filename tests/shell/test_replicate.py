@@ -18,7 +18,7 @@ import pytest
 from commands.store.log import Store
 from commands.store.secrets import Vault
 from domain.registry.world import Secret
-from projections.replication.states import LinkStates
+from projections.replication.link_state import LinkStates
 from tests.serving import serving
 from tests.shell.conftest import Annals
 

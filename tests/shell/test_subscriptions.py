@@ -14,10 +14,10 @@ from commands.store.engine import WRITING
 from commands.store.log import Store
 from commands.store.secrets import Vault
 from domain.registry.world import Secret
-from projections import database
-from projections.subscriptions import store as deliveries
-from projections.subscriptions import tables
+from projections.database import drivers
 from projections.subscriptions.sequence import sequence_of
+from projections.subscriptions.state import delivery_store as deliveries
+from projections.subscriptions.state import tables
 from tests.shell.conftest import Annals
 
 BODY: dict[str, Any] = {"sink": "https://93.184.216.34/in", "protocol": "HTTP"}
@@ -67,7 +67,7 @@ def test_dead_letters(annals: Annals, url: str, tmp_path: Path) -> None:
     at = sequence_of(5, 0)
     with closing(Store(url)) as store, store.engine.execution_options(**{WRITING: True}).begin() as connection:
         row = (id, at, "rejected", "400", "no", 1, 1767323045.0, 1767323045.0)
-        database.database_of(connection).insert(tables.deadletter, [row])
+        drivers.database_of(connection).insert(tables.deadletter, [row])
     ended = annals("subscriptions", "deadletters", id, "--database", url)
     assert ended.code == 0, ended.err
     assert ended.out.startswith("00000000000000000005.00\t2026-01-02T03:04:05") and "rejected 400" in ended.out

@@ -14,7 +14,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from projections.logrows import LogTableRow
+from projections.log.table_rows import LogTableRow
 from spark_projections import analysis, live
 from spark_projections.live.folder import LiveTableFolder
 from spark_projections.schema import LOG_SCHEMA

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import httpx
 from pyspark.sql import DataFrame
 
-from projections.connect import connect
-from projections.feed import interactions
-from projections.log import Log
-from projections.logrows import LogTableRow, table_rows
+from projections.database.connections import connect
+from projections.events.feed import interactions
+from projections.log.reader import Log
+from projections.log.table_rows import LogTableRow, table_rows
 from tests.data import SCENARIOS, read
 from tests.serving import serving
 

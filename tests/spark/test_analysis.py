@@ -13,8 +13,8 @@ from commands.store.clock import format_time
 from commands.store.hashes import NO_INTERACTION, LogRow
 from commands.store.mapper import EventMapper, after_image, stored_state
 from domain.registry.events import EntityEvent
-from projections.audit.images import diff_entity, unless_deleted
-from projections.logrows import LogTableRow, log_row, table_rows
+from projections.audit.entity_diff import diff_entity, unless_deleted
+from projections.log.table_rows import LogTableRow, log_row, table_rows
 from spark_projections import analysis
 from spark_projections.schema import LOG_SCHEMA
 from tests.projections.history import History

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from commands.store.mapper import UPCASTS, State, Upcast
 from domain.values.json_text import dumps, loads_trusted
-from projections.logrows import LogTableRow
+from projections.log.table_rows import LogTableRow
 from spark_projections import analysis, readmodel
 from spark_projections.schema import LOG_SCHEMA
 from tests.spark.registry import rows

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from commands.store.log import Store
-from projections.database import database_of
-from projections.subscriptions.tables import METADATA, deadletter
+from projections.database.drivers import database_of
+from projections.subscriptions.state.tables import METADATA, deadletter
 from spark_projections.analysis import deliveries
 from tests.spark.conftest import needs
 from tests.subscribers import registry

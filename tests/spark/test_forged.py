@@ -17,7 +17,7 @@ from sqlalchemy import create_engine
 
 from api.cli import main
 from commands.store.hashes import EMPTY_HASH, ChainHasher
-from projections.logrows import LogTableRow, interaction_of, log_row
+from projections.log.table_rows import LogTableRow, interaction_of, log_row
 from projections.segments.folder import open_folder
 from projections.segments.write import SegmentSize, append_segments
 from spark_projections.chain import ChainAnchors, UnverifiedLog, verify_log

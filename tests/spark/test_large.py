@@ -18,13 +18,13 @@ from pyspark.sql import DataFrame, SparkSession
 from commands.store import tables as logged
 from commands.store.hashes import Interaction, LogRow
 from commands.store.log import Store
-from projections import database
+from projections.database import drivers
 from projections.entities.tables import tables
-from projections.logrows import LogTableRow, interaction_of, log_row
-from projections.publishing.records import LOG, PublishedCounts, RecordBuilder
+from projections.events.xregistry_events import XRegistryEvents
+from projections.kafka.records import LOG, PublishedCounts, RecordBuilder
+from projections.log.table_rows import LogTableRow, interaction_of, log_row
 from projections.segments.folder import open_folder
 from projections.segments.write import append_segments
-from projections.xregistry_events import XRegistryEvents
 from spark_projections.rebuild import rebuild
 from spark_projections.sources import kafka, segments
 from tests.brokers import kafka as brokers
@@ -103,7 +103,7 @@ def fill(stores: Sequence[Store], told: Iterable[tuple[Interaction, list[LogRow]
     def settle() -> None:
         for store in stores:
             with store.writing() as tx:
-                db = database.database_of(tx.connection)
+                db = drivers.database_of(tx.connection)
                 db.insert(logged.log, rows)
                 db.insert(logged.interaction, ended)
         ended.clear()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from projections.logrows import LogTableRow
+from projections.log.table_rows import LogTableRow
 from spark_projections import live
 from spark_projections.chain import UnverifiedLog
 from spark_projections.live.batch import MicroBatch, apply_batch

@@ -11,7 +11,7 @@ from commands.store.log import Store
 from projections.entities.query import ViewPool
 from projections.entities.rows import PUBLICATION_COLUMNS
 from projections.entities.tables import tables
-from projections.logrows import table_rows
+from projections.log.table_rows import table_rows
 from spark_projections.published import published_rows
 from spark_projections.schema import LOG_SCHEMA
 from tests.projections.test_compat_properties import STORY, check

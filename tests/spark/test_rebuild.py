@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from commands.store.log import Store
-from projections import database
+from projections.database import drivers
 from projections.entities.rebuild import RebuildDiverged, rebuild
-from projections.log import Log
-from projections.logrows import table_rows
+from projections.log.reader import Log
+from projections.log.table_rows import table_rows
 from spark_projections.load import compute_read_model
 from spark_projections.rebuild import rebuild as rebuild_from
 from spark_projections.schema import LOG_SCHEMA
@@ -27,7 +27,7 @@ from tests.projections.registry import Registry
 def log_of(spark: SparkSession, store: Store) -> DataFrame:
     """The log as rows in memory."""
     with store.engine.connect() as connection:
-        log = Log(database.database_of(connection))
+        log = Log(drivers.database_of(connection))
         whole = log.interactions(0, 1_000_000)
         rows = [tuple(row) for each in whole for row in table_rows(each, log.events(each.first, each.last))]
     return spark.createDataFrame(rows, LOG_SCHEMA)

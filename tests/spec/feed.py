@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
-from projections.connect import connect
-from projections.log import Log
-from projections.xregistry_events import ChangeEvent, XRegistryEvents
+from projections.database.connections import connect
+from projections.events.xregistry_events import ChangeEvent, XRegistryEvents
+from projections.log.reader import Log
 
 
 def told(url: str, after: int = 0) -> list[ChangeEvent]:

@@ -12,8 +12,8 @@ from commands.store.mapper import EventMapper
 from domain.compat.legacy_apis import SCHEMAREGISTRY
 from domain.errors.problems import Problem
 from domain.registry.events import EntityDeleted, EntityEvent
-from projections.compat_events import CompatEvents
-from projections.xregistry_events import ChangeEvent, XRegistryEvents
+from projections.compat.events import CompatEvents
+from projections.events.xregistry_events import ChangeEvent, XRegistryEvents
 from tests.domain.registry import MemoryRegistry
 from tests.spec.histories import Step, command, histories
 

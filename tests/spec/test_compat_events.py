@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from domain.compat.legacy_apis import LEGACY_APIS
-from projections import families
-from projections.compat_events import CompatEvents
-from projections.connect import connect
-from projections.log import Log
+from projections.compat.events import CompatEvents
+from projections.database.connections import connect
+from projections.events import event_families
+from projections.log.reader import Log
 from tests.spec.harness import BASE, Registry, Request, serving
 from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
 
@@ -56,7 +56,7 @@ def told(url: str) -> list[bytes]:
         return [
             message.json()
             for interaction in log.interactions(0, 1_000)
-            for _, message in families.published_events(
+            for _, message in event_families.published_events(
                 both, interaction, log.events(interaction.first, interaction.last)
             )
         ]

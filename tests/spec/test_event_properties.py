@@ -15,7 +15,7 @@ from typing import Any
 from hypothesis import given, settings
 
 from domain.values import xid as xids
-from projections.xregistry_events import PREFIX, ChangeEvent
+from projections.events.xregistry_events import PREFIX, ChangeEvent
 from tests.spec.feed import told
 from tests.spec.harness import BASE, Registry, Request, serving
 from tests.spec.histories import Step, histories

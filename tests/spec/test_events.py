@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 from domain.values import xid as xids
-from projections.xregistry_events import PREFIX, ChangeEvent
+from projections.events.xregistry_events import PREFIX, ChangeEvent
 from tests.spec.feed import end, told
 from tests.spec.harness import BASE, Registry, Request, Stage, serving
 from tests.spec.test_changes import MACROS, MODEL, ROWS, path, significant

@@ -22,8 +22,8 @@ from hypothesis.strategies import DrawFn
 from commands.store.log import Store
 from commands.verify.verify_log import verify_log, verify_row_hashes
 from domain.registry.events import EntityCreated
-from projections import database as databases
-from projections.entities.verify import verify_history
+from projections.database import drivers as databases
+from projections.entities.verify_history import verify_history
 from tests.api.subscribing import BODY
 from tests.spec.harness import BASE, MIDNIGHT, Registry, Request, serving
 from tests.spec.histories import RESOURCES, histories

@@ -10,11 +10,11 @@ from typing import Any
 from domain.model import compile_model
 from domain.replication.link import Link
 from domain.values import xid as xids
-from projections.replication.runner import LinkWorkerContext
+from projections.replication.link_worker import LinkWorkerContext
 from projections.replication.standard.conflicts import Conflicts
-from projections.replication.standard.copies import EntityCopier
-from projections.replication.standard.here import LocalRegistry
-from projections.replication.standard.registry import RegistryAttributesCopier, RemoteModel
+from projections.replication.standard.entity_copier import EntityCopier
+from projections.replication.standard.local_registry import LocalRegistry
+from projections.replication.standard.registry_attributes import RegistryAttributesCopier, RemoteModel
 from projections.replication.standard.source import StandardSource
 
 

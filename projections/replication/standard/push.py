@@ -19,16 +19,16 @@ from domain.replication.copy_rights import link_of_copy
 from domain.replication.link import Link
 from domain.values import xid as xids
 from projections.entities.query import View
-from projections.feed import interactions
-from projections.replication.remote import RemoteClient, RemoteError
-from projections.replication.runner import LinkWorkerContext
-from projections.replication.standard.checks import is_about_entity
+from projections.events.feed import interactions
+from projections.replication.link_worker import LinkWorkerContext
+from projections.replication.remote_client import RemoteClient, RemoteError
+from projections.replication.standard.comparable import BrokenEntity, ComparableGroup, ComparableResource, map_xref
 from projections.replication.standard.conflicts import Conflicts
-from projections.replication.standard.forms import BrokenEntity, ComparableGroup, ComparableResource, map_xref
-from projections.replication.standard.here import LocalRegistry
-from projections.replication.standard.names import XidMapping
+from projections.replication.standard.local_registry import LocalRegistry
+from projections.replication.standard.response_checks import is_about_entity
 from projections.replication.standard.source import StandardSource
 from projections.replication.standard.target import StandardTarget
+from projections.replication.standard.xid_mapping import XidMapping
 
 #: Interactions whose things are looked at together.
 BATCH_INTERACTIONS: Final = 200

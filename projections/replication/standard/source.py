@@ -9,17 +9,9 @@ from urllib.parse import quote
 
 from domain.model import GroupType, Model, ResourceType
 from domain.values import xid as xids
-from projections.replication.remote import RemoteClient, RemoteError
-from projections.replication.standard.answers import CachedResponses
-from projections.replication.standard.checks import (
-    check_id,
-    content_hash,
-    decode_base64,
-    is_about_entity,
-    items_of,
-    nested_members,
-)
-from projections.replication.standard.forms import (
+from projections.replication.remote_client import RemoteClient, RemoteError
+from projections.replication.standard.cached_responses import CachedResponses
+from projections.replication.standard.comparable import (
     NO_CONTENT,
     BrokenEntity,
     ComparableGroup,
@@ -29,6 +21,14 @@ from projections.replication.standard.forms import (
     comparable_group,
     comparable_resource,
     comparable_version,
+)
+from projections.replication.standard.response_checks import (
+    check_id,
+    content_hash,
+    decode_base64,
+    is_about_entity,
+    items_of,
+    nested_members,
 )
 
 #: Where lists show no Versions but the default ones, a look takes in all of them the first time, and then each so many

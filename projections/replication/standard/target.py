@@ -8,8 +8,8 @@ from urllib.parse import quote
 from domain.model import Model
 from domain.values import xid as xids
 from domain.values.json_text import dumps
-from projections.replication.remote import RemoteClient
-from projections.replication.standard.forms import ComparableGroup, ComparableResource
+from projections.replication.remote_client import RemoteClient
+from projections.replication.standard.comparable import ComparableGroup, ComparableResource
 
 
 class StandardTarget:

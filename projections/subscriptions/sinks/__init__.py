@@ -1,4 +1,4 @@
-"""Sinks, one protocol per module; each registers itself in `contract.SINKS` when it is imported."""
+"""Sinks, one protocol per folder; the module `sink` of each registers itself in `contract.SINKS` when imported."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ def load_sinks() -> Mapping[str, OpenSink]:
     One whose client is not installed, or fails to load, is not there.
     """
     for module in iter_modules(__path__, f"{__name__}."):
+        if not module.ispkg:
+            continue
         try:
-            import_module(module.name)
+            import_module(f"{module.name}.sink")
         except ImportError:
             continue  # its client is not installed
         except Exception:

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import select
 
-from projections.database import MIN_COPY_ROWS
+from projections.database.drivers import MIN_COPY_ROWS
 from projections.entities.tables import tables
 from tests.projections.registry import Registry
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from domain.filters import PathScope, Sort, parse_filter
-from projections import database
-from projections.connect import PLANNER_SETTINGS
+from projections.database import drivers
+from projections.database.connections import PLANNER_SETTINGS
 from projections.entities.leaves import OMITTED_PATH
-from projections.entities.omitted import OMITTED_KEYS
+from projections.entities.omitted_entities import OMITTED_KEYS
 from projections.entities.pages import CollectionMembers
 from projections.entities.selection import Selection
 from projections.entities.sql import SqlFragment
@@ -59,7 +59,7 @@ def explained(registry: Registry) -> Iterator[Explained]:
         if not sqlite:
             for setting in PLANNER_SETTINGS:
                 connection.exec_driver_sql(setting)
-        yield Explained(database.database_of(connection), sqlite)
+        yield Explained(drivers.database_of(connection), sqlite)
 
 
 def planned(db: Explained, query: SqlFragment) -> str:

@@ -17,7 +17,7 @@ from domain.errors import problems
 from domain.filters import Conjunction, EntityFilter, PathScope, Sort, depth, parse_filter, parse_sort
 from domain.model import compile_model
 from domain.values import xid as xids
-from projections.entities import pages, presence
+from projections.entities import missing_attributes, pages
 from projections.entities.by_document import matches, sort_key_of
 from projections.entities.leaves import MAX_LEAVES
 from projections.entities.pages import PageKey
@@ -229,9 +229,9 @@ def test_large_collections_remember_what_lacks_a_value(
     sort = parse_sort(key, PathScope("dirs"), MODEL)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pages, "MAX_SORTED", -1)
-        patch.setattr(presence, "MAX_LEAVES", most)
+        patch.setattr(missing_attributes, "MAX_LEAVES", most)
         patch.setattr(pages, "MAX_LEAVES", most)
-        patch.setattr(presence, "MAX_NEW_EVENTS", far)
+        patch.setattr(missing_attributes, "MAX_NEW_EVENTS", far)
         for contents in steps:
             with emptied(registry, tree(contents), keep=True) as view:
                 groups = [row for row in all_rows(view) if row.type == "dirs"]

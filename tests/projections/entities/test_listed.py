@@ -13,8 +13,8 @@ from threading import Event
 import pytest
 
 from domain.values.xid import subtree, tree_key
-from projections.connect import connect
-from projections.entities.listed import _COLUMNS, _LISTED, _POSITION
+from projections.database.connections import connect
+from projections.entities.collection_stream import _COLUMNS, _LISTED, _POSITION
 from projections.entities.rebuild import rebuild
 from tests.projections.entities.test_plans import large
 from tests.projections.registry import Registry

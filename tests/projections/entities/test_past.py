@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from domain.errors import problems
 from domain.filters import EntityFilter, PathScope, Sort, parse_filter, parse_sort
 from domain.values.xid import tree_key
-from projections import database
-from projections.connect import PLANNER_SETTINGS
-from projections.database import Values
-from projections.entities.past import PastDatabase
+from projections.database import drivers
+from projections.database.connections import PLANNER_SETTINGS
+from projections.database.drivers import Values
+from projections.entities.past_database import PastDatabase
 from projections.entities.query import View
 from projections.entities.scan import ScannedMembers, ScanSelection
 from tests.projections.entities.test_filters import BASE, MODEL, emptied, entities, filters, tree
@@ -115,7 +115,7 @@ def explained(registry: Registry) -> Iterator[Explained]:
         if not sqlite:
             for setting in PLANNER_SETTINGS:
                 connection.exec_driver_sql(setting)
-        yield Explained(database.database_of(connection), sqlite)
+        yield Explained(drivers.database_of(connection), sqlite)
 
 
 @pytest.mark.scale

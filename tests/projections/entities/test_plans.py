@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from domain.values.xid import subtree
-from projections import database
-from projections.connect import PLANNER_SETTINGS
+from projections.database import drivers
+from projections.database.connections import PLANNER_SETTINGS
 from projections.entities import query
 from tests.projections.registry import Registry
 from tests.stores import analyze
@@ -40,7 +40,7 @@ def plan(registry: Registry, sql: str) -> str:
         sqlite = connection.dialect.name == "sqlite"
         for setting in () if sqlite else PLANNER_SETTINGS:
             connection.exec_driver_sql(setting)
-        rows = database.database_of(connection).all(f"EXPLAIN {'QUERY PLAN' if sqlite else ''} {sql}")
+        rows = drivers.database_of(connection).all(f"EXPLAIN {'QUERY PLAN' if sqlite else ''} {sql}")
     return "; ".join(row[-1] for row in rows)
 
 

@@ -13,7 +13,7 @@ from commands.pending_command import PendingCommand
 from commands.store.log import Store
 from projections.entities.apply import EntityProjection
 from projections.entities.rebuild import rebuild
-from projections.entities.verify import verify_history
+from projections.entities.verify_history import verify_history
 from projections.entities.verify_index import verify_index
 from tests.commands.test_dryrun import F, create, put
 

@@ -12,11 +12,11 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import MetaData, insert, select
 
 from commands.store.log import Store
-from projections.publishing.cluster import KafkaCluster
-from projections.publishing.progress import PublishingProgress
-from projections.publishing.publisher import Publisher
-from projections.publishing.records import EVENTS, LOG, PublishedCounts, RecordBuilder
-from projections.xregistry_events import XRegistryEvents
+from projections.events.xregistry_events import XRegistryEvents
+from projections.kafka.cluster import KafkaCluster
+from projections.kafka.progress import PublishingProgress
+from projections.kafka.publisher import Publisher
+from projections.kafka.records import EVENTS, LOG, PublishedCounts, RecordBuilder
 from tests.brokers.kafka import Kafka, consuming, taken
 from tests.projections.registry import Registry
 from tests.serving import ROOT

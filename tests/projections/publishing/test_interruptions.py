@@ -16,10 +16,10 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from projections.publishing.agreement import TopicsDiverged, find_start
-from projections.publishing.cluster import TopicContents
-from projections.publishing.producing import Producer, RecordFailed
-from projections.publishing.records import EVENTS, LOG, PublishedCounts
+from projections.kafka.cluster import TopicContents
+from projections.kafka.log_agreement import TopicsDiverged, find_start
+from projections.kafka.producer import Producer, RecordFailed
+from projections.kafka.records import EVENTS, LOG, PublishedCounts
 from tests.brokers.kafka import LARGEST, Kafka
 from tests.projections.publishing.rig import PARTITIONS, Rig, backup, fill, forgotten
 from tests.projections.registry import Registry

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from kafka import errors
 
-from projections.publishing import producing
-from projections.publishing.cluster import CertificateAuthorities, KafkaCluster
-from projections.publishing.producing import MAX_IN_FLIGHT_BYTES, Producer, PublishingStopped, RecordFailed
-from projections.publishing.records import LOG, PublishedRecord
+from projections.kafka import producer as producing
+from projections.kafka.cluster import CertificateAuthorities, KafkaCluster
+from projections.kafka.producer import MAX_IN_FLIGHT_BYTES, Producer, PublishingStopped, RecordFailed
+from projections.kafka.records import LOG, PublishedRecord
 from tests.brokers.kafka import LARGEST, Kafka, consuming, taken
 from tests.brokers.suite import GOOD, HOST, PASSWORD
 

@@ -14,10 +14,10 @@ import pytest
 from sqlalchemy import text
 
 from api.console.kafka import KafkaSettings
-from projections import database
-from projections.log import Log
-from projections.logrows import SCHEMA_VERSION, table_rows
-from projections.publishing.records import EVENTS, LOG, PublishedCounts
+from projections.database import drivers
+from projections.kafka.records import EVENTS, LOG, PublishedCounts
+from projections.log.reader import Log
+from projections.log.table_rows import SCHEMA_VERSION, table_rows
 from tests.brokers.kafka import Kafka, consuming, received, taken
 from tests.projections.publishing.rig import GUIDE, PARTITIONS, Rig, fill, forgotten, merged, reader
 from tests.projections.registry import Registry
@@ -32,7 +32,7 @@ def test_what_is_published(registry: Registry, broker: Kafka) -> None:  # EV-79:
     rig = Rig(registry.store, broker)
     place = rig.publish()
     with registry.store.engine.begin() as connection:
-        log = Log(database.database_of(connection))
+        log = Log(drivers.database_of(connection))
         every = log.interactions(0, 99)
         stored = [row for each in every for row in table_rows(each, log.events(each.first, each.last))]
     values = {each.number: json.loads(each.value) for records in rig.read(LOG).values() for each in records}

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from projections.publishing.records import EVENTS, LOG, PublishedCounts, PublishedRecord, RecordBuilder, partition_key
-from projections.xregistry_events import XRegistryEvents
+from projections.events.xregistry_events import XRegistryEvents
+from projections.kafka.records import EVENTS, LOG, PublishedCounts, PublishedRecord, RecordBuilder, partition_key
 from tests.projections.test_xregistry_events import CAUGHT_UP, NOON, event, row
 
 GIVEN = [

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from projections.segments.columns import DOCUMENT_FILE_SCHEMA, LOG_FILE_SCHEMA
-from projections.segments.entries import DataFile, ManifestEntry
 from projections.segments.folder import open_folder
+from projections.segments.manifest import DataFile, ManifestEntry
 from projections.segments.write import SegmentSize, append_segments
 from tests.projections.registry import Registry
 from tests.projections.segments.logs import grow, recorded

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from projections.segments.entries import UnreadableManifestEntry
 from projections.segments.folder import SegmentFolder
+from projections.segments.manifest import UnreadableManifestEntry
 from projections.segments.verify import verify_segments
 from projections.segments.write import SegmentSize, append_segments
 from tests.projections.registry import Registry

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import text
 
-from projections.logrows import SCHEMA_VERSION
-from projections.segments.agreement import SegmentsMismatch
-from projections.segments.entries import ManifestEntry, SegmentRange
+from projections.log.table_rows import SCHEMA_VERSION
 from projections.segments.folder import SegmentFolder
+from projections.segments.log_agreement import SegmentsMismatch
+from projections.segments.manifest import ManifestEntry, SegmentRange
 from projections.segments.read import documents, rows
 from projections.segments.verify import compare_with_store, verify_segments
 from projections.segments.write import DamagedLog, SegmentSize, WriteSummary, append_segments

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 import threading
 
-from projections.subscriptions.guard import DestinationGuard
+from projections.outgoing.destination_guard import DestinationGuard
 from projections.subscriptions.ports import DeliveryPorts
 from projections.subscriptions.service import DeliveryService
-from projections.subscriptions.sinks import http as _http
+from projections.subscriptions.sinks.http import sink as _http
 
 
 def main(url: str, lease: str) -> None:

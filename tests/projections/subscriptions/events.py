@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import uvloop
 from cloudevents.core.v1.event import CloudEvent
 
+from projections.outgoing.destination_guard import DestinationGuard
 from projections.subscriptions.contract import Credential, Outcome, Resolver, SinkTarget
-from projections.subscriptions.guard import DestinationGuard
-from projections.subscriptions.sinks.http import open_http
+from projections.subscriptions.sinks.http.sink import open_http
 
 T = TypeVar("T")
 

@@ -20,13 +20,13 @@ from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, En
 from domain.registry.world import Decision
 from domain.subscriptions.subscription import Subscription
 from domain.values import xid as xids
-from projections.families import XRegistryFamily
+from projections.events.event_families import XRegistryFamily
+from projections.events.xregistry_events import XRegistryEvents
 from projections.subscriptions.contract import DELIVERED, Outcome, Resolver, Sink, SinkTarget
-from projections.subscriptions.deliver import Deliverer
-from projections.subscriptions.deliveries import StoredDeliveries
+from projections.subscriptions.delivery_status import StoredDeliveries
 from projections.subscriptions.ports import DeliveryClock, DeliveryPorts, UncheckedResolver
 from projections.subscriptions.service import DeliveryService
-from projections.xregistry_events import XRegistryEvents
+from projections.subscriptions.workers.deliverer import Deliverer
 
 COMMAND = DeleteEntities("/dirs")
 FAMILIES = (XRegistryFamily(XRegistryEvents()),)

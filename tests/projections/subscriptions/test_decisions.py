@@ -9,20 +9,20 @@ import pytest
 
 from domain.subscriptions.subscription import Subscription
 from projections.subscriptions.contract import DeliveryResult, Outcome
-from projections.subscriptions.control_actions import Effect, apply_change
-from projections.subscriptions.delivery_state import DEAD_LETTERS, LIVE, REPLAY, DeliveryState
-from projections.subscriptions.facts import DeliveryRecord
-from projections.subscriptions.known import SubscriptionChange
-from projections.subscriptions.ports import ValidationPolicy
-from projections.subscriptions.sequence import sequence_of, sequence_text
-from projections.subscriptions.sink_status import (
+from projections.subscriptions.decisions.control_actions import Effect, apply_change
+from projections.subscriptions.decisions.delivery_state import DEAD_LETTERS, LIVE, REPLAY, DeliveryState
+from projections.subscriptions.decisions.sink_status import (
     MAX_DEAD_LETTERS,
     MAX_FAILING_SECONDS,
     MAX_REFUSALS,
     note_consent,
     note_dead_letter,
 )
-from projections.subscriptions.sink_status import note_outcome as note
+from projections.subscriptions.decisions.sink_status import note_outcome as note
+from projections.subscriptions.ports import ValidationPolicy
+from projections.subscriptions.sequence import sequence_of, sequence_text
+from projections.subscriptions.state.delivery_record import DeliveryRecord
+from projections.subscriptions.state.subscription_changes import SubscriptionChange
 
 NOW = 1_800_000_000.0
 UNTIL = datetime.fromtimestamp(NOW + 60, UTC)

@@ -15,8 +15,8 @@ from cloudevents.core.v1.event import CloudEvent
 from commands.store import sql
 from commands.store.damage import report_once
 from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
-from projections.subscriptions.lane import MAX_READY_KEYS, MAX_RETRYING_KEYS
-from projections.subscriptions.match import EventMessage
+from projections.subscriptions.decisions.delivery_queue import MAX_READY_KEYS, MAX_RETRYING_KEYS
+from projections.subscriptions.event_messages import EventMessage
 from projections.subscriptions.sequence import sequence_of
 from tests.projections.subscriptions.rig import Rig, quiet, until
 

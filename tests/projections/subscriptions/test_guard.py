@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
+from projections.outgoing.destination_guard import DestinationGuard, DestinationRefused
+from projections.outgoing.dns import LookUp
 from projections.subscriptions.contract import ForbiddenAddress
-from projections.subscriptions.guard import DestinationGuard, DestinationRefused
-from projections.subscriptions.names import LookUp
 
 CASES: list[dict[str, Any]] = yaml.load(Path(__file__).with_name("guard.yaml").read_text(), yaml.CSafeLoader)
 

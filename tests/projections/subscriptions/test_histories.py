@@ -146,9 +146,9 @@ def _check(rig: Rig, sinks: Sinks) -> None:
 
 def _told(rig: Rig) -> list[dict[str, Any]]:
     """What the log comes to from the start of the subscription on."""
-    from projections.connect import connect
-    from projections.log import Log
-    from projections.subscriptions.match import EventMessageReader
+    from projections.database.connections import connect
+    from projections.log.reader import Log
+    from projections.subscriptions.event_messages import EventMessageReader
     from tests.projections.subscriptions.rig import FAMILIES
 
     reader = connect(rig.url)

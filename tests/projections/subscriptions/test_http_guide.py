@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
+from projections.outgoing.destination_guard import DestinationGuard
 from projections.subscriptions.contract import DeliveryResult, SinkTarget
-from projections.subscriptions.guard import DestinationGuard
-from projections.subscriptions.validation import HandshakeResult, WebhookHandshake
+from projections.subscriptions.transport.webhook_handshake import HandshakeResult, WebhookHandshake
 from tests.brokers.suite import free_port
 from tests.projections.subscriptions.events import event, run, sent
 from tests.serving import ROOT

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from starlette.responses import Response
 
-from projections.subscriptions import outgoing
+from projections.outgoing import http_client
+from projections.outgoing.destination_guard import DestinationGuard
 from projections.subscriptions.contract import Credential, DeliveryResult
-from projections.subscriptions.guard import DestinationGuard
-from projections.subscriptions.sinks.http import open_http
-from projections.subscriptions.sinks.http_outcomes import MAX_RETRY_AFTER, parse_retry_after
+from projections.subscriptions.sinks.http.outcomes import MAX_RETRY_AFTER, parse_retry_after
+from projections.subscriptions.sinks.http.sink import open_http
 from tests.brokers.certificates import Files, issue
 from tests.projections.subscriptions.events import LOCAL, event, run, sent, target
 from tests.projections.subscriptions.receivers import Handle, Receiver, listening, receiving, saying
@@ -267,7 +267,7 @@ def test_many_at_a_time(receiver: Receiver) -> None:
 
 def test_connections_that_nobody_needs_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     # SUB-806: a thousand quiet subscriptions hold no thousand connections
-    monkeypatch.setattr(outgoing, "IDLE_SECONDS", 0.2)
+    monkeypatch.setattr(http_client, "IDLE_SECONDS", 0.2)
     ended: list[float] = []
 
     async def patient(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from projections.subscriptions.lane import (
+from projections.subscriptions.decisions.delivery_queue import (
     MAX_OPEN_EVENTS,
     MAX_READY_KEYS,
     MAX_RETRYING_KEYS,
@@ -15,7 +15,7 @@ from projections.subscriptions.lane import (
     LogTail,
     QueuedEvent,
 )
-from projections.subscriptions.match import EventMessage
+from projections.subscriptions.event_messages import EventMessage
 from projections.subscriptions.sequence import last_sequence, sequence_of
 
 

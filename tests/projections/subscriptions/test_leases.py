@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from commands.store.log import Store
-from projections import database
+from projections.database import drivers
 from projections.replication import tables as replication
-from projections.subscriptions import store, tables
-from projections.subscriptions.leases import Leases
-from projections.subscriptions.tables import LeaseTables
+from projections.subscriptions.state import delivery_store, tables
+from projections.subscriptions.state.leases import Leases
+from projections.subscriptions.state.tables import LeaseTables
 
 DELIVERIES, REPLICATION = tables.LEASES, replication.LEASES
 WANTED = ("a", "b", "c", "d", "e", "f", "g", "h")
@@ -22,7 +22,7 @@ def url(store_url: str) -> Iterator[str]:
     made = Store(store_url)
     made.create()
     made.close()
-    store.create_tables(store_url)
+    delivery_store.create_tables(store_url)
     yield store_url
 
 
@@ -37,7 +37,7 @@ def rows(url: str, pair: LeaseTables) -> tuple[int, list[str]]:
     made = Store(url)
     try:
         with made.engine.connect() as connection:
-            db = database.database_of(connection)
+            db = drivers.database_of(connection)
             count = db.one(f"SELECT count(*) FROM {pair.process}")[0]
             return count, sorted(row[0] for row in db.all(f"SELECT {pair.id} FROM {pair.lease}"))
     finally:

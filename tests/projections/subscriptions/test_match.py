@@ -11,10 +11,15 @@ from cloudevents.core.formats.json import JSONFormat
 
 from commands.store.hashes import Interaction, LogRow
 from domain.subscriptions.subscription import Subscription
-from projections.connect import connect
-from projections.log import Log
-from projections.subscriptions.match import MAX_EVENT_BYTES, EventMessage, EventMessageReader, SubscriptionFilter
-from projections.xregistry_events import ChangeEvent
+from projections.database.connections import connect
+from projections.events.xregistry_events import ChangeEvent
+from projections.log.reader import Log
+from projections.subscriptions.event_messages import (
+    MAX_EVENT_BYTES,
+    EventMessage,
+    EventMessageReader,
+    SubscriptionFilter,
+)
 from tests.projections.subscriptions.rig import FAMILIES, Rig, attributes
 
 

@@ -11,9 +11,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.subscriptions.bucket import UNVALIDATED_LIMIT, TokenBucket
 from projections.subscriptions.contract import DeliveryResult, Outcome
-from projections.subscriptions.retry import NextStep, RetryPolicy, decide_retry
+from projections.subscriptions.decisions.retry import NextStep, RetryPolicy, decide_retry
+from projections.subscriptions.decisions.token_bucket import UNVALIDATED_LIMIT, TokenBucket
 from projections.subscriptions.sequence import last_sequence, parse_sequence, position_of, sequence_of, sequence_text
 
 NOW = 1_800_000_000.0

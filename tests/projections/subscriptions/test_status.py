@@ -11,7 +11,7 @@ from prometheus_client import generate_latest
 from projections.entities.apply import EntityProjection
 from projections.entities.rebuild import rebuild
 from projections.subscriptions.contract import DeliveryResult, Outcome
-from projections.subscriptions.deliveries import StoredDeliveries
+from projections.subscriptions.delivery_status import StoredDeliveries
 from projections.subscriptions.service import DeliveryService
 from tests.projections.subscriptions.rig import FAMILIES, Rig, until
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from projections.subscriptions.store import DeliveryStore
+from projections.subscriptions.state.delivery_store import DeliveryStore
 
 
 @contextmanager

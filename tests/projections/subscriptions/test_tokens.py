@@ -9,9 +9,9 @@ from urllib.parse import parse_qs
 import pytest
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from projections.subscriptions.guard import DestinationGuard
+from projections.outgoing.destination_guard import DestinationGuard
 from projections.subscriptions.ports import RenewedTokens
-from projections.subscriptions.tokens import MAX_LIFETIME_SECONDS, RenewalFailure, TokenRenewal
+from projections.subscriptions.transport.token_renewal import MAX_LIFETIME_SECONDS, RenewalFailure, TokenRenewal
 from tests.projections.subscriptions.events import LOCAL, run
 from tests.projections.subscriptions.receivers import Receiver, receiving
 

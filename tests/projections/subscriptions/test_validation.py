@@ -7,9 +7,14 @@ from collections.abc import Iterator
 import pytest
 from starlette.responses import Response
 
+from projections.outgoing.destination_guard import DestinationGuard
 from projections.subscriptions.contract import Credential
-from projections.subscriptions.guard import DestinationGuard
-from projections.subscriptions.validation import HandshakeResult, WebhookHandshake, callback_url, parse_rate
+from projections.subscriptions.transport.webhook_handshake import (
+    HandshakeResult,
+    WebhookHandshake,
+    callback_url,
+    parse_rate,
+)
 from tests.projections.subscriptions.events import LOCAL, run, target
 from tests.projections.subscriptions.receivers import Receiver, listening, receiving, saying
 

@@ -1,0 +1,73 @@
+"""Two moments compared: what became of each entity at or below a path.
+
+What did not change in between costs nothing, or one key of an index: of the events between the moments and the heads of
+the subtree, whichever are fewer are gone through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from domain.values import xid as xids
+from projections.audit.entity_diff import EntityDiff, diff_entity, unless_deleted
+from projections.audit.trail import AuditTrail, batches
+from projections.database.drivers import Database
+
+#: Positions of the events that an entity had last at either moment.
+LastPositions = tuple[int | None, int | None]
+
+_LAST: Final = "SELECT position FROM log WHERE stream = {} AND position <= ? ORDER BY revision DESC LIMIT 1"
+_OF_ONE: Final = f"SELECT ({_LAST.format('?')}), ({_LAST.format('?')})"
+_STREAM: Final = "replace(h.tree_key, '!', '/')"
+_OF_HEAD: Final = f"({_LAST.format(_STREAM)})"
+BY_HEAD: Final = (
+    f"SELECT {_OF_HEAD}, {_OF_HEAD} FROM head h"
+    " WHERE h.tree_key >= ? AND h.tree_key < ? AND h.position > ? ORDER BY h.tree_key"
+)
+_KEY: Final = "replace(stream, '/', '!')"
+_AT: Final = "(SELECT position FROM log WHERE stream = m.stream AND revision = m.{})"
+BY_LOG: Final = (
+    f"SELECT {_AT.format('before')}, {_AT.format('after')} FROM ("
+    f"SELECT stream, {_KEY} AS tree_key, min(revision) - 1 AS before, max(revision) AS after FROM log"
+    f" WHERE position > ? AND position <= ? AND {_KEY} >= ? AND {_KEY} < ? GROUP BY stream"
+    ") AS m ORDER BY m.tree_key"
+)
+_COUNT: Final = (
+    "SELECT count(*) FROM (SELECT 1 FROM head h WHERE h.tree_key >= ? AND h.tree_key < ? LIMIT ?) AS counted"
+)
+
+
+class RegistryDiff:
+    """The state of a registry at one position beside that at another, which may be an earlier one."""
+
+    def __init__(self, db: Database, before: int, after: int) -> None:
+        self._db = db
+        self._trail = AuditTrail(db)
+        self._low, self._high = min(before, after), max(before, after)
+        self._backwards = before > after
+
+    def of_entity(self, xid: str) -> Iterator[EntityDiff]:
+        """What became of one entity; meanwhile it may have been another spelling of its id."""
+        stream = xids.stream(xid)
+        ends = self._db.one(_OF_ONE, (stream, self._low, stream, self._high))
+        return self._differences(iter([tuple(ends)]))
+
+    def of_tree(self, xid: str) -> Iterator[EntityDiff]:
+        """What became of each entity at or below an entity or collection, in tree order, streamed."""
+        between = self._high - self._low
+        keys = (xids.tree_key(xid), xids.subtree(xid)[1])
+        if not between:
+            return iter(())
+        if self._db.one(_COUNT, (*keys, between))[0] < between:
+            found = self._db.stream(BY_HEAD, (self._low, self._high, *keys, self._low))
+        else:
+            found = self._db.stream(BY_LOG, (self._low, self._high, *keys))
+        return self._differences(map(tuple, found))
+
+    def _differences(self, ends: Iterator[LastPositions]) -> Iterator[EntityDiff]:
+        for batch in batches(each for each in ends if each[0] != each[1]):
+            events = self._trail.events([position for pair in batch for position in pair if position is not None])
+            for low, high in batch:
+                pair = unless_deleted(events.get(low)), unless_deleted(events.get(high))
+                yield from diff_entity(*(pair[::-1] if self._backwards else pair))

@@ -1,0 +1,146 @@
+"""Hashes of parts of the registry's tree, as of a position: by them two registries find where they differ.
+
+The hash of a part is a sum like the state hash (`commands.store.hashes`), over the entities in a range of tree keys. So
+hashes of neighbouring parts add up, and the hash of the whole tree is the state hash. `head` has the hash of each
+entity that has not changed since the position; those of the others are calculated from their images at the position.
+The cost is that of the range and of what has changed in it since: the log is not read.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+from typing import Any, Final, NamedTuple
+
+from commands.store import hashes
+from commands.store.mapper import assemble_after_image, blob
+from domain.values import xid as xids
+from projections.audit.trail import batches
+from projections.database.drivers import Database
+from projections.log.reader import Log
+
+_APART: Final = "".join(
+    " AND NOT (h.tree_key >= '{}' AND h.tree_key < '{}')".format(*xids.subtree(start[:-1]))
+    for start in xids.OUTSIDE_TREE
+)
+_RANGE: Final = f"h.tree_key >= ? AND h.tree_key < ?{_APART}"
+_HASHED: Final = "SELECT h.tree_key, h.xid, h.hash"
+# Without types of their own, PostgreSQL would sort both halves of a union together instead of merging them.
+_NONE: Final = ", ".join(f"CAST(NULL AS {type})" for type in ("text", "bigint", "text", "text"))
+_LIVING: Final = f" FROM head h WHERE {_RANGE} AND h.live"
+# The image of then is looked up alone: an entity that changes with everything below it has many others.
+_REPLACED: Final = (
+    " FROM head h CROSS JOIN entity_history e"
+    f" WHERE {_RANGE} AND h.position > ? AND e.tree_key = h.tree_key AND e.since ="
+    " (SELECT max(s.since) FROM entity_history s WHERE s.tree_key = h.tree_key AND s.since <= ?) AND e.until > ?"
+)
+NOW: Final = f"{_HASHED}{_LIVING} ORDER BY h.tree_key"
+THEN: Final = (
+    f"{_HASHED}, {_NONE}{_LIVING} AND h.position <= ? UNION ALL"
+    f" SELECT h.tree_key, e.xid, CAST(NULL AS bytea), e.type, e.epoch, e.attributes, e.private{_REPLACED} ORDER BY 1"
+)
+COUNT_NOW: Final = f"SELECT count(*){_LIVING}"
+COUNT_THEN: Final = (
+    f"SELECT (SELECT count(*){_LIVING} AND h.position <= ?) + (SELECT count(*){_REPLACED})"  # the values of THEN
+)
+
+
+class KeyRange(NamedTuple):
+    """Tree keys from one on and below another."""
+
+    low: str
+    high: str
+
+
+@dataclass(frozen=True, slots=True)
+class TreePart:
+    """What lives in a range. first, last: xids of its ends in tree order, None where nothing lives."""
+
+    first: str | None
+    last: str | None
+    count: int
+    hash: bytes
+
+
+#: A part where nothing lives.
+EMPTY_PART: Final = TreePart(None, None, 0, hashes.EMPTY_HASH)
+
+
+class _HashedEntity(NamedTuple):
+    key: str
+    xid: str
+    hash: bytes
+
+
+def part_members(part: TreePart) -> dict[str, str | int]:
+    """A part as answers show it: `from` and `to` are its first and last entity, and absent where nothing lives."""
+    ends = {} if part.first is None or part.last is None else {"from": part.first, "to": part.last}
+    return {**ends, "count": part.count, "hash": part.hash.hex()}
+
+
+def key_range_of(xid: str) -> KeyRange:
+    """Where an entity or collection is, with all that is below it."""
+    return KeyRange(xids.tree_key(xid), xids.subtree(xid)[1])
+
+
+class TreeHashes:
+    """The entities that live at a position of the log, what is apart from the tree left out, as numbers to compare."""
+
+    def __init__(self, db: Database, position: int) -> None:
+        self._db = db
+        self._position = position
+        self._is_now = Log(db).head().last == position
+
+    def cut(self, keys: KeyRange, parts: int) -> list[TreePart]:
+        """A range as parts of nearly the same size, at most as many as are asked for and none of them empty."""
+        count = self._db.one(COUNT_NOW if self._is_now else COUNT_THEN, self._values(keys))[0]
+        size, rest = divmod(count, parts)
+        entities = self._entities(keys)
+        sizes = (size + (number < rest) for number in range(min(parts, count)))
+        return [_sum_hashes(islice(entities, size)) for size in sizes]
+
+    def split(self, keys: KeyRange, places: Sequence[str]) -> list[TreePart]:
+        """A range as the parts between given tree keys, one more than those; each begins with its key.
+
+        places: in order, inside the range.
+        """
+        groups = groupby(self._entities(keys), lambda entity: bisect_right(places, entity.key))
+        found = {number: _sum_hashes(group) for number, group in groups}
+        return [found.get(number, EMPTY_PART) for number in range(len(places) + 1)]
+
+    def _entities(self, keys: KeyRange) -> Iterator[_HashedEntity]:
+        """In tree order, streamed."""
+        found = self._db.stream(NOW if self._is_now else THEN, self._values(keys))
+        return map(_entity, found)
+
+    def _values(self, keys: KeyRange) -> Sequence[Any]:
+        at = self._position
+        return keys if self._is_now else (*keys, at, *keys, at, at, at)
+
+
+def merge_parts(parts: Sequence[TreePart]) -> TreePart:
+    """The part that neighbouring parts are of."""
+    filled = [part for part in parts if part.count]
+    if not filled:
+        return EMPTY_PART
+    hash = hashes.update_state_hash(hashes.EMPTY_HASH, (), (part.hash for part in filled))
+    return TreePart(filled[0].first, filled[-1].last, sum(part.count for part in filled), hash)
+
+
+def _entity(row: Sequence[Any]) -> _HashedEntity:
+    key, xid, hash, *image = row
+    return _HashedEntity(key, xid, blob(hash) if hash is not None else _hash_image(xid, *image))
+
+
+def _hash_image(xid: str, type: str, epoch: int, attributes: str, private: str) -> bytes:
+    return hashes.entity_hash(assemble_after_image(xid, type, epoch, attributes.encode(), private.encode()))
+
+
+def _sum_hashes(entities: Iterable[_HashedEntity]) -> TreePart:
+    found = EMPTY_PART
+    for batch in batches(entities):
+        hash = hashes.update_state_hash(found.hash, (), (entity.hash for entity in batch))
+        found = TreePart(found.first or batch[0].xid, batch[-1].xid, found.count + len(batch), hash)
+    return found

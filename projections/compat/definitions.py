@@ -1,0 +1,182 @@
+"""What the read model says of Groups, schemas and message definitions, in the words of the older APIs.
+
+Rules LEG-301, LEG-302, LEG-407, LEG-604, LEG-608, LEG-703, LEG-1203, LEG-1206, LEG-1207.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final
+
+from domain.compat import formats, group_formats
+from domain.compat.catalog import attributes as catalog
+from domain.compat.catalog import groups, version_formats
+from domain.compat.ids import encode_segment, to_legacy_id
+from domain.compat.legacy_apis import FACADE, SCHEMAREGISTRY, LegacyApi
+from domain.values import xid as xids
+from domain.values.json_text import dumps, loads_trusted
+from projections.compat.versions import CompatVersion, CompatVersions
+from projections.entities.query import View
+from projections.entities.rows import EntityRow
+
+_JSON: Final = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class CompatDefinition:
+    """One Version of a schema or message definition, and all that an answer tells of it.
+
+    group, child: decoded ids. about: the description of the schema or definition. format: as its clients
+    spell it. createdat, modifiedat, epoch: of the schema or definition. content, contenttype: the document and its
+    media type. elsewhere: URL of a document that is not stored here. None for what is not set.
+    """
+
+    family: LegacyApi
+    group: str
+    child: str
+    shown: CompatVersion
+    format: str | None
+    authority: str | None
+    about: str | None
+    description: str | None
+    createdat: str
+    modifiedat: str
+    epoch: int
+    content: bytes
+    contenttype: str | None
+    elsewhere: str | None = None
+
+    @property
+    def tag(self) -> bytes:
+        """A strong entity tag: of the bytes, and of the states of the Version and of its schema or definition."""
+        digest = sha256(self.content).hexdigest()[:16]
+        return f'"{digest}.{self.shown.row.epoch}.{self.epoch}"'.encode()
+
+
+def member_ids(view: View, collection: str) -> list[str]:
+    """The ids of a collection's members as they stand in paths, by code point (LEG-203)."""
+    rows = view.subtree(collection, (xids.type_of(collection),))
+    return sorted(encode_segment(to_legacy_id(row.id)) for row in rows)
+
+
+def group_object(row: EntityRow, family: LegacyApi) -> dict[str, Any]:
+    """A Group as its clients know it: exactly the attributes that are set (LEG-301)."""
+    own = loads_trusted(row.attributes)
+    members = {
+        "id": encode_segment(to_legacy_id(row.id)),
+        "format": group_format(row, family),
+        "description": own.get("description"),
+        "createdtimeutc": row.createdat,
+        "updatedtimeutc": row.modifiedat,
+        "groupProperties": own.get("labels") if family is SCHEMAREGISTRY else None,
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def group_format(row: EntityRow, family: LegacyApi) -> str | None:
+    """The format of a Group as its clients spell it, None for none."""
+    return group_formats.displayed_group_format(family, loads_trusted(row.attributes), facade_of(row))
+
+
+def facade_of(row: EntityRow) -> Mapping[str, Any]:
+    """What only the older APIs know of an entity."""
+    found: Mapping[str, Any] = loads_trusted(row.private).get(FACADE, {})
+    return found
+
+
+def read_definition(
+    view: View, family: LegacyApi, xid: str, shown: CompatVersion, root: str
+) -> CompatDefinition | None:
+    """All that an answer tells of one Version; None where its Resource or Group is not there.
+
+    xid: of the Resource. root: URL of the registry. Raises: MissingDocument.
+    """
+    resource, group = view.shown(xid), view.entity(xids.join(*xids.segments(xid)[:2]))
+    if resource is None or group is None:
+        return None
+    version, facade = loads_trusted(shown.row.attributes), facade_of(resource)
+    format = _format(family, group, facade, shown, version)
+    content, contenttype = _document(view, family, format, shown, version, root)
+    groupid, id = (to_legacy_id(part) for part in xids.segments(xid)[1:4:2])
+    return CompatDefinition(
+        family=family,
+        group=groupid,
+        child=id,
+        shown=shown,
+        format=format,
+        authority=facade.get("authority"),
+        about=facade["description"] if "description" in facade else _latest_description(view, xid, shown, version),
+        description=version.get("description"),
+        createdat=resource.createdat,
+        modifiedat=resource.modifiedat,
+        epoch=resource.epoch,
+        content=content,
+        contenttype=contenttype,
+        elsewhere=version.get("schemaurl") if family is SCHEMAREGISTRY else None,
+    )
+
+
+def version_by_uri(view: View, family: LegacyApi, uri: str, roots: tuple[str, ...]) -> CompatVersion | None:
+    """The Version that a URI means, None for none. roots: URLs of the registry."""
+    return CompatVersions(view).by_uri(family, uri, [*roots, *(root + family.base for root in roots)])
+
+
+def schema_by_uri(
+    view: View, uri: str, roots: tuple[str, ...], reads: Callable[[str], bool]
+) -> catalog.SchemaReference | None:
+    """The schema of this registry, or the Version of one, that a URI names.
+
+    reads: whether the caller may see what is at an xid.
+    """
+    found = version_by_uri(view, SCHEMAREGISTRY, uri, roots)
+    row = found.row if found is not None else _schema_at(view, uri, roots)
+    format = loads_trusted(row.attributes).get("format") if row is not None and reads(row.xid) else None
+    return catalog.SchemaReference(row.xid, format) if row is not None and format else None
+
+
+def _schema_at(view: View, uri: str, roots: tuple[str, ...]) -> EntityRow | None:
+    """The schema whose xid a URI is, or ends with behind the registry's root."""
+    root = next((root for root in roots if uri.startswith(f"{root}/")), "")
+    xid = uri.removeprefix(root)
+    return view.entity(xid) if xids.type_of(xid) == SCHEMAREGISTRY.type and xid.count("/") == 4 else None
+
+
+def _latest_description(view: View, xid: str, shown: CompatVersion, version: Mapping[str, Any]) -> str | None:
+    """What describes a schema or definition that nothing else does (§ 12)."""
+    latest = CompatVersions(view).latest(xid)
+    if latest is None or latest.number == shown.number:
+        return version.get("description")
+    found: str | None = loads_trusted(latest.row.attributes).get("description")
+    return found
+
+
+def _format(
+    family: LegacyApi, group: EntityRow, facade: Mapping[str, Any], shown: CompatVersion, version: Mapping[str, Any]
+) -> str | None:
+    """The format that is in force, as a client spelled it where one did (LEG-701, LEG-703)."""
+    of_group, actual = group_format(group, family), version.get("format")
+    if family is not SCHEMAREGISTRY:
+        return version_formats.version_format(version, shown.facade, of_group or groups.XREGISTRY_FORMAT)
+    if not actual:
+        return of_group
+    return formats.displayed_format(actual, facade.get("format"), of_group)
+
+
+def _document(
+    view: View, family: LegacyApi, format: str | None, shown: CompatVersion, version: Mapping[str, Any], root: str
+) -> tuple[bytes, str | None]:
+    """The bytes of a document and its media type. Raises: MissingDocument."""
+    if family is SCHEMAREGISTRY:
+        digest = shown.row.document
+        return view.document(digest) if digest else b"", version.get("contenttype")
+    digest = shown.facade.get("document")
+    if digest is not None:
+        return view.document(digest), shown.facade.get("contenttype")
+    uri = version.get("dataschemauri")
+    # The registry takes references relative to its root, where the catalog wants URIs.
+    absolute = {"dataschemauri": root + uri} if uri is not None and uri.startswith("/") else {}
+    return dumps(
+        catalog.to_document(format or groups.XREGISTRY_FORMAT, {**version, **absolute}, shown.facade.get("left", {}))
+    ), _JSON

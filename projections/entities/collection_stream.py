@@ -1,0 +1,60 @@
+"""Collections of Resources and Versions that read as they are stored: nothing in them stands for another.
+
+One statement says so and gives all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+from commands.store.damage import UnreadableRow
+from domain.values import xid as xids
+from projections.database.connections import ReadConnection
+from projections.log.positions import checked_position
+
+_MEMBER: Final = "type = ? AND tree_key > ? AND tree_key < ?"
+#: The position of the last event of what is at a tree key.
+SINCE: Final = "(SELECT since FROM entity WHERE tree_key = '{}')"
+_POSITION: Final = "SELECT max(position) FROM projection WHERE name = 'entities'"
+_COLUMNS: Final = "attributes, meta"
+_LISTED: Final = (
+    f"FROM entity WHERE {_MEMBER}"
+    f" AND {SINCE.format(xids.tree_key(xids.MODEL))} = ? AND {SINCE.format(xids.tree_key(xids.CAPABILITIES))} = ?"
+    " AND EXISTS (SELECT 1 FROM entity WHERE tree_key = ? AND xid = ?)"
+    f" AND NOT EXISTS (SELECT 1 FROM attribute WHERE {_MEMBER} AND path = 'meta.xref' AND text IS NOT NULL)"
+    " ORDER BY tree_key"
+)
+
+
+class CollectionStream(NamedTuple):
+    """position: of the log, to which the members belong. texts: first attributes and `meta` of each, in tree order."""
+
+    position: int
+    texts: Iterator[Any]
+
+
+@contextmanager
+def stream_collection(
+    reader: ReadConnection, collection: str, definitions: tuple[int, int]
+) -> Iterator[CollectionStream | None]:
+    """All members of a collection, streamed; of each a quarter of what its row costs.
+
+    definitions: positions of the model and the capabilities that the caller knows. None where these are others, where
+    the collection has no members or no owner of exactly this name, or where one of its members stands for another.
+    Nothing else may be asked of the connection in the block.
+    """
+    owner = xids.parent(f"{collection}/-") or xids.REGISTRY
+    members = (xids.type_of(collection), *xids.subtree(collection))
+    values = (*members, *definitions, xids.tree_key(owner), owner, *members)
+    with reader.stream_at(_POSITION, _COLUMNS, _LISTED, values) as (position, texts):
+        yield None if position is None else CollectionStream(checked_position(position), _checked_texts(texts))
+
+
+def _checked_texts(texts: Iterator[Any]) -> Iterator[Any]:
+    """The same. Raises: UnreadableRow for what is no text of a member, which SQLite keeps as well."""
+    for found in texts:
+        if type(found[0]) is not str or type(found[1]) is not int or found[0][:1] != "{":
+            raise UnreadableRow(f"a row of the read model cannot be read: {found[:2]!r:.100}")
+        yield found

@@ -1,0 +1,87 @@
+"""Members of large collections that lack an attribute: found out once, then moved on with the log.
+
+They come first in the attribute's order, and to know that there are none means to look at every member. A process
+remembers what it found, and later looks at what has changed since and at nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Final, NamedTuple
+
+from projections.database.drivers import Database
+from projections.log.positions import read_position
+
+#: Questions that are remembered, and members of one that are.
+CACHE_SIZE: Final = 256
+MAX_KEYS: Final = 1000
+#: Events after which everything is looked at again.
+MAX_NEW_EVENTS: Final = 20_000
+
+_SINCE: Final = "SELECT DISTINCT stream FROM log WHERE position > ? AND position <= ?"
+
+TreeKeys = frozenset[str]
+
+
+class MissingAttributeQuery(NamedTuple):
+    """Members of one collection (their type, and what their tree keys lie between) and the path of an attribute."""
+
+    type: str
+    path: str
+    low: str
+    high: str
+
+
+class _CachedKeys(NamedTuple):
+    position: int
+    keys: TreeKeys | None
+
+
+class MissingAttributeCache:
+    """What one process remembers, for all of its threads."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[MissingAttributeQuery, _CachedKeys] = OrderedDict()
+        self._lock = Lock()
+
+    def lacking(
+        self,
+        db: Database,
+        asked: MissingAttributeQuery,
+        all: Callable[[], TreeKeys | None],
+        among: Callable[[Sequence[str]], TreeKeys],
+    ) -> list[str] | None:
+        """Tree keys of the members without the attribute, in order; None where they are too many to remember.
+
+        db: sees one moment. all: finds them, None for more than `MOST`. among: those of some that are members without.
+        """
+        now = read_position(db, "entities")
+        with self._lock:
+            known = self._known.get(asked)
+        if known is not None and known.position == now:
+            keys = known.keys
+        elif known is None or known.keys is None or not 0 <= now - known.position <= MAX_NEW_EVENTS:
+            keys = all()
+        else:
+            changed = [key for key in _changed(db, known.position, now) if asked.low < key < asked.high]
+            keys = (known.keys - frozenset(changed)) | (among(changed) if changed else frozenset())
+        if keys is not None and len(keys) > MAX_KEYS:
+            keys = None
+        self._remember(asked, _CachedKeys(now, keys))
+        return None if keys is None else sorted(keys)
+
+    def _remember(self, asked: MissingAttributeQuery, found: _CachedKeys) -> None:
+        with self._lock:
+            before = self._known.get(asked)
+            if before is None or before.position <= found.position:
+                self._known[asked] = found
+            self._known.move_to_end(asked)
+            while len(self._known) > CACHE_SIZE:
+                self._known.popitem(last=False)
+
+
+def _changed(db: Database, after: int, until: int) -> list[str]:
+    """Tree keys of what has changed between two positions."""
+    return [stream.replace("/", "!") for (stream,) in db.all(_SINCE, (after, until))]

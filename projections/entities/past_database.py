@@ -1,0 +1,81 @@
+"""The table `entity` as it was at a position of the log.
+
+Rows that are there still and were there already, and those of the history that were replaced later. A query sees both
+under the name of the table, so what is written for the present reads the past: both parts are found by the same ranges
+of keys, and merged in their order, without a look at anything else that has changed since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from sqlalchemy import Table
+
+from projections.database.drivers import Database, Values
+from projections.entities.rows import EntityRow
+
+_COLUMNS: Final = ", ".join(EntityRow._fields)
+_THEN: Final = (
+    f"WITH entity AS NOT MATERIALIZED (SELECT {_COLUMNS} FROM {{}}entity WHERE since <= ?"
+    f" UNION ALL SELECT {_COLUMNS} FROM entity_history WHERE since <= ? AND until > ?) "
+)
+#: An entity that changes with everything below it has many rows in the history: the last one is looked up alone.
+_ENTITY: Final = (
+    f"SELECT {_COLUMNS} FROM entity WHERE tree_key = ? AND since <= ? UNION ALL"
+    f" SELECT {_COLUMNS} FROM (SELECT * FROM entity_history WHERE tree_key = ? AND since <= ?"
+    " ORDER BY since DESC LIMIT 1) AS last WHERE until > ?"
+)
+_WITH_DOCUMENT: Final = (
+    f"SELECT found.*, document.bytes FROM ({_ENTITY}) AS found LEFT JOIN document ON document.sha256 = found.document"
+)
+
+
+class PastDatabase:
+    """A `Database` for readers whose table `entity` is that of a position. Other tables are as they are now."""
+
+    def __init__(self, db: Database, position: int) -> None:
+        self.find, self.nonascii, self.listing, self.stored = db.find, db.nonascii, db.listing, db.stored
+        self._db = db
+        self._then = _THEN.format(db.stored)
+        self._position = position
+
+    def entity(self, tree_key: str) -> Any:
+        """The columns of an entity's row, or None. Two look-ups, however often it has changed."""
+        at = self._position
+        return self._db.one(_ENTITY, (tree_key, at, tree_key, at, at))
+
+    def entity_with_document(self, tree_key: str) -> Any:
+        """The same with the bytes of its document, None where there are none."""
+        at = self._position
+        return self._db.one(_WITH_DOCUMENT, (tree_key, at, tree_key, at, at))
+
+    def one(self, sql: str, values: Values = ()) -> Any:
+        return self._db.one(self._then + sql, self._with(values))
+
+    def all(self, sql: str, values: Values = ()) -> list[Any]:
+        return self._db.all(self._then + sql, self._with(values))
+
+    def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
+        return self._db.stream(self._then + sql, self._with(values))
+
+    def named(self, column: str) -> str:
+        return self._db.named(column)
+
+    def listed(self, values: Iterable[str]) -> Any:
+        return self._db.listed(values)
+
+    def run(self, sql: str, values: Values = ()) -> None:
+        raise TypeError("the past is only read")
+
+    def insert(self, table: Table, rows: Sequence[Values]) -> None:
+        self.run(table.name)
+
+    def upsert(self, table: Table, rows: Sequence[Values]) -> None:
+        self.run(table.name)
+
+    def delete(self, table: Table, keys: Sequence[Values]) -> None:
+        self.run(table.name)
+
+    def _with(self, values: Values) -> Values:
+        return (self._position, self._position, self._position, *values)

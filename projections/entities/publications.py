@@ -1,0 +1,139 @@
+"""Reading `published`: what decisions and readers look up of Versions that are kept, or have URIs of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from commands.store.mapper import EventMapper
+from domain.compat.legacy_apis import LegacyApi
+from domain.compat.publications import Publication
+from domain.registry.entities import Entity
+from domain.values import xid as xids
+from domain.values.json_text import loads_trusted
+from projections.database import drivers
+from projections.database.drivers import Database, Values
+from projections.entities.rows import EntityRow, index_key, stored_row
+
+_NAMES: Final = ", ".join(f"p.{name}" for name in Publication._fields)
+_ROW: Final = ", ".join(f"h.{name}" for name in EntityRow._fields)
+_FROM: Final = f"SELECT {_NAMES} FROM published p WHERE "
+_IMAGE: Final = f"SELECT {_ROW} FROM entity_history h WHERE h.tree_key = ? AND h.since = ?"
+_IMAGES: Final = (
+    f"SELECT {_NAMES}, {_ROW} FROM published p"
+    " JOIN entity_history h ON h.tree_key = p.tree_key AND h.since = p.since WHERE "
+)
+_AT: Final = "p.tree_key >= ? AND p.tree_key < ?"
+
+
+def retained_publications(db: Database, table: str, keys: Collection[str]) -> dict[str, Publication]:
+    """The kept Versions among some streams, by tree key."""
+    if not keys:
+        return {}
+    found = db.all(
+        f"SELECT {_NAMES} FROM {table} p WHERE p.pruned IS NOT NULL AND p.gone IS NULL AND {db.named('p.tree_key')}",
+        [db.listed(keys)],
+    )
+    return {xids.tree_key(one.xid): one for one in map(Publication._make, found)}
+
+
+class StoredPublications:
+    """Publications as of a moment, and the rows of those that were pruned by then. position: of then; None: now."""
+
+    def __init__(self, db: Database, position: int | None = None) -> None:
+        self._db = db
+        self._position = position
+
+    def rows(self, xid: str) -> list[tuple[Publication, EntityRow]]:
+        """The kept Versions of a Resource with their last rows, by number."""
+        where = f"{_AT} AND {self._pruned} ORDER BY p.number"
+        found = self._db.all(_IMAGES + where, (*_range(xid), *self._moment))
+        width = len(Publication._fields)
+        return [(Publication._make(one[:width]), stored_row(one[width:])) for one in found]
+
+    def numbers(self, xid: str) -> list[int]:
+        """The numbers of the kept Versions of a Resource, ascending."""
+        return [number for _, number in self._numbers(xid)]
+
+    def row(self, xid: str, number: int) -> EntityRow | None:
+        """The last row of the kept Version of a Resource that has a number."""
+        where = f"{_AT} AND {self._pruned} AND p.number = ?"
+        found = self._db.one(_IMAGES + where, (*_range(xid), *self._moment, number))
+        return stored_row(found[len(Publication._fields) :]) if found else None
+
+    def by_uri(self, family: LegacyApi, uri: str) -> tuple[Publication, EntityRow | None] | None:
+        """The Version with a URI of its own, which is normalised, and its last row if it is kept."""
+        found = self._db.one(
+            _FROM + f"p.uri = ? AND {_AT} AND {self._there}", (index_key(uri), *_family(family), *self._ends)
+        )
+        if found is None:
+            return None
+        one = Publication._make(found)
+        pruned = one.pruned is not None and (self._position is None or one.pruned <= self._position)
+        row = self._db.one(_IMAGE, (xids.tree_key(one.xid), one.since)) if pruned else None
+        return one, stored_row(row) if row else None
+
+    def _numbers(self, xid: str) -> list[Any]:
+        where = f"SELECT p.xid, p.number FROM published p WHERE {_AT} AND {self._pruned} ORDER BY p.number"
+        return self._db.all(where, (*_range(xid), *self._moment))
+
+    @property
+    def _pruned(self) -> str:
+        return "p.pruned IS NOT NULL AND p.gone IS NULL" if self._position is None else f"p.pruned <= ? AND {_LEFT}"
+
+    @property
+    def _moment(self) -> Values:
+        return () if self._position is None else (self._position, self._position)
+
+    @property
+    def _there(self) -> str:
+        return "p.gone IS NULL" if self._position is None else f"p.born <= ? AND {_LEFT}"
+
+    _ends = _moment
+
+
+_LEFT: Final = "(p.gone IS NULL OR p.gone > ?)"
+
+
+class SqlPublications:
+    """`domain.compat.publications.Publications` through the connection of a transaction that writes."""
+
+    def __init__(self, connection: Connection, mapper: EventMapper) -> None:
+        self._db = drivers.database_of(connection)
+
+    def kept(self, xid: str) -> Sequence[Publication]:
+        where = f"{_AT} AND p.pruned IS NOT NULL AND p.gone IS NULL ORDER BY p.tree_key"
+        return [Publication._make(found) for found in self._db.all(_FROM + where, _range(xid))]
+
+    def by_uri(self, family: LegacyApi, uri: str) -> Publication | None:
+        return self._named("uri", family, uri)
+
+    def by_id(self, family: LegacyApi, id: str) -> Publication | None:
+        return self._named("id", family, id)
+
+    def image(self, kept: Publication) -> Entity:
+        found = self._db.one(_IMAGE, (xids.tree_key(kept.xid), kept.since))
+        if found is None:
+            raise LookupError(f"the image of {kept.xid} at {kept.since} is missing")
+        return _entity(stored_row(found))
+
+    def _named(self, name: str, family: LegacyApi, value: str) -> Publication | None:
+        where = f"p.{name} = ? AND {_AT} AND p.gone IS NULL"
+        found = self._db.one(_FROM + where, (index_key(value), *_family(family)))
+        return Publication._make(found) if found else None
+
+
+def _entity(row: EntityRow) -> Entity:
+    attributes, private = loads_trusted(row.attributes), loads_trusted(row.private)
+    return Entity(row.xid, row.type, row.epoch, attributes, private, position=row.since, born=row.born)
+
+
+def _range(xid: str) -> tuple[str, str]:
+    """What is at or below an xid."""
+    return xids.tree_key(xid), xids.subtree(xid)[1]
+
+
+def _family(family: LegacyApi) -> tuple[str, str]:
+    return xids.subtree(f"/{family.groups}")

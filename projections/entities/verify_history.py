@@ -1,0 +1,95 @@
+"""Shows that the rows of the read model, those of the past included, are what the log makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from commands.store import sql
+from commands.store.hashes import LogRow
+from commands.store.log import Store
+from commands.store.mapper import EventMapper
+from commands.verify.unchecked_rows import catch_unreadable, open_snapshot, unchecked_row
+from commands.verify.verify_log import VerificationFinding
+from domain.registry.events import EntityDeleted
+from domain.values import xid as xids
+from projections.entities.rows import EntityRow, row
+from projections.entities.tables import tables
+from projections.entities.verify_publications import verify_publications
+
+_COLUMNS: Final = ", ".join(f"r.{name}" for name in EntityRow._fields)
+_EVENT: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
+_NEXT: Final = "(SELECT n.position FROM log n WHERE n.stream = l.stream AND n.revision = l.revision + 1)"
+#: A row, the position that replaced it, the event that it is made of, and the position of the next one in its stream.
+_ROWS: Final = (
+    f"SELECT {_COLUMNS}, {{until}}, {_EVENT}, {_NEXT} FROM {{table}} r LEFT JOIN log l ON l.position = r.since"
+    " WHERE (r.tree_key, r.since) > (?, ?) ORDER BY r.tree_key, r.since LIMIT ?"
+)
+_PRESENT: Final = _ROWS.format(table="entity", until="NULL")
+_PAST: Final = _ROWS.format(table="entity_history", until="r.until")
+_APART: Final = "".join(f" AND NOT (stream >= '{start}' AND stream < '{start[:-1]}0')" for start in xids.OUTSIDE_TREE)
+_DELETIONS: Final = EntityDeleted.TOPIC.partition(":")[0]
+_COUNTS: Final = (
+    f"SELECT (SELECT count(*) FROM log WHERE substr(topic, 1, {len(_DELETIONS)}) <> '{_DELETIONS}'{_APART}),"
+    " (SELECT count(*) FROM entity) + (SELECT count(*) FROM entity_history), coalesce(max(last), 0) FROM interaction"
+)
+_WIDTH: Final = len(EntityRow._fields)
+_SINCE: Final = EntityRow._fields.index("since")
+
+
+def verify_history(store: Store) -> Iterator[VerificationFinding]:
+    """Each row of the present or the past that is not what the event at its position makes of it, or not for as long.
+
+    Reads every event that left an entity alive once, in pages. Says nothing of rows that another program has left:
+    they are made anew before anybody reads them.
+    """
+    unreadable, last = list[str](), 0
+    with open_snapshot(store) as connection, catch_unreadable(unreadable.append):
+        if not tables().exist(connection):
+            return
+        events, rows, last = sql.run(connection, _COUNTS).fetchone()
+        for statement in (_PRESENT, _PAST):
+            for found in _pages(connection, statement):
+                if not _is_made_of(found, store.mapper):
+                    yield VerificationFinding(
+                        _position(found, last), f"the row of {found[0]!r} is not what the log makes of it"
+                    )
+        if events != rows:
+            yield VerificationFinding(
+                last, f"the read model has {rows} rows of present and past, the log asks for {events}"
+            )
+        yield from verify_publications(connection, store.mapper, last)
+    for said in unreadable:
+        yield VerificationFinding(last, f"the database cannot read the read model's rows: {said}")
+
+
+def _pages(connection: Connection, statement: str) -> Iterator[Sequence[Any]]:
+    key, since = "", 0
+    while page := sql.run(connection, statement, (key, since, sql.CHUNK)).fetchall():
+        yield from page
+        if len(page) < sql.CHUNK or not _is_beyond(end := (page[-1][0], page[-1][_SINCE]), (key, since)):
+            return
+        key, since = end
+
+
+def _is_beyond(end: tuple[Any, Any], start: tuple[str, int]) -> bool:
+    """Whether a page led on: damaged rows may come again, for ever."""
+    return isinstance(end[0], str) and isinstance(end[1], int) and end > start
+
+
+def _is_made_of(found: Sequence[Any], mapper: EventMapper) -> bool:
+    shown, until, stored, next = found[:_WIDTH], found[_WIDTH], found[_WIDTH + 1 : -1], found[-1]
+    try:
+        event = mapper.of_row(unchecked_row(LogRow, stored))
+        wanted = row(event, stored[0])
+    except (ValueError, KeyError, TypeError):
+        return False
+    return not isinstance(event, EntityDeleted) and tuple(shown) == wanted and until == next
+
+
+def _position(found: Sequence[Any], last: int) -> int:
+    """The position that a row says it is from, if there is one like that."""
+    since = found[_SINCE]
+    return since if isinstance(since, int) and 0 < since <= last else last

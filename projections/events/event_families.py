@@ -1,0 +1,49 @@
+"""Families of events: kinds of messages that the log comes to, one beside the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Protocol
+
+from commands.store.hashes import Interaction, LogRow
+from projections.events.xregistry_events import PREFIX, ChangeEvent, XRegistryEvents
+
+
+class EventFamily(Protocol):
+    """One kind of events. name: as `config.families` has it; prefix: what its types begin with."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def prefix(self) -> str: ...
+
+    def messages(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[ChangeEvent]:
+        """What some events of an interaction come to, in log order."""
+
+
+class XRegistryFamily:
+    """The events of the registry itself."""
+
+    name: Final = "xregistry"
+    prefix: Final = PREFIX
+
+    def __init__(self, events: XRegistryEvents) -> None:
+        self._events = events
+
+    def messages(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[ChangeEvent]:
+        """See Family."""
+        return self._events.messages(interaction, rows)
+
+
+def published_events(
+    families: Sequence[EventFamily], interaction: Interaction, rows: Iterable[LogRow]
+) -> Iterator[tuple[EventFamily, ChangeEvent]]:
+    """The messages of all families made from each event, in the families' order; rows are taken one by one."""
+    if len(families) == 1:
+        [family] = families
+        yield from ((family, message) for message in family.messages(interaction, rows))
+        return
+    for row in rows:
+        for family in families:
+            for message in family.messages(interaction, (row,)):
+                yield family, message

@@ -1,0 +1,154 @@
+"""The brokers that are published to: how they are reached, their topics, and what those hold last."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any, Final, NamedTuple
+
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition, errors
+from kafka.net.compat import KafkaNetClient
+from kafka.net.selector import NetworkSelector
+
+from domain.subscriptions.sink_uris import KAFKA
+from projections.kafka.records import RecordPosition, record_position
+from projections.outgoing import certificates
+from projections.subscriptions.contract import Credential, Resolver, SinkTarget
+from projections.subscriptions.sinks.kafka.producer import ReportingConnectionManager, resolver_proxy_url
+from projections.subscriptions.sinks.kafka.sink import producer_config
+from projections.subscriptions.transport.connect import target_address
+
+#: Seconds that connecting takes at most, and until brokers that acknowledge nothing count as out of reach.
+CONNECT_SECONDS: Final = 10.0
+ACKNOWLEDGE_SECONDS: Final = 30.0
+_TIMES: Final = {"bootstrap_timeout_ms": int(1000 * CONNECT_SECONDS), "reconnect_backoff_max_ms": 1000}
+OnConnectionError = Callable[[Exception], None]
+_LOOPBACK: Final = "localhost"
+#: Of topics that are made here: records stay for ever, as in the log.
+_FOR_EVER: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+
+
+class InsecureCredential(Exception):
+    """A credential would be shown on a channel without TLS."""
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateAuthorities:
+    """Whose certificates are believed beside those that the machine knows. ca: path of a PEM file, or empty."""
+
+    ca: str = ""
+
+
+class TopicContents(NamedTuple):
+    """What a topic holds. records: that were ever written, duplicates included. last: the one with the highest number,
+    None where nothing is left, or nothing of a registry."""
+
+    records: int
+    last: RecordPosition | None
+
+
+class KafkaCluster:
+    """Brokers and how to reach them; connected to only while something is done."""
+
+    def __init__(
+        self,
+        uri: str,
+        credential: Credential | None = None,
+        authorities: CertificateAuthorities | None = None,
+        resolver: Resolver | None = None,
+    ) -> None:
+        """uri: `SSL://one:9092,two:9092` and what else a sink may have (subscriptions 2.5). resolver: says which
+        addresses may be connected to, also of brokers that others name; None for brokers that the operator names.
+
+        Raises: InvalidSubscription for another one; Insecure.
+        """
+        target = SinkTarget("", uri, {"clientid": "annals-publishing", "acks": "all"}, credential=credential)
+        at = target_address(target, KAFKA)
+        if credential and not at.tls and not all(_is_own(host) for host, _ in at.servers):
+            raise InsecureCredential("a credential goes through TLS only; begin with SSL://")
+        settings = producer_config(target)
+        names = ("bootstrap_servers", "client_id", "security_protocol")
+        shared = {name: value for name, value in settings.items() if name in names or name.startswith("sasl_")}
+        secured = (
+            {"ssl_context": certificates.client_tls_context(authorities or CertificateAuthorities())} if at.tls else {}
+        )
+        self._shared = shared | secured | _TIMES
+        self._resolver = resolver
+        #: What a producer is told besides.
+        self.producing: Mapping[str, Any] = {name: settings[name] for name in settings.keys() - shared.keys()}
+
+    def make(self, topics: Sequence[str], partitions: int) -> None:
+        """Makes those topics that are not there yet. partitions: -1 for as many as the brokers think best.
+
+        Raises: KafkaError.
+        """
+        with closing(self.opened(KafkaAdminClient)) as admin:
+            missing = sorted({*topics} - {*admin.list_topics()})
+            if missing:
+                wanted = {"num_partitions": partitions, "replication_factor": -1, "configs": _FOR_EVER}
+                admin.create_topics(dict.fromkeys(missing, wanted), wait_for_metadata=True)
+
+    def held(self, topic: str) -> TopicContents:
+        """What a topic holds. Raises: KafkaError."""
+        consumer = self.opened(KafkaConsumer, group_id=None, enable_auto_commit=False)
+        with closing(consumer):
+            parts = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+            begins, ends = consumer.beginning_offsets(parts), consumer.end_offsets(parts)
+            left = {part for part in parts if ends[part] > begins[part]}
+            consumer.assign(sorted(left))
+            for part in left:
+                consumer.seek(part, ends[part] - 1)
+            marks = [found for record in _one_each(consumer, left) if (found := record_position(record.headers))]
+        return TopicContents(sum(ends.values()), max(marks, default=None))
+
+    def opened(self, kind: Callable[..., Any], failed: OnConnectionError = lambda error: None, **settings: Any) -> Any:
+        """A client of the library. failed: is told of connections that fail, in the client's thread.
+
+        Raises: KafkaError that says why no broker could be reached.
+        """
+        told: list[Exception] = []
+        made: list[Any] = []
+
+        def network(**configs: Any) -> KafkaNetClient:
+            net = NetworkSelector(**configs)
+            manager = ReportingConnectionManager(net, failing, **configs)
+            made.append(KafkaNetClient(net, manager))
+            if self._resolver is not None:
+                manager.config["proxy_url"] = resolver_proxy_url(made[0], self._resolver)
+            return made[0]
+
+        def failing(error: Exception) -> None:
+            told.append(error)
+            failed(error)
+
+        try:
+            return kind(kafka_client=network, **self._shared, **settings)
+        except BaseException as error:
+            for client in made:  # the library would leave its thread behind
+                client.close()
+            if told and isinstance(error, errors.KafkaTimeoutError):
+                raise told[-1] from None
+            raise
+
+
+def _one_each(consumer: Any, parts: set[TopicPartition]) -> Iterator[Any]:
+    """The next record of each partition. Raises: KafkaTimeoutError."""
+    ends = time.monotonic() + ACKNOWLEDGE_SECONDS
+    left = set(parts)
+    while left:
+        if time.monotonic() > ends:
+            raise errors.KafkaTimeoutError("the last records cannot be read")
+        for part, records in consumer.poll(timeout_ms=500).items():
+            if part in left:
+                left.discard(part)
+                yield records[0]
+
+
+def _is_own(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == _LOOPBACK

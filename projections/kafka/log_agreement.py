@@ -1,0 +1,56 @@
+"""Whether topics go on where the log does: what they hold has to be of this log, and all that was acknowledged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from projections.kafka.cluster import TopicContents
+from projections.kafka.progress import PublishingProgress
+from projections.kafka.records import EVENTS, LOG, PublishedCounts, RecordPosition
+
+_WAY_OUT = "publish under another prefix, or delete the topics so that they are made anew"
+
+
+class TopicsDiverged(Exception):
+    """Topics and log have different pasts; the message says where, and what can be done."""
+
+
+def find_start(progress: PublishingProgress, look: Callable[[], Mapping[str, TopicContents]]) -> PublishedCounts:
+    """The place to go on from: where it is known to be, and the beginning where topics were made anew.
+
+    look: says what the topics hold. Raises: Disagreement when a topic holds what this log does not, or lacks what it
+    was said to hold.
+    """
+    # In this order: another publisher may go on meanwhile, so that topics hold more than what was known before.
+    known = progress.place()
+    held = look()
+    counts = {LOG: known.log, EVENTS: known.events}
+    for topic, found in held.items():
+        if found.last is not None:
+            _check_same_interaction(progress, topic, found.last)
+    if any(counts[topic] and not found.records for topic, found in held.items()):
+        # Remembered at once: a half-filled topic would look like one that has lost records.
+        progress.move(PublishedCounts())
+        return PublishedCounts()
+    for topic, found in held.items():
+        if found.last is not None and found.last.number < counts[topic]:
+            raise TopicsDiverged(
+                f"the topic {progress.prefix}.{topic} ends at number {found.last.number}, and {counts[topic]} were"
+                f" acknowledged: records are lost; {_WAY_OUT}."
+            )
+    return known
+
+
+def _check_same_interaction(progress: PublishingProgress, topic: str, last: RecordPosition) -> None:
+    """Raises: Disagreement unless the last record is of an interaction that the log has at that position."""
+    name = f"{progress.prefix}.{topic}"
+    if last.position > (head := progress.head()):
+        raise TopicsDiverged(
+            f"the topic {name} is at position {last.position}, further than the log, which ends at {head}: the"
+            f" database is not what it was; {_WAY_OUT}."
+        )
+    there = progress.interaction(last.position)
+    if there is None or there.xregcorrelationid != last.interaction:
+        raise TopicsDiverged(
+            f"at position {last.position} the topic {name} holds another interaction than the log; {_WAY_OUT}."
+        )

@@ -1,0 +1,82 @@
+"""What of the log is to be published next, and how much is known to have arrived."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from commands.store.engine import WRITING
+from commands.store.hashes import Interaction
+from commands.store.log import Store
+from projections.database import drivers
+from projections.events import feed
+from projections.kafka.records import TOPICS, PublishedCounts, PublishedRecord, RecordBuilder
+from projections.log import positions
+from projections.log.reader import Log
+
+#: Events of one window. It is acknowledged as a whole before the next one is sent.
+WINDOW_EVENTS = 500
+
+
+class Window(NamedTuple):
+    """Records that go together. place: behind them. head: the last position of the log."""
+
+    records: list[PublishedRecord]
+    place: PublishedCounts
+    head: int
+
+
+class PublishingProgress:
+    """The place of one pair of topics, in the table of all projections' positions: durable before more is sent.
+
+    The registry's write lock is held while a place is stored, never while a broker is waited for.
+    """
+
+    def __init__(self, store: Store, records: RecordBuilder, prefix: str, *, documents: bool = False) -> None:
+        """prefix: of the topics' names, and of the names under which their numbers are kept. documents: come along."""
+        self._documents = documents
+        self._store = store
+        self._records = records
+        self.prefix = prefix
+        self._names = [f"kafka:{prefix}.{topic}" for topic in TOPICS]
+        self._writing = store.engine.execution_options(**{WRITING: True})
+        with self._writing.begin() as connection:
+            positions.POSITIONS.create(connection, checkfirst=True)
+
+    def place(self) -> PublishedCounts:
+        """How much was acknowledged."""
+        with self._store.engine.begin() as connection:
+            db = drivers.database_of(connection)
+            return PublishedCounts(*(positions.read_position(db, name) for name in self._names))
+
+    def move(self, place: PublishedCounts) -> None:
+        """Remembers how much was acknowledged."""
+        with self._writing.begin() as connection:
+            db = drivers.database_of(connection)
+            for name, number in zip(self._names, place, strict=True):
+                positions.save_position(db, name, number)
+
+    def window(self, after: PublishedCounts, limit: int = WINDOW_EVENTS) -> Window:
+        """What comes behind a place: up to `limit` stored events, none at the end of the log.
+
+        A large interaction is taken in parts. Raises: UnknownTopic for an event that a newer program wrote.
+        """
+        found: list[PublishedRecord] = []
+        with self._store.engine.begin() as connection:
+            log = Log(drivers.database_of(connection))
+            end = feed.page_end(lambda: log, after.log, limit)
+            documents = log.document if self._documents else None
+            for interaction, rows in feed.interactions(lambda: log, after.log, end):
+                made, after = self._records.of(interaction, rows, after, documents)
+                found += made
+            return Window(found, after, log.head().last)
+
+    def head(self) -> int:
+        """The last position of the log."""
+        with self._store.engine.begin() as connection:
+            return Log(drivers.database_of(connection)).head().last
+
+    def interaction(self, position: int) -> Interaction | None:
+        """The interaction that a position belongs to; None beyond the log."""
+        with self._store.engine.begin() as connection:
+            found = Log(drivers.database_of(connection)).interactions(position - 1, 1)
+            return found[0] if found else None

@@ -1,0 +1,114 @@
+"""The publisher: takes the log to its topics, window by window, and goes on after whatever interrupts it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from threading import Event
+from typing import Final
+
+from kafka import errors
+
+from projections.kafka.cluster import KafkaCluster
+from projections.kafka.log_agreement import find_start
+from projections.kafka.producer import Producer, PublishingStopped, RecordFailed
+from projections.kafka.progress import PublishingProgress
+from projections.kafka.records import TOPICS, PublishedCounts
+from projections.subscriptions.contract import DeliveryResult
+from projections.subscriptions.sinks.kafka.outcomes import error_outcome
+
+#: Seconds between looks at a log that does not grow, and before brokers are connected to again.
+POLL_SECONDS: Final = 0.2
+RETRY_SECONDS: Final = 2.0
+
+
+class Publisher:
+    """One pair of topics, `<prefix>.log` and `<prefix>.events`.
+
+    Two at a time do no harm but that records are there twice: each writes the same, in the same order.
+    """
+
+    def __init__(
+        self,
+        progress: PublishingProgress,
+        cluster: KafkaCluster,
+        prefix: str,
+        *,
+        partitions: int = -1,
+        report: Callable[[int, int], None] = lambda done, total: None,
+        tell: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        """partitions: of topics that are not there yet; -1 for as many as the brokers think best. report: is given the
+        position that is published and the last one. tell: is given a line about each interruption."""
+        self._progress = progress
+        self._cluster = cluster
+        self._prefix = prefix
+        self._partitions = partitions
+        self._report = report
+        self._tell = tell
+
+    def once(self, stop: Event) -> PublishedCounts:
+        """The place reached when all that the log holds is published, or when told to stop.
+
+        Raises: Disagreement; Failed; KafkaError, or TimeoutError when nothing is acknowledged for a while.
+        """
+        with self._producing(stop) as (producer, place):
+            return self._catch_up(producer, place, patient=False)
+
+    def run(self, stop: Event) -> None:
+        """Follows the log until told to stop; brokers that go away are waited for.
+
+        Raises: Disagreement; Failed for a record that will not be taken as it is; KafkaError where a credential is
+        refused.
+        """
+        while not stop.is_set():
+            try:
+                with self._producing(stop) as (producer, place):
+                    while not stop.is_set():
+                        place = self._catch_up(producer, place, patient=True)
+                        stop.wait(POLL_SECONDS)
+            except (errors.KafkaError, RecordFailed) as error:
+                if not _is_transient(error):
+                    raise
+                self._tell(f"{error or type(error).__name__}; trying again")
+                stop.wait(RETRY_SECONDS)
+
+    @contextmanager
+    def _producing(self, stop: Event) -> Iterator[tuple[Producer, PublishedCounts]]:
+        """A producer, and the place to go on from. It ends without an error when told to stop."""
+        names = {topic: f"{self._prefix}.{topic}" for topic in TOPICS}
+        self._cluster.make([*names.values()], self._partitions)
+        place = find_start(self._progress, lambda: {topic: self._cluster.held(name) for topic, name in names.items()})
+        with closing(Producer(self._cluster, self._prefix, stop.is_set)) as producer:
+            yield producer, place
+
+    def _catch_up(self, producer: Producer, place: PublishedCounts, patient: bool) -> PublishedCounts:
+        """The place at the end of the log. It is stored behind each window, once all of that is acknowledged."""
+        while (window := self._progress.window(place)).place != place:
+            try:
+                for record in window.records:
+                    self._waiting(partial(producer.send, record), patient)
+                self._waiting(producer.settle, patient)
+            except PublishingStopped:
+                return place
+            place = window.place
+            self._progress.move(place)
+            self._report(place.log, window.head)
+        return place
+
+    def _waiting(self, act: Callable[[], None], patient: bool) -> None:
+        """Does what waits for brokers; who is patient is told that it takes long, and waits on."""
+        while True:
+            try:
+                return act()
+            except TimeoutError:
+                if not patient:
+                    raise
+                self._tell("the brokers acknowledge nothing; waiting for them")
+
+
+def _is_transient(error: Exception) -> bool:
+    """Whether the same may go well later."""
+    found = error_outcome(error.error if isinstance(error, RecordFailed) else error)
+    return found.result is DeliveryResult.RETRY

@@ -1,0 +1,154 @@
+"""The records of both topics: each is a function of the log, so one that is published again is the same.
+
+The records of a topic are counted 1, 2, 3, without a gap, in the order of the log. Whoever reads several partitions
+restores that order from the numbers alone: what comes next has the next number, and while it is not there, something
+earlier is still to come.
+Spec: CloudEvents Kafka protocol binding 1.0; EV-77, EV-78, EV-79.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from commands.store.hashes import Interaction, LogRow
+from domain.values import xid as xids
+from projections.events.xregistry_events import ChangeEvent, XRegistryEvents
+from projections.log.documents import referenced_document
+from projections.log.table_rows import SCHEMA_VERSION, LogTableRow, table_rows
+from projections.subscriptions.sinks.kafka import records
+
+#: The topics, by what stands behind the prefix in their names.
+LOG: Final = "log"
+EVENTS: Final = "events"
+TOPICS: Final = (LOG, EVENTS)
+
+#: Headers of every record. The number in its topic, the position of the stored event in the log, the positions of its
+#: interaction's first and last event, its correlation id.
+NUMBER: Final = "annals_number"
+POSITION: Final = "annals_position"
+FIRST: Final = "annals_first"
+LAST: Final = "annals_last"
+INTERACTION: Final = "annals_interaction"
+#: Header of the log's records: which columns they have.
+SCHEMA: Final = "annals_schema"
+#: Header of the log's records where documents come along: the bytes of the one that a Version refers to. A Resource
+#: refers to the one of a Version, which is in an event of its own.
+DOCUMENT: Final = "annals_document"
+_VERSION: Final = 6
+
+Headers = list[tuple[str, bytes]]
+#: Gives the bytes of a document by its hash, None where it is lost.
+FindDocument = Callable[[str], bytes | None]
+
+
+class PublishedCounts(NamedTuple):
+    """How much is published: records of the log, which is a position, and records of events."""
+
+    log: int = 0
+    events: int = 0
+
+
+class PublishedRecord(NamedTuple):
+    """A record on its way. topic: `LOG_FILE_SCHEMA` or `EVENTS`. key: folded xid of the Group, or `/`."""
+
+    topic: str
+    position: int
+    key: bytes
+    value: bytes
+    headers: Headers
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it has."""
+        return len(self.key) + len(self.value) + sum(len(name) + len(value) for name, value in self.headers)
+
+
+class RecordBuilder:
+    """Makes records of interactions. contentmode: of events, `structured` or `binary`."""
+
+    def __init__(self, events: XRegistryEvents, contentmode: str = "structured") -> None:
+        self._events = events
+        self._contentmode = contentmode
+
+    def of(
+        self,
+        interaction: Interaction,
+        rows: Iterable[LogRow],
+        place: PublishedCounts,
+        documents: FindDocument | None = None,
+    ) -> tuple[list[PublishedRecord], PublishedCounts]:
+        """The records of an interaction, or of its next part, and the place behind them.
+
+        documents: come along in the log; None where they do not.
+        """
+        stored = list(rows)
+        log = [_log_record(row) for row in table_rows(interaction, stored)]
+        if documents is not None:
+            log = [_with_document(record, row, documents) for record, row in zip(log, stored, strict=True)]
+        messages = self._events.messages(interaction, stored)
+        events = [self._told(interaction, message, number) for number, message in enumerate(messages, place.events + 1)]
+        return [*log, *events], PublishedCounts(place.log + len(log), place.events + len(events))
+
+    def _told(self, interaction: Interaction, message: ChangeEvent, number: int) -> PublishedRecord:
+        made = records.encode_record(message.cloudevent(), self._contentmode, records.KEYLESS)
+        facts = _facts(number, message.position, interaction.first, interaction.last, message.xregcorrelationid)
+        key = partition_key(xids.stream(message.subject))
+        return PublishedRecord(EVENTS, message.position, key, made.value, [*made.headers, *facts])
+
+
+def partition_key(stream: str) -> bytes:
+    """The key of a stream: the folded xid of its Group, and `/` for what is in none (EV-78).
+
+    Folded, because a Group that was deleted and comes back in another case goes on in its old streams.
+    """
+    parts = xids.segments(stream)
+    inside = len(parts) > 1 and not xids.is_outside_tree(stream)
+    return (xids.join(*parts[:2]) if inside else xids.REGISTRY).encode()
+
+
+def _log_record(row: LogTableRow) -> PublishedRecord:
+    facts = _facts(row.position, row.position, row.first, row.last, row.xregcorrelationid)
+    headers = [("content-type", b"application/json"), (SCHEMA, _text(SCHEMA_VERSION)), *facts]
+    return PublishedRecord(
+        LOG, row.position, partition_key(row.stream), orjson.dumps(row._asdict(), default=_base64), headers
+    )
+
+
+def _with_document(record: PublishedRecord, row: LogRow, documents: FindDocument) -> PublishedRecord:
+    sha256 = referenced_document(row) if len(xids.segments(row.stream)) == _VERSION else None
+    content = documents(sha256) if sha256 is not None else None
+    return record if content is None else record._replace(headers=[*record.headers, (DOCUMENT, content)])
+
+
+def _facts(number: int, position: int, first: int, last: int, interaction: str) -> Headers:
+    numbers = {NUMBER: number, POSITION: position, FIRST: first, LAST: last}
+    return [*((name, _text(value)) for name, value in numbers.items()), (INTERACTION, interaction.encode())]
+
+
+def _text(number: int) -> bytes:
+    return str(number).encode()
+
+
+def _base64(value: Any) -> str:
+    return b64encode(value).decode()
+
+
+class RecordPosition(NamedTuple):
+    """What the headers of a record say of where it stands."""
+
+    number: int
+    position: int
+    interaction: str
+
+
+def record_position(headers: Iterable[tuple[str, bytes]]) -> RecordPosition | None:
+    """Where a record stands; None for one that is not of a registry."""
+    found = dict(headers)
+    try:
+        return RecordPosition(int(found[NUMBER]), int(found[POSITION]), found[INTERACTION].decode())
+    except (KeyError, ValueError):
+        return None

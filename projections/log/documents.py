@@ -1,0 +1,40 @@
+"""Documents by their hash: their bytes, and where in the tree they belong."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from commands.store.hashes import LogRow
+from commands.store.mapper import EventMapper, blob
+from domain.compat.legacy_apis import document_hash
+from domain.values import xid as xids
+from projections.database.drivers import Database
+
+_BYTES: Final = "SELECT bytes FROM document WHERE sha256 = ?"
+_REFERS: Final = (
+    "SELECT 1 FROM (SELECT tree_key, document FROM entity"
+    " UNION ALL SELECT tree_key, document FROM entity_history) AS every"
+    " WHERE tree_key > ? AND tree_key < ? AND document = ? LIMIT 1"
+)
+_MAPPER: Final = EventMapper()
+
+
+def referenced_document(row: LogRow) -> str | None:
+    """The hash of the document that a stored event refers to; None for most, which refer to none.
+
+    Raises: UnreadableEvent.
+    """
+    if b'"document":' not in row.state:  # to read every event takes many times as long
+        return None
+    return document_hash(_MAPPER.of_row(row).private)
+
+
+def document_bytes(db: Database, sha256: str) -> bytes | None:
+    """The bytes of a document; None where there is none."""
+    found = db.one(_BYTES, (sha256,))
+    return None if found is None else blob(found[0])
+
+
+def is_document_below(db: Database, sha256: str, xid: str) -> bool:
+    """Whether an entity at or below a path, living or past, has or had a document. O(entities there, past ones too)."""
+    return db.one(_REFERS, (*xids.subtree(xid), sha256)) is not None

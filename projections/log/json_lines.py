@@ -1,0 +1,81 @@
+"""The log as lines of JSON: what feeds of it and pushes of it are made of."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
+
+from commands.store.hashes import Interaction, LogRow
+from domain.values.json_text import dumps
+from projections.log.documents import referenced_document
+
+#: The line before the events of an interaction.
+INTERACTION: Final = "interaction"
+#: The line before the first event of an interaction that refers to a document.
+DOCUMENT: Final = "document"
+#: Documents of an interaction that are remembered as sent. An import that returns to one after so many others sends it
+#: again, and takes no more memory than any other.
+MAX_SENT_DOCUMENTS: Final = 1 << 16
+
+_FACTS: Final = {
+    **{name: name for name in ("first", "last", "xregcorrelationid", "time", "caller", "command")},
+    "registryurl": "registry_url",
+}
+
+#: Gives the bytes of a document by its hash; None where they are lost.
+FindDocument = Callable[[str], bytes | None]
+
+
+class LogLine(NamedTuple):
+    """One line. name: what kind it is. data: JSON, without a line end."""
+
+    name: str
+    data: bytes
+
+
+def log_lines(
+    interaction: Interaction, rows: Iterable[LogRow], document: FindDocument | None
+) -> Iterator[tuple[int, tuple[LogLine, ...]]]:
+    """The position of each event with its lines: itself, and what has to be known before it.
+
+    rows: events of the interaction. document: None where documents stay away. One that is lost is left out, which its
+    reader then sees.
+    """
+    before: tuple[LogLine, ...] = (LogLine(INTERACTION, interaction_line(interaction)),)
+    sent: dict[str, None] = {}
+    for row in rows:
+        referred_to = _document(row, sent, document) if document is not None else ()
+        yield row.position, (*before, *referred_to, LogLine(row.topic, event_line(row)))
+        before = ()
+
+
+def _document(row: LogRow, sent: dict[str, None], document: FindDocument) -> Iterator[LogLine]:
+    """The document that an event refers to, unless it was sent."""
+    sha256 = referenced_document(row)
+    if sha256 is None or sha256 in sent:
+        return
+    if len(sent) >= MAX_SENT_DOCUMENTS:
+        del sent[next(iter(sent))]
+    sent[sha256] = None
+    found = document(sha256)
+    if found is not None:
+        yield LogLine(DOCUMENT, document_line(sha256, found))
+
+
+def document_line(sha256: str, content: bytes) -> bytes:
+    """A document as JSON: its hash, by which events refer to it, and its bytes."""
+    return b'{"document":"%b","base64":"%b"}' % (sha256.encode(), b64encode(content))
+
+
+def interaction_line(interaction: Interaction) -> bytes:
+    """An interaction as JSON: its facts in the words of the API, the correlation id not folded, and hashes in hex."""
+    facts = {shown: getattr(interaction, name) for shown, name in _FACTS.items()}
+    salt = {"salt": interaction.salt} if interaction.salt else {}
+    return dumps(facts | {"chain": interaction.chain.hex(), "state": interaction.state.hex()} | salt)
+
+
+def event_line(row: LogRow) -> bytes:
+    """A stored event as JSON: where it is, then the members of its stored state, byte for byte."""
+    place = b'{"position":%d,"stream":%b,"revision":%d,"topic":%b,%b'
+    return place % (row.position, dumps(row.stream), row.revision, dumps(row.topic), row.state[1:])

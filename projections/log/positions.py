@@ -1,0 +1,49 @@
+"""How far each projection has come in the log."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import BigInteger, Column, MetaData, Table, Text
+
+from commands.store.damage import UnreadableRow
+from projections.database.drivers import Database
+
+#: One row for each projection that has begun: its name and the last position that it took in.
+POSITIONS: Final = Table(
+    "projection",
+    MetaData(),
+    Column("name", Text, primary_key=True),
+    Column("position", BigInteger, nullable=False),
+)
+
+
+def read_position(database: Database, name: str) -> int:
+    """The last position that a projection took in, 0 before its first."""
+    row = database.one("SELECT position FROM projection WHERE name = ?", (name,))
+    return checked_position(row[0]) if row else 0
+
+
+def checked_position(stored: Any) -> int:
+    """A stored position. Raises: UnreadableRow for what is none, which SQLite keeps as well."""
+    if type(stored) is int:
+        return stored
+    raise UnreadableRow(f"a projection is at the position {stored!r:.100}")
+
+
+def save_position(database: Database, name: str, to: int) -> None:
+    """Sets the position of a projection, in the transaction of what it wrote."""
+    database.upsert(POSITIONS, [(name, to)])
+
+
+def lock_position(database: Database, name: str) -> int:
+    """`position`, held against every other process that follows the log under this name until the transaction ends."""
+    database.run("INSERT INTO projection VALUES (?, 0) ON CONFLICT DO NOTHING", (name,))
+    held = database.one("UPDATE projection SET position = position WHERE name = ? RETURNING position", (name,))
+    at: int = held[0]
+    return at
+
+
+def delete_position(database: Database, name: str) -> None:
+    """Removes a projection that is no more."""
+    database.delete(POSITIONS, [(name,)])

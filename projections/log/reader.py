@@ -1,0 +1,201 @@
+"""The log as readers see it: interactions and their events, over one connection of a driver."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from commands.store.clock import format_time
+from commands.store.hashes import NO_INTERACTION, Interaction, LogRow
+from commands.store.mapper import UnreadableEvent, blob
+from domain.errors.problems import BadRequest, Problem
+from domain.model.rfc3339 import to_utc
+from domain.replication.link import COLLECTION
+from domain.values import xid as xids
+from projections.database.drivers import Database
+from projections.log.documents import document_bytes
+
+_FACTS: Final = ", ".join(Interaction._fields)
+_EVENT: Final = ", ".join(LogRow._fields)
+_HEAD: Final = f"SELECT {_FACTS} FROM interaction ORDER BY last DESC LIMIT 1"
+_NAMED: Final = f"SELECT {_FACTS} FROM interaction WHERE folded = ?"
+_ENDED: Final = f"SELECT {_FACTS} FROM interaction WHERE last <= ? ORDER BY last DESC LIMIT 1"
+_APART: Final = " OR ".join(f"stream LIKE '{start}%'" for start in xids.OUTSIDE_TREE)
+#: Where the registry's tree went on after a time. What is apart from it has interactions of its own, whose times are
+#: other ones where the tree's came from another registry; so are those of the log's first, which made this registry,
+#: and of those that made registries between this one and the other.
+_OF_TREE_LATER: Final = (
+    "FROM interaction AS later WHERE later.time > ? AND later.first > 1 AND later.command <> 'CreateRegistry'"
+    f" AND NOT (SELECT {_APART} FROM log WHERE log.position = later.last)"
+)
+_WENT_ON: Final = f"SELECT later.last {_OF_TREE_LATER} ORDER BY later.time LIMIT 1"
+#: One step back from there. The empty text hides the column from its index, by which half the log might be sorted.
+LAST_BY_TIME: Final = (
+    f"SELECT {_FACTS} FROM interaction WHERE last < coalesce(({_WENT_ON}), {2**63 - 1}) AND time || '' <= ?"
+    " ORDER BY last DESC LIMIT 1"
+)
+#: The first place of the log at which the tree went on. It is another one only where Groups of several registries live
+#: beside each other. The sum keeps databases from reading the log from its beginning on.
+_EARLIER: Final = f"SELECT min(later.last) {_OF_TREE_LATER} AND later.last + 0 < ?"
+_BACK: Final = f"SELECT {_FACTS} FROM interaction WHERE last < ? AND time || '' <= ? ORDER BY last DESC LIMIT 1"
+_SINCE: Final = "SELECT 1 FROM interaction WHERE time >= ? LIMIT 1"
+_BEFORE: Final = "SELECT last FROM interaction WHERE time < ? ORDER BY time DESC, last DESC LIMIT 1"
+_BY: Final = _BEFORE.replace("time <", "time <=")
+#: The log has taken interactions in only where it has links; `0` follows `/`.
+_LINKED: Final = f"SELECT 1 FROM log WHERE stream > '{COLLECTION}/' AND stream < '{COLLECTION}0' LIMIT 1"
+_DURING: Final = (
+    "SELECT coalesce(min(first) - 1, 0), coalesce(max(last), 0) FROM interaction WHERE time >= ? AND time <= ?"
+)
+_BEYOND: Final = f"SELECT {_FACTS} FROM interaction WHERE last > ? ORDER BY last LIMIT ?"
+_OF_TREE: Final = (
+    f"SELECT {_FACTS} FROM interaction WHERE NOT (SELECT {_APART} FROM log WHERE log.position = interaction.last)"
+    " ORDER BY last"
+)
+_EVENTS: Final = f"SELECT {_EVENT} FROM log WHERE position >= ? AND position <= ? ORDER BY position"
+_REVISIONS: Final = (
+    f"SELECT {_EVENT} FROM log WHERE stream = ? AND revision > ? AND position <= ? ORDER BY revision LIMIT ?"
+)
+_LATEST: Final = f"SELECT {_EVENT} FROM log WHERE stream = ? ORDER BY revision DESC LIMIT ?"
+
+#: No log becomes so long.
+_BEYOND_ALL: Final = 2**62
+#: Kinds of the columns, but for those of bytes.
+_INTERACTION: Final = (int, int, str, str, str, str, str, str, str)
+_LOG_ROW: Final = (int, str, int, str)
+
+_POSITION: Final = re.compile(r"[0-9]{1,19}\Z")
+_TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
+
+
+def stored_interaction(row: Sequence[Any]) -> Interaction:
+    """The interaction of a row.
+
+    Raises: UnreadableEvent for a value that is not of its column's kind, which SQLite keeps as well.
+    """
+    *facts, chain, state, salt = row
+    sound = tuple(map(type, (*facts, salt))) == _INTERACTION and facts[1] <= facts[0] < _BEYOND_ALL
+    if not sound or not _TIME.match(facts[4]):
+        raise UnreadableEvent(f"an interaction cannot be read: {row[:3]!r}")
+    return Interaction._make((*facts, blob(chain), blob(state), salt))
+
+
+def stored_event(row: Sequence[Any]) -> LogRow:
+    """The event of a row. Raises: UnreadableEvent as above."""
+    *facts, state = row
+    if tuple(map(type, facts)) != _LOG_ROW:
+        raise UnreadableEvent(f"an event cannot be read: {facts!r}")
+    return LogRow._make((*facts, blob(state)))
+
+
+class Log:
+    """See the module. Inside a transaction all that it returns belongs to one moment."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def head(self) -> Interaction:
+        """The last interaction; `START` where there is none."""
+        return self._one(_HEAD)
+
+    def interaction(self, xregcorrelationid: str) -> Interaction | None:
+        """The interaction of a correlation id, in whatever case that is given (EV-25)."""
+        if "\0" in xregcorrelationid:
+            return None  # PostgreSQL takes no such text, not even to find nothing
+        found = self._one(_NAMED, xregcorrelationid.casefold())
+        return None if found is NO_INTERACTION else found
+
+    def ended(self, position: int) -> Interaction:
+        """The last interaction that had ended at a position; `START` where none had."""
+        return self._one(_ENDED, position)
+
+    def interactions(self, after: int, limit: int) -> list[Interaction]:
+        """Those that ended beyond a position, in order, `limit` at most."""
+        return [stored_interaction(row) for row in self._db.all(_BEYOND, (after, limit))]
+
+    def of_tree(self, limit: int, *, backwards: bool = False) -> list[Interaction]:
+        """The first interactions that are about the registry's tree; the last ones, the last first, if `backwards`."""
+        order = " DESC LIMIT ?" if backwards else " LIMIT ?"
+        return [stored_interaction(row) for row in self._db.all(_OF_TREE + order, (limit,))]
+
+    def events(self, first: int, last: int) -> Iterator[LogRow]:
+        """The events from one position to another, both included, in order, streamed."""
+        return map(stored_event, self._db.stream(_EVENTS, (first, last)))
+
+    def revisions(self, stream: str, after: int, until: int, limit: int) -> list[LogRow]:
+        """Events of one stream beyond a revision and up to a position, in order."""
+        return [stored_event(row) for row in self._db.all(_REVISIONS, (stream, after, until, limit))]
+
+    def latest(self, stream: str, limit: int) -> list[LogRow]:
+        """The last events of one stream, the last one first."""
+        return [stored_event(row) for row in self._db.all(_LATEST, (stream, limit))]
+
+    def document(self, sha256: str) -> bytes | None:
+        """The bytes of a document that events refer to; None where there is none."""
+        return document_bytes(self._db, sha256)
+
+    def during(self, since: str, until: str) -> tuple[int, int]:
+        """Beyond which position, and up to which one, all lies that happened from one time to another, both included.
+
+        Where interactions of other registries were taken in, others lie in between, and they are counted one by one.
+        """
+        if self._db.one(_LINKED) is not None:
+            after, end = self._db.one(_DURING, (since, until))
+            return after, end
+        before, last = self._db.one(_BEFORE, (since,)), self._db.one(_BY, (until,))
+        return before[0] if before else 0, last[0] if last else 0
+
+    def as_of(self, moment: str, now: datetime, name: str = "asof") -> Interaction:
+        """The last interaction that had ended at a moment; `START` where none had (FLAG-80).
+
+        At a time it is the last one before the first one by which the registry's tree changed later. Times do not only
+        grow in a log that takes in what happened elsewhere: what was taken in behind something later is not there yet.
+        moment: a position, an RFC 3339 time or a correlation id. now: the time that no moment may be beyond,
+        unless the log is.
+        name: of the parameter that the moment came in.
+        Raises: BadRequest for what is malformed, unknown or yet to come.
+        """
+        if _POSITION.match(moment):
+            return self._at(int(moment), name)
+        if _TIME.match(moment):
+            return self._by(moment, format_time(now), name)
+        found = self.interaction(moment)
+        if found is None:
+            reason = "it is no position, no RFC 3339 time, and the correlation id of no interaction"
+            raise _no_moment(name, moment, reason)
+        return found
+
+    def _at(self, position: int, name: str) -> Interaction:
+        last = self.head().last
+        if position > last:
+            raise _no_moment(name, str(position), f"the log ends at position {last}")
+        return self.ended(position)
+
+    def _by(self, moment: str, now: str, name: str) -> Interaction:
+        try:
+            # A plus sign that was not escaped in a query came in as a space.
+            then = _six_digits(to_utc(f"{moment[:11]}{moment[11:].replace(' ', '+')}"))
+        except (ValueError, OverflowError) as error:
+            raise _no_moment(name, moment, str(error)) from None
+        if then > now and not self._db.one(_SINCE, (then,)):  # another machine's clock may be ahead of this one's
+            raise _no_moment(name, moment, "it is yet to come")
+        found = self._one(LAST_BY_TIME, then, then)
+        if self._db.one(_LINKED) is None:
+            return found
+        (earlier,) = self._db.one(_EARLIER, (then, found.last))
+        return found if earlier is None else self._one(_BACK, earlier, then)
+
+    def _one(self, statement: str, *values: Any) -> Interaction:
+        row = self._db.one(statement, values)
+        return NO_INTERACTION if row is None else stored_interaction(row)
+
+
+def _six_digits(time: str) -> str:
+    """A time in the form that interactions have; what is finer than a microsecond is cut off."""
+    seconds, _, fraction = time.removesuffix("Z").partition(".")
+    return f"{seconds}.{fraction[:6]:0<6}Z"
+
+
+def _no_moment(name: str, moment: str, reason: str) -> Problem:
+    return BadRequest(error_detail=f'"{name}={moment}" names no moment of this registry: {reason}')

@@ -1,0 +1,101 @@
+"""Whom the server may be sent to: every address of a host is checked, and a checked one is connected to.
+
+Whoever writes a subscription chooses where the server connects, from inside its network. So what is asked for by name
+is looked up here and once only, for each connection anew: a name may belong to somebody else by then.
+Rules SUB-901 to 905.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import ip_address
+from typing import Final
+
+from domain.errors.http_errors import InvalidSubscription
+from domain.subscriptions.error_places import ErrorPlace
+from domain.subscriptions.sink_uris import parse_sink
+from projections.outgoing import dns
+from projections.outgoing.allow_list import (
+    IpAddress,
+    is_public,
+    is_usual_port,
+    normalize_host,
+    parse_allow_list,
+    parse_ip_literal,
+)
+from projections.outgoing.dns import LookUp
+from projections.subscriptions.contract import ForbiddenAddress
+
+
+class DestinationRefused(ForbiddenAddress):
+    """A rule stands against a URI or an address. code: the rule, for programs; the message has no address."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+_MESSAGES: Final = {
+    "plaintext": "this server sends events over channels with TLS only",
+    "port": "ports below 1024 other than 80 and 443 are not sent to, unless the operator permits them",
+    "address": "private, local and reserved addresses are not sent to, unless the operator permits them",
+}
+
+
+class DestinationGuard:
+    """The resolver of deliveries; see contract.Resolver. It keeps nothing, and may be used from several loops.
+
+    plaintext: whether sinks without TLS will do. ca: the path of a PEM file with further authorities, empty for none.
+    """
+
+    def __init__(self, allow: str = "", plaintext: bool = False, ca: str = "", look_up: LookUp | None = None) -> None:
+        """allow: see `addresses.entries`. look_up: another way than the system's. Raises: ValueError."""
+        self.plaintext: Final = plaintext
+        self.ca: Final = ca
+        self._allowed = parse_allow_list(allow)
+        self._look_up = look_up or dns.look_up
+
+    async def resolve(self, host: str, port: int) -> str:
+        """One checked IP address. Raises: Unreachable; OSError where the name has none."""
+        return (await self.addresses(host, port))[0]
+
+    async def addresses(self, host: str, port: int) -> Sequence[str]:
+        """All addresses of a host, best first, where each of them is allowed. Raises as `resolve` does."""
+        name = normalize_host(host)
+        try:
+            number = parse_ip_literal(name)
+        except ValueError as error:
+            raise DestinationRefused("value", str(error)) from None
+        found = [str(number)] if number else await self._look_up(name, port)
+        if not found:
+            raise OSError("the name has no address")
+        for each in found:
+            self._check(name, ip_address(each), port)
+        return found
+
+    async def check(self, uri: str, protocol: str) -> None:
+        """Nothing, where a URI may be sent to as it is now; for what somebody wants to store.
+
+        protocol: of a subscription; HTTP also for endpoints of tokens and for dead letters. A name without an address
+        passes: it may get one, and is looked at again with each connection.
+        Raises: Refused.
+        """
+        try:
+            found = parse_sink(uri, protocol, ErrorPlace())
+        except InvalidSubscription as error:
+            raise DestinationRefused(str(error.extensions["code"]), error.arguments["error_detail"]) from None
+        if not (found.tls or self.plaintext):
+            raise DestinationRefused("plaintext", _MESSAGES["plaintext"])
+        for host, port in found.servers:
+            try:
+                await self.addresses(host, port)
+            except OSError:
+                continue
+
+    def _check(self, host: str, found: IpAddress, port: int) -> None:
+        """Raises: Refused."""
+        common = is_usual_port(port)
+        if common and is_public(found):
+            return
+        if not any(entry.permits(host, found, port) for entry in self._allowed):
+            raise DestinationRefused(code := "address" if common else "port", _MESSAGES[code])

@@ -1,0 +1,272 @@
+"""Requests over HTTP to whom strangers name: to checked addresses, without redirects, proxies or cookies.
+
+Spec: CloudEvents HTTP 1.1 Web Hooks, "Delivery response"; rules SUB-823, SUB-901, SUB-902, SUB-904, SUB-906.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Final, Protocol, runtime_checkable
+
+import httpcore
+
+from domain.errors.http_errors import InvalidSubscription
+from domain.subscriptions.error_places import ErrorPlace
+from domain.subscriptions.sink_uris import HTTP, SinkAddress, parse_sink
+from projections.outgoing import certificates
+from projections.subscriptions.contract import ForbiddenAddress, Resolver
+
+#: Bytes of an answer that are read, and seconds that its body may take once its status is known.
+MAX_BODY_BYTES: Final = 64 * 1024
+BODY_SECONDS: Final = 5.0
+#: Connections of a client, and seconds that they are kept without a request.
+MAX_CONNECTIONS: Final = 32
+IDLE_SECONDS: Final = 30.0
+#: Seconds for one of several addresses of a host, before the next is tried.
+ADDRESS_SECONDS: Final = 5.0
+USER_AGENT: Final = "Annals"
+
+_USUAL: Final = {"http": 80, "https": 443}
+
+
+class RequestFailed(Exception):
+    """There is no answer. code: a word for programs; message: why, without any address."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """What came back. body: its beginning, as sent. whole: whether that is all of it."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    whole: bool
+
+    def header(self, name: str) -> str | None:
+        """The value of a header; those of several with the name are joined by commas."""
+        found = [value for other, value in self.headers if other == name.lower()]
+        return ", ".join(found) if found else None
+
+
+class HttpClient:
+    """Keeps connections to one place open; any number of tasks may use it. Belongs to one event loop."""
+
+    def __init__(self, uri: str, resolver: Resolver, private: bool = False, most: int = MAX_BODY_BYTES) -> None:
+        """private: whether what is sent is nobody else's business: without TLS it stays on the machine (SUB-306).
+        most: bytes of an answer that are read.
+
+        Raises: Failed where nothing can be sent to the URI.
+        """
+        at = _address(uri)
+        host, port = at.servers[0]
+        target = (at.path or "/") + (f"?{at.query}" if at.query is not None else "")
+        shown = f"[{host}]" if ":" in host else host
+        self._url = httpcore.URL(scheme=at.scheme, host=host.removesuffix("."), port=port, target=target)
+        self._host = shown if port == _USUAL[at.scheme] else f"{shown}:{port}"
+        self._origin = httpcore.Origin(at.scheme.encode(), self._url.host, port)
+        self._context = _context(resolver) if at.tls else None
+        self._most = most
+        self._network = _CheckedBackend(resolver, at.tls, private)
+        self._turns = asyncio.Semaphore(MAX_CONNECTIONS)
+        self._free: list[httpcore.AsyncHTTPConnection] = []
+        self._running, self._closed = 0, False
+        self._idle: asyncio.TimerHandle | None = None
+        self._closing: asyncio.Task[None] | None = None
+
+    async def request(
+        self, method: str, headers: Iterable[tuple[str, str]], content: bytes | None, seconds: float
+    ) -> HttpResponse:
+        """The answer. seconds: for all of it, from looking up the name to the last byte. Raises: Failed."""
+        self._busy()
+        try:
+            return await self._ask(self._request(method, headers, content), seconds)
+        except TimeoutError:
+            raise RequestFailed("timeout", f"no answer within {seconds:g} s") from None
+        except ForbiddenAddress as refused:
+            raise RequestFailed("address", str(refused)) from None
+        except (OSError, httpcore.NetworkError, httpcore.TimeoutException) as error:
+            raise _request_failed(error) from None
+        except (httpcore.RemoteProtocolError, httpcore.ConnectionNotAvailable):
+            raise RequestFailed("protocol", "the answer is not HTTP, or broke off") from None
+        except (httpcore.LocalProtocolError, ValueError) as error:
+            raise RequestFailed("request", f"this cannot be sent: {type(error).__name__}") from None
+        finally:
+            self._done()
+
+    async def close(self) -> None:
+        """Lets go of all connections; those in use go with their requests."""
+        self._closed = True
+        if self._idle is not None:
+            self._idle.cancel()
+        if self._closing is not None:
+            await self._closing
+        await self._let_go()
+
+    async def _ask(self, request: httpcore.Request, seconds: float) -> HttpResponse:
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + seconds
+        async with asyncio.timeout_at(ends):
+            await self._turns.acquire()
+        try:
+            connection = await self._connection()
+            try:
+                async with asyncio.timeout_at(ends):
+                    response = await connection.handle_async_request(request)
+                try:
+                    body, whole = await _body(response, min(BODY_SECONDS, ends - loop.time()), self._most)
+                finally:
+                    await response.aclose()
+            finally:
+                await self._back(connection)
+        finally:
+            self._turns.release()
+        received = tuple((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers)
+        return HttpResponse(response.status, received, body, whole)
+
+    # httpcore's pool looks at all of its connections with each request, which takes longer than the request.
+
+    async def _connection(self) -> httpcore.AsyncHTTPConnection:
+        """One that nobody uses, the one that was used last, else a new one."""
+        while self._free:
+            connection = self._free.pop()
+            if connection.is_idle() and not connection.has_expired():
+                return connection
+            await connection.aclose()
+        return httpcore.AsyncHTTPConnection(self._origin, self._context, network_backend=self._network)
+
+    async def _back(self, connection: httpcore.AsyncHTTPConnection) -> None:
+        if connection.is_idle() and not (connection.is_closed() or self._closed):
+            self._free.append(connection)
+        else:
+            await connection.aclose()
+
+    def _busy(self) -> None:
+        self._running += 1
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+
+    def _done(self) -> None:
+        """There may be no other request for days."""
+        self._running -= 1
+        if not (self._running or self._closed):
+            self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._rest)
+
+    def _rest(self) -> None:
+        self._closing = asyncio.get_running_loop().create_task(self._let_go())
+
+    async def _let_go(self) -> None:
+        while self._free:
+            await self._free.pop().aclose()
+
+    def _request(self, method: str, headers: Iterable[tuple[str, str]], content: bytes | None) -> httpcore.Request:
+        length = () if content is None else (("Content-Length", str(len(content))),)
+        sent = [(name.encode(), value.encode()) for name, value in (("Host", self._host), *headers, *length)]
+        return httpcore.Request(method, self._url, headers=sent, content=content)
+
+
+def _context(resolver: Resolver) -> ssl.SSLContext:
+    try:
+        return certificates.client_tls_context(resolver)
+    except OSError:
+        raise RequestFailed("tls", "the server's own file with authorities cannot be read") from None
+
+
+def _address(uri: str) -> SinkAddress:
+    try:
+        return parse_sink(uri, HTTP, ErrorPlace())
+    except InvalidSubscription as error:
+        raise RequestFailed("request", error.arguments["error_detail"]) from None
+
+
+async def _body(response: httpcore.Response, seconds: float, most: int) -> tuple[bytes, bool]:
+    """What is read of a body, and whether it is all. A status is an answer, whatever becomes of the body behind it."""
+    found = bytearray()
+    with suppress(httpcore.NetworkError, httpcore.RemoteProtocolError, TimeoutError):
+        async with asyncio.timeout(seconds):
+            async for part in response.aiter_stream():
+                found += part
+                if len(found) > most:
+                    return bytes(found[:most]), False
+            return bytes(found), True
+    return bytes(found), False
+
+
+def _request_failed(error: BaseException) -> RequestFailed:
+    """What a connection broke on. What the system says of it has addresses, so it is said anew."""
+    if isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout):
+        cause = _root_cause(error)
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return RequestFailed("tls", f"its certificate is not believed: {cause.verify_message}")
+        if isinstance(cause, ssl.SSLError):
+            return RequestFailed("tls", "no secure connection comes about")
+        return RequestFailed("tls", "it hung up on the way to a secure connection")
+    if isinstance(error, socket.gaierror):
+        return RequestFailed("name", "the name of the host has no address")
+    if isinstance(error, ConnectionRefusedError):
+        return RequestFailed("connection", "the connection was refused")
+    if isinstance(error, OSError):
+        return RequestFailed("connection", "no connection comes about")
+    return RequestFailed("connection", "the connection broke off")
+
+
+def _root_cause(error: BaseException) -> BaseException:
+    while inner := error.__cause__ or error.__context__:  # the pool raises what it got `from None`
+        error = inner
+    return error
+
+
+@runtime_checkable
+class MultiAddressResolver(Protocol):
+    """A resolver that gives all checked addresses of a host, best first."""
+
+    async def addresses(self, host: str, port: int) -> Sequence[str]:
+        """Raises as contract.Resolver does."""
+
+
+class _CheckedBackend(httpcore.AsyncNetworkBackend):
+    """Connects to what a resolver gives. Names in TLS and in requests stay those of the URI."""
+
+    def __init__(self, resolver: Resolver, tls: bool, private: bool) -> None:
+        self._resolver, self._alone = resolver, private and not tls
+        self._network = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Raises: Unreachable, OSError."""
+        found = await self._addresses(host, port)
+        if self._alone and not all(ip_address(each).is_loopback for each in found):
+            raise ForbiddenAddress("a credential goes over channels with TLS only")
+        for each in found[:-1]:
+            with suppress(OSError):
+                return await self._connect(each, port, ADDRESS_SECONDS)
+        return await self._connect(found[-1], port, None)
+
+    async def _addresses(self, host: str, port: int) -> Sequence[str]:
+        if isinstance(self._resolver, MultiAddressResolver):
+            return await self._resolver.addresses(host, port)
+        return [await self._resolver.resolve(host, port)]
+
+    async def _connect(self, checked: str, port: int, seconds: float | None) -> httpcore.AsyncNetworkStream:
+        try:
+            return await self._network.connect_tcp(checked, port, seconds)
+        except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+            cause = _root_cause(error)
+            raise cause if isinstance(cause, OSError) else ConnectionError from None

@@ -1,0 +1,94 @@
+"""What of a link's scope differs between the other registry, as of a position of its log, and this one as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from domain.replication.link import Link
+from domain.values import xid as xids
+from domain.values.json_text import loads
+from projections.audit.hash_comparison import HashDifference, HashQuery, HashSource, differences
+from projections.audit.tree_hashes import KeyRange, TreeHashes, key_range_of, part_members
+from projections.entities.query import View
+from projections.replication.remote_client import RemoteClient, RemoteError
+
+#: Where a registry does not know a moment that it is asked for.
+_NO_MOMENT: Final = 400
+
+
+class RemoteSnapshot(NamedTuple):
+    """The other registry once an interaction had ended. state: its state hash in hex. time: RFC 3339."""
+
+    position: int
+    state: str
+    time: str
+
+
+def remote_snapshot(remote: RemoteClient, position: int | None = None) -> RemoteSnapshot:
+    """The other registry at a position of its log; as it is now where it has no such position, or none is given.
+
+    Raises: RemoteError.
+    """
+    if position is None:
+        return _fetch_snapshot(remote, {})
+    try:
+        return _fetch_snapshot(remote, {"asof": str(position)})
+    except RemoteError as error:
+        if error.status != _NO_MOMENT:
+            raise
+        return _fetch_snapshot(remote, {})
+
+
+def find_differences(link: Link, view: View, remote: RemoteClient, then: RemoteSnapshot) -> Iterator[HashDifference]:
+    """What differs, in the order of the tree, each found when it is asked for; nothing where all is equal.
+
+    Where a filter chooses Groups, those are looked at that are here. Raises: RemoteError, while it is gone through.
+    """
+    own = view.log.head()
+    if link.scope.whole and own.state.hex() == then.state:
+        return
+    hashes = view.hashes(own.last)
+    for root in scope_roots(link, view):
+        yield from differences(_local_side(hashes, root), _remote_side(remote, root, then.position))
+
+
+def scope_roots(link: Link, view: View) -> list[str]:
+    """Below which xids all of a scope is."""
+    if link.scope.whole:
+        return [xids.REGISTRY]
+    model = view.entity(xids.MODEL)
+    types = loads(model.attributes)["model"].get("groups", {}) if model and link.scope.passes else {}
+    here = [row.xid for row in view.subtree(xids.REGISTRY, types)] if types else []
+    return sorted({*link.scope.groups, *(xid for xid in map(xids.stream, here) if link.scope.has(xid))})
+
+
+def _fetch_snapshot(remote: RemoteClient, query: dict[str, str]) -> RemoteSnapshot:
+    found = remote.ask("GET", "/-/log/head", params=query).json()
+    return RemoteSnapshot(found["position"], found["state"], found.get("time", ""))
+
+
+def _local_side(hashes: TreeHashes, root: str) -> HashSource:
+    keys = key_range_of(root)
+
+    def ask(query: HashQuery) -> dict[str, Any]:
+        low = xids.tree_key(query["from"][0]) if "from" in query else keys.low
+        high = f"{xids.tree_key(query['to'][0])}!" if "to" in query else keys.high
+        asked = KeyRange(low, high)
+        if "parts" in query:
+            parts = hashes.cut(asked, int(query["parts"][0]))
+        else:
+            parts = hashes.split(asked, [xids.tree_key(place) for place in query["at"]])
+        return {"parts": list(map(part_members, parts))}
+
+    return ask
+
+
+def _remote_side(remote: RemoteClient, root: str, position: int) -> HashSource:
+    def ask(query: HashQuery) -> dict[str, Any]:
+        path, at = f"/-/hash{quote(root)}", str(position)
+        found: dict[str, Any] = remote.ask("GET", path, params={**query, "asof": at}).json()
+        return found
+
+    return ask

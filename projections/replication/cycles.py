@@ -1,0 +1,74 @@
+"""Which registries this one follows, and whether a link closes a ring of registries that follow one another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from domain.errors.http_errors import InvalidLink
+from domain.replication.cycles import cycle_text, describe_link, find_path, parse_hops
+from domain.replication.link import LOG, PUSH, Link
+from projections.entities.query import View
+from projections.replication.link_state import LinkStates
+from projections.replication.link_worker import LinkWorkerContext
+from projections.replication.remote_client import RemoteClient, RemoteError
+
+#: The fact that says what the other registry of a link has answered.
+UPSTREAM_FACT: Final = "upstream"
+UPSTREAM_PATH: Final = "/-/log/upstream"
+#: Seconds to wait for that answer where somebody waits for a link to be made.
+_PROMPT: Final = 5.0
+
+
+def upstream_registries(view: View, states: LinkStates) -> dict[str, Any]:
+    """Which registry this is, and which ones it follows by their logs, directly or over others."""
+    registry = view.log.interactions(0, 1)[0].xregcorrelationid
+    links = [link for link in view.links.all() if link.follows_log and not link.promoted]
+    follows = (describe_link(link, registry, states.read(link.id).facts.get(UPSTREAM_FACT) or {}) for link in links)
+    return {"registry": registry, "follows": list(follows)}
+
+
+def check_cycle(link: Link, tools: LinkWorkerContext, remote: RemoteClient, **options: Any) -> None:
+    """Asks the other registry which ones it follows, and keeps the answer; nothing where it does not say.
+
+    options: of the request. Raises: InvalidLink where the link closes a ring, RemoteError where nobody answers.
+    """
+    if link.dialect != LOG:
+        return
+    try:
+        said = remote.ask("GET", UPSTREAM_PATH, **options).json()
+    except RemoteError as error:
+        if error.status is None:
+            raise
+        return
+    except ValueError:
+        return
+    if not isinstance(said, dict) or not isinstance(said.get("registry"), str):
+        return
+    tools.states.note(link.id, None, **{UPSTREAM_FACT: {"registry": said["registry"], "follows": said.get("follows")}})
+    own = upstream_registries(tools.readers.quick(), tools.states)
+    if found := _outbound_cycle(link, own, said) if link.mode == PUSH else _inbound_cycle(link, tools, own, said):
+        reason = f"{found}, so no registry of this ring could be written to; remove or promote one of these links"
+        raise InvalidLink.at("ring", "/url", reason)
+
+
+def check_cycle_promptly(link: Link, tools: LinkWorkerContext, remote: RemoteClient) -> None:
+    """`check_ring` for somebody who waits; nothing where the other registry does not answer. Raises: InvalidLink."""
+    with suppress(RemoteError):
+        check_cycle(link, tools, remote, within=_PROMPT)
+
+
+def _inbound_cycle(link: Link, tools: LinkWorkerContext, own: Mapping[str, Any], said: Mapping[str, Any]) -> str:
+    """How the registry that a link follows follows this one; empty where it does not."""
+    found = find_path(parse_hops(said.get("follows")), own["registry"], tools.public_url, link.attributes["scope"])
+    return f"the link {link.id} follows {cycle_text(link.url, found)}" if found else ""
+
+
+def _outbound_cycle(link: Link, own: Mapping[str, Any], said: Mapping[str, Any]) -> str:
+    """How this registry follows the one that a link pushes to, in the scope of the link there that takes it in."""
+    taking = next((hop for hop in parse_hops(said.get("follows")) if hop.link == link.remote), None)
+    found = find_path(parse_hops(own["follows"]), said["registry"], link.url, taking.scope) if taking else ()
+    return (
+        f"the link {link.id} pushes to {link.url}, and this registry {cycle_text('', found).strip()}" if found else ""
+    )

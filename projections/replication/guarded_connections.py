@@ -1,0 +1,54 @@
+"""Connections to other registries where the operator permits them, and to no address that was not looked at (LEG-1108).
+
+A name is looked up once for each connection, and only addresses that were found to be permitted are connected to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import httpcore
+import httpx
+
+from projections.outgoing import certificates
+from projections.outgoing.http_client import ADDRESS_SECONDS, MultiAddressResolver
+from projections.subscriptions.contract import ForbiddenAddress, Resolver
+
+
+def guarded_transport(resolver: Resolver) -> httpx.HTTPTransport:
+    """What a client reaches others through. It goes through no proxy, which would look names up by itself."""
+    context = certificates.client_tls_context(resolver)
+    made = httpx.HTTPTransport(verify=context, trust_env=False)
+    made._pool = httpcore.ConnectionPool(ssl_context=context, network_backend=_GuardedBackend(resolver))
+    return made
+
+
+class _GuardedBackend(httpcore.NetworkBackend):
+    def __init__(self, resolver: Resolver) -> None:
+        self._resolver = resolver
+        self._system = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        try:
+            found = asyncio.run(self._addresses(host, port))
+        except (ForbiddenAddress, OSError) as error:
+            raise httpcore.ConnectError(str(error)) from None
+        for each in found[:-1]:
+            with suppress(httpcore.ConnectError, httpcore.ConnectTimeout):
+                return self._system.connect_tcp(each, port, ADDRESS_SECONDS, local_address, socket_options)
+        return self._system.connect_tcp(found[-1], port, timeout, local_address, socket_options)
+
+    async def _addresses(self, host: str, port: int) -> Sequence[str]:
+        if isinstance(self._resolver, MultiAddressResolver):
+            return await self._resolver.addresses(host, port)
+        return [await self._resolver.resolve(host, port)]

@@ -1,0 +1,189 @@
+"""Following the log of another registry over the Kafka topic that it is published on (`annals publish --documents`).
+
+The cursor is a position of the other log, as over HTTP; the offsets at which it is found are only kept to begin there
+again. They are believed where the topic still has that very record, and else the topic is read from its beginning.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from typing import Any, Final
+
+from kafka import KafkaConsumer, TopicPartition, errors
+
+from domain.compat.legacy_apis import document_hash
+from domain.replication.foreign_interaction import ForeignInteraction
+from domain.replication.link import Link
+from projections.kafka.cluster import CertificateAuthorities, InsecureCredential, KafkaCluster
+from projections.kafka.records import record_position as numbered
+from projections.outgoing.certificates import TrustStore
+from projections.replication.ingest import BATCH_EVENTS, LogIngester
+from projections.replication.kafka_ordering import PartitionMarks, RecordMark, RecordOrder
+from projections.replication.kafka_records import InteractionAssembler, LogTopicRecord
+from projections.replication.link_worker import LinkWorkerContext
+from projections.replication.log_lines import BrokenFeed
+from projections.replication.remote_client import RemoteError
+from projections.subscriptions.contract import Credential
+from projections.subscriptions.sinks.kafka.outcomes import error_outcome
+
+#: Milliseconds that a look at the topic waits for records, and that brokers may take to say where it ends.
+POLL_MILLISECONDS: Final = 300
+BROKER_MILLISECONDS: Final = 10_000
+#: Bytes of records that wait for earlier ones, until partitions that are ahead rest.
+MAX_WAITING_BYTES: Final = 64 << 20
+#: Seconds after which the offsets are kept again.
+SAVE_OFFSETS_SECONDS: Final = 5.0
+_SETTINGS: Final = {"group_id": None, "enable_auto_commit": False, "auto_offset_reset": "earliest"}
+
+
+class KafkaPull:
+    """See the module."""
+
+    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
+        self._link = link
+        self._tools = tools
+        self._brokers, _, self._topic = link.url.rpartition("/")
+        self._failure: Exception | None = None
+
+    def run(self) -> None:
+        """See `Runner`."""
+        try:
+            with closing(self._cluster().opened(KafkaConsumer, self._failed, **_SETTINGS)) as consumer:
+                _TopicFollower(self._link, self._tools, consumer, self._topic).run(self._check)
+        except errors.KafkaError as error:
+            found = error_outcome(self._failure or error)
+            raise RemoteError(f"{self._link.url} does not answer: {found.code} {found.message}".strip()) from None
+        except InsecureCredential as error:
+            raise RemoteError(str(error)) from None
+
+    def _cluster(self) -> KafkaCluster:
+        resolver = self._tools.resolver
+        ca = resolver.ca if isinstance(resolver, TrustStore) else ""
+        return KafkaCluster(
+            self._brokers, _credential(self._tools.credential(self._link)), CertificateAuthorities(ca), resolver
+        )
+
+    def _failed(self, error: Exception) -> None:
+        self._failure = error
+
+    def _check(self, consumer: Any) -> None:
+        """Where a connection failed, whether the brokers are there all the same. Raises: KafkaError."""
+        if self._failure is not None:
+            consumer.end_offsets(list(consumer.assignment()), timeout_ms=BROKER_MILLISECONDS)
+            self._failure = None
+
+
+def _credential(given: Mapping[str, Any]) -> Credential | None:
+    if not given:
+        return None
+    if given["type"] == "bearer":
+        return Credential("ACCESSTOKEN", token=given.get("token", ""))
+    return Credential("PLAIN", identifier=given["username"], secret=given.get("password", ""))
+
+
+class _TopicFollower:
+    """One topic followed with one consumer."""
+
+    def __init__(self, link: Link, tools: LinkWorkerContext, consumer: Any, topic: str) -> None:
+        self._link = link
+        self._tools = tools
+        self._consumer = consumer
+        self._topic = topic
+        self._intake = LogIngester(link, tools)
+        self._order: RecordOrder[LogTopicRecord] = RecordOrder(self._intake.cursor)
+        self._assembly = InteractionAssembler()
+        self._marks = PartitionMarks(tools.states.read(link.id).facts.get("offsets", {}))
+        self._told = self._marks.told()
+        self._awaited: dict[int, RecordMark] = {}
+        self._kept = time.monotonic()
+
+    def run(self, check: Any) -> None:
+        """Follows until told to stop, or until there are other partitions. check: is called while nothing comes."""
+        partitions = self._begin()
+        try:
+            while not self._tools.stopping.is_set():
+                polled = self._consumer.poll(timeout_ms=POLL_MILLISECONDS, max_records=BATCH_EVENTS)
+                for part, records in polled.items():
+                    self._read(part.partition, records)
+                self._intake.take(self._wanted(self._assembly.of(self._order.due())))
+                self._marks.settle(self._intake.cursor)
+                self._balance(partitions)
+                if time.monotonic() > self._kept + SAVE_OFFSETS_SECONDS:
+                    self._keep()
+                if not polled:
+                    check(self._consumer)
+                    if self._consumer.partitions_for_topic(self._topic) != partitions:
+                        return
+        finally:
+            self._keep()
+
+    def _begin(self) -> set[int]:
+        """Goes to where the topic was left; gives its partitions. Raises: RemoteError, BrokenFeed, KafkaError."""
+        partitions: set[int] = self._consumer.partitions_for_topic(self._topic)
+        if not partitions:
+            raise RemoteError(f"there is no topic {self._topic}")
+        parts = {number: TopicPartition(self._topic, number) for number in partitions}
+        self._consumer.assign(list(parts.values()))
+        ends = self._consumer.end_offsets(list(parts.values()), timeout_ms=BROKER_MILLISECONDS)
+        for number, part in parts.items():
+            found = self._marks.of(number)
+            if found is None:
+                self._consumer.seek_to_beginning(part)
+            elif found.offset < ends[part]:
+                self._consumer.seek(part, found.offset)
+                self._awaited[number] = found
+            else:
+                raise self._anew(f"the topic {self._topic} is shorter than it was")
+        return partitions
+
+    def _read(self, partition: int, records: Iterable[Any]) -> None:
+        for record in records:
+            place = numbered(record.headers)
+            if place is None:
+                raise BrokenFeed(f"the topic {self._topic} has a record that is of no registry")
+            found = RecordMark(record.offset, place.number, record.timestamp)
+            if self._awaited.pop(partition, found) != found:
+                raise self._anew(f"the topic {self._topic} is another one than it was")
+            self._marks.add(partition, found)
+            headers = dict(record.headers)
+            size = len(record.value) + sum(map(len, headers.values()))
+            self._order.add(partition, place.number, LogTopicRecord(record.value, headers), size)
+
+    def _wanted(self, interactions: Iterator[ForeignInteraction]) -> Iterator[ForeignInteraction]:
+        """Interactions with all their documents. Raises: BrokenFeed."""
+        for each in interactions:
+            for event in each.events:
+                digest = document_hash(event.private)
+                if digest and digest not in each.documents and self._link.scope.has(event.xid):
+                    self._check_known(digest, event.xid)
+            yield each
+
+    def _check_known(self, digest: str, xid: str) -> None:
+        # What came before, not yet recorded perhaps, was checked itself; a Resource repeats what its Version has.
+        if xid.count("/") == 6 and self._tools.readers.quick().log.document(digest) is None:
+            raise BrokenFeed(
+                f"the topic {self._topic} comes without the document of {xid}: publish the log with --documents"
+            )
+
+    def _balance(self, partitions: set[int]) -> None:
+        """Has partitions rest that are far ahead of others. Raises: BrokenFeed where what comes next is in none."""
+        ahead = self._order.ahead()
+        if ahead == partitions:
+            raise self._anew(f"the topic {self._topic} lacks position {self._order.number + 1}")
+        if self._order.waiting > MAX_WAITING_BYTES:
+            self._consumer.pause(*(TopicPartition(self._topic, number) for number in ahead))
+        elif paused := self._consumer.paused():
+            self._consumer.resume(*paused)
+
+    def _keep(self) -> None:
+        self._kept, told = time.monotonic(), self._marks.told()
+        if told != self._told:
+            self._tools.states.note(self._link.id, offsets=told or None)
+            self._told = told
+
+    def _anew(self, said: str) -> BrokenFeed:
+        """Forgets where the topic was left, so that all of it is looked at when it is read again."""
+        self._marks = PartitionMarks({})
+        return BrokenFeed(said)

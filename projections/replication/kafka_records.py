@@ -1,0 +1,64 @@
+"""Records of the topic that a log is published on, as whole interactions."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from commands.store.mapper import UnreadableEvent
+from domain.registry.events import EntityEvent
+from domain.replication.foreign_interaction import ForeignInteraction
+from domain.values.json_text import InvalidJson, loads_trusted
+from projections.kafka.records import DOCUMENT, SCHEMA
+from projections.log.table_rows import KNOWN_VERSIONS, event_of
+from projections.replication.log_lines import BrokenFeed, foreign_interaction
+
+_KNOWN: Final = [str(version).encode() for version in KNOWN_VERSIONS]
+
+
+class LogTopicRecord(NamedTuple):
+    """A record. value: JSON of one row of the log as a table."""
+
+    value: bytes
+    headers: dict[str, bytes]
+
+
+class InteractionAssembler:
+    """Makes interactions of rows, over many calls."""
+
+    def __init__(self) -> None:
+        self._events: list[EntityEvent] = []
+        self._documents: dict[str, bytes] = {}
+
+    def of(self, rows: Iterable[LogTopicRecord]) -> Iterator[ForeignInteraction]:
+        """The interactions that end with some of the rows, which follow those given before.
+
+        Raises: BrokenFeed.
+        """
+        for row in rows:
+            try:
+                facts = self._taken(row)
+                if facts["position"] == facts["last"]:
+                    yield foreign_interaction(
+                        facts, facts["registry_url"], _state(facts), self._events, self._documents
+                    )
+                    self._events, self._documents = [], {}
+            except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
+                raise BrokenFeed(f"a record cannot be read: {' '.join(str(error).split())[:200]}") from error
+
+    def _taken(self, row: LogTopicRecord) -> dict[str, Any]:
+        if (version := row.headers.get(SCHEMA)) not in _KNOWN:
+            raise BrokenFeed(f"a record has columns of schema {version!r}, this program knows those of {_KNOWN}")
+        facts: dict[str, Any] = loads_trusted(row.value)
+        if facts["position"] != facts["first"] + len(self._events):
+            raise BrokenFeed(f"position {facts['position']} does not go on where an interaction begins")
+        self._events.append(event_of(facts["topic"], facts["revision"], facts["state"]))
+        if (content := row.headers.get(DOCUMENT)) is not None:
+            self._documents[sha256(content).hexdigest()] = content
+        return facts
+
+
+def _state(facts: dict[str, Any]) -> bytes:
+    return b64decode(facts["statehash"], validate=True)

@@ -1,0 +1,230 @@
+"""Another registry through one of its older APIs: Groups, definitions and Versions, as its clients see them.
+
+Nothing is asked that Schema Registry 0.2 or the Message Catalog 0.1 does not have. Rules LEG-902, LEG-904.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote, unquote, urlsplit
+
+import httpx
+
+from commands.store.registry_url import UNCONFIGURED_URL
+from domain.compat import uris
+from domain.compat.document_attributes import DocumentAttributes, request_names
+from domain.compat.ids import decode_segment, encode_segment
+from domain.compat.legacy_apis import LegacyApi
+from domain.values.header_values import InvalidHeaderValue, decode
+from projections.replication.remote_client import RemoteClient, RemoteError
+
+#: What a registry answers where there is nothing, or nothing any more.
+_ABSENT: Final = (404, 410)
+_LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyVersion:
+    """A Version there. uri: absolute. authority: never empty (LEG-904). path: of it, below the base of the API.
+
+    attributes: what goes with its document, less authority and id. content: None where the document is elsewhere. tag:
+    what a later request may be made conditional by; empty for none.
+    """
+
+    uri: str
+    authority: str
+    path: str
+    attributes: DocumentAttributes
+    content: bytes | None = field(repr=False)
+    contenttype: str | None
+    tag: str
+
+
+class VersionUnchanged(Exception):
+    """A Version is as its tag says."""
+
+
+class BrokenResponse(RemoteError):
+    """An answer about one thing says nothing that the API knows."""
+
+
+class LegacyClient:
+    """One API of another registry. Ids are decoded. What is not there is None.
+
+    Each method raises RemoteError for answers that are none, and BrokenAnswer for those about one thing. odd: paths of
+    what lists have that is no id, with the reason; whoever reads it empties it.
+    """
+
+    def __init__(self, remote: RemoteClient, family: LegacyApi) -> None:
+        self.family = family
+        self.base = remote.url
+        self.odd: dict[str, str] = {}
+        self._remote = remote
+
+    def groups(self) -> list[str]:
+        """The ids of all Groups. Raises: RemoteError also where there is no such API: nothing can be told from that."""
+        found = self._json(path := f"/{self.family.path}")
+        if found is None:
+            raise RemoteError(f"GET {path} finds nothing: this is no URL of the API", 404)
+        return self._ids(path, found)
+
+    def group(self, id: str) -> dict[str, Any] | None:
+        """A Group."""
+        found: dict[str, Any] | None = self._json(path := self.path(id))
+        if found is not None and not isinstance(found, dict):
+            raise BrokenResponse(f"GET {path} answers with something that is no Group")
+        return found
+
+    def definitions(self, group: str) -> list[str] | None:
+        """The ids of what is in a Group."""
+        found = self._json(path := f"{self.path(group)}/{self.family.children}")
+        return None if found is None else self._ids(path, found)
+
+    def numbers(self, group: str, id: str) -> list[int]:
+        """The numbers of a definition's Versions, ascending; none where there is no such one."""
+        return self.numbers_at(self.path(group, id))
+
+    def numbers_at(self, path: str) -> list[int]:
+        """The same by the path of the definition; none where there is no such one."""
+        found = self._json(f"{path}/versions") or []
+        if not isinstance(found, list) or not all(type(each) is int for each in found):
+            raise BrokenResponse(f"GET {path}/versions answers with something that is no list of numbers")
+        return sorted(found)
+
+    def version(self, group: str, id: str, number: int, tag: str = "") -> LegacyVersion | None:
+        """A Version. Raises: Unchanged where it still has this tag."""
+        path = uris.default_version_path(self.family, group, id, number)
+        response = self._get(path, {"if-none-match": tag} if tag else {})
+        return None if response is None else self._published(response, path)
+
+    def by_uri(self, uri: str) -> LegacyVersion | None:
+        """The Version that has a URI."""
+        return self.at(self.lookup(uri))
+
+    def lookup(self, uri: str) -> str:
+        """The path below the base that leads to the Version of a URI."""
+        return f"/{self.family.lookup}?uri={quote(uri, safe='')}"
+
+    def at(self, lookup: str) -> LegacyVersion | None:
+        """The Version that such a path leads to."""
+        response = self._get(lookup)
+        if response is None:
+            return None
+        place = response.headers.get("content-location" if response.status_code == 303 else "location", "")
+        return self._published(response, _version_path(place))
+
+    def authority(self, group: str, id: str) -> str | None:
+        """The authority of a definition."""
+        response = self._get(self.path(group, id))
+        return None if response is None else self._published(response, "").authority
+
+    def put(self, group: str, body: Mapping[str, Any]) -> None:
+        """Has a Group be as a body says."""
+        self._remote.ask("PUT", self.path(group), json=body)
+
+    def post(self, group: str, id: str, version: LegacyVersion) -> None:
+        """Adds a Version to a definition."""
+        stated = {"authority": version.authority, "id": version.uri}
+        told = {name: stated.get(name, getattr(version.attributes, name)) for name in request_names(self.family)}
+        query = "&".join(
+            f"{parameter}={quote(told[name], safe='')}"
+            for name, (parameter, _) in request_names(self.family).items()
+            if told[name] is not None
+        )
+        headers = {"content-type": version.contenttype.encode("latin-1", "replace")} if version.contenttype else {}
+        path = f"{self.path(group, id)}?{query}"
+        self._remote.ask("POST", path, content=version.content, headers=headers)
+
+    def delete(self, path: str) -> None:
+        """Removes what is at a path below the base, if it is there."""
+        try:
+            self._remote.ask("DELETE", path)
+        except RemoteError as error:
+            if error.status not in _ABSENT:
+                raise
+
+    def path(self, group: str, id: str | None = None) -> str:
+        """The path of a Group or a definition below the base."""
+        path = f"/{self.family.path}/{encode_segment(group)}"
+        return path if id is None else f"{path}/{self.family.children}/{encode_segment(id)}"
+
+    def _json(self, path: str) -> Any:
+        response = self._get(path)
+        if response is None:
+            return None
+        try:
+            return response.json()
+        except ValueError:
+            raise BrokenResponse(f"GET {path} answers with something that is no JSON", response.status_code) from None
+
+    def _ids(self, path: str, found: Any) -> list[str]:
+        if not isinstance(found, list):
+            raise BrokenResponse(f"GET {path} answers with something that is no list")
+        ids = []
+        for each in found:
+            try:
+                ids.append(decode_segment(each))
+            except (TypeError, ValueError, AttributeError) as error:
+                self.odd[f"{path}/{each}"[:200]] = f"it is no id: {error}"
+        return ids
+
+    def _get(self, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response | None:
+        """Raises: RemoteError also for what leads elsewhere, where nobody goes (LEG-1108); Unchanged."""
+        try:
+            response = self._remote.ask("GET", path, headers=headers or {})
+        except RemoteError as error:
+            if error.status in _ABSENT:
+                return None
+            raise
+        if response.status_code == 304:
+            raise VersionUnchanged
+        if not response.is_success and response.status_code != 303:
+            raise RemoteError(f"GET {path} answers {response.status_code}", response.status_code)
+        return response
+
+    def _published(self, response: httpx.Response, path: str) -> LegacyVersion:
+        told = {name: _decode_header(response, header) for name, (_, header) in request_names(self.family).items()}
+        id, authority = told.pop("id"), told.pop("authority")
+        uri = self._stated(response) or uris.compose_uri(authority, id, self.base, path)
+        elsewhere = response.status_code == 303
+        return LegacyVersion(
+            uri=uri,
+            authority=authority or self._authority(uri, id or path),
+            path=path,
+            attributes=DocumentAttributes(**told),
+            content=None if elsewhere else response.content,
+            contenttype=response.headers.get("content-type"),
+            tag=response.headers.get("etag", ""),
+        )
+
+    def _stated(self, response: httpx.Response) -> str | None:
+        """The URI that the other registry looks a Version up by, unless it does not know its own URL."""
+        place = response.headers.get(f"{self.family.headers}-Id-Location", "")
+        parameters = (part.partition("=") for part in urlsplit(place).query.split("&"))
+        found = next((unquote(value) for name, _, value in parameters if name == "uri"), "")
+        return found if uris.is_absolute(found) and not self._is_own_address(found) else None
+
+    def _is_own_address(self, uri: str) -> bool:
+        """Whether a URI is below an address that says nothing elsewhere, as a server without a public URL gives it."""
+        alone = urlsplit(uri).hostname in _LOOPBACK and urlsplit(self.base).hostname not in _LOOPBACK
+        unnamed = uri.startswith(UNCONFIGURED_URL) and not self.base.startswith(UNCONFIGURED_URL)
+        return (alone or unnamed) and urlsplit(uri).path.startswith(self.family.base)
+
+    def _authority(self, uri: str, id: str) -> str:
+        """The base URL that a URI of no stated authority begins with (LEG-904)."""
+        return uri.removesuffix(id).rstrip("/") if uri.endswith(id) and uri != id else self.base
+
+
+def _decode_header(response: httpx.Response, header: str) -> str | None:
+    value = response.headers.get(header)
+    try:
+        return decode(value) if value is not None else None
+    except (InvalidHeaderValue, UnicodeEncodeError):
+        raise BrokenResponse(f"the header {header} is not percent-encoded UTF-8") from None
+
+
+def _version_path(place: str) -> str:
+    """The path of a Version below the base of its API, of a URL of it. An id has no slash, so it is six segments."""
+    return "/" + "/".join(urlsplit(place).path.split("/")[-6:])

@@ -1,0 +1,117 @@
+"""One definition of another registry with its Versions, brought over (LEG-902 to LEG-907)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+from domain.compat.uris import default_version_path, normalize_uri
+from projections.replication.legacy.client import LegacyClient, LegacyVersion, VersionUnchanged
+from projections.replication.legacy.conflicts import LegacyConflicts
+from projections.replication.legacy.local_names import local_xids
+from projections.replication.legacy.local_registry import LegacyLocalRegistry
+
+
+class _EqualVersion(NamedTuple):
+    """A Version that was here as it was there. definition: xid of what it is a Version of here."""
+
+    tag: str
+    uri: str
+    definition: str
+
+
+class _DocumentChanged(Exception):
+    """A Version that came over the link has another document there: its definition is not the one that it was."""
+
+    def __init__(self, definition: str) -> None:
+        super().__init__(definition)
+        self.definition = definition
+
+
+class DefinitionCopier:
+    """What brings definitions over. It remembers what it has found equal, so that nothing is sent twice for nothing."""
+
+    def __init__(self, there: LegacyClient, here: LegacyLocalRegistry, findings: LegacyConflicts) -> None:
+        self._there = there
+        self._here = here
+        self._findings = findings
+        self._seen: dict[str, _EqualVersion] = {}
+
+    def bring(self, group: str, id: str, place: str) -> set[str]:
+        """Brings over a definition as it is now; gives the xids here under which its Versions are.
+
+        group, id: of the other registry, decoded. place: xid of the Group here. Raises: RemoteError.
+        """
+        try:
+            return self._brought(group, id, place)
+        except _DocumentChanged as changed:
+            # Other documents under known URIs: it was deleted there and made anew, or written through another API.
+            self._findings.attempt(changed.definition, partial(self._here.remove, changed.definition))
+            self._seen.clear()
+        try:
+            return self._brought(group, id, place)
+        except _DocumentChanged as changed:
+            return {changed.definition}
+
+    def _brought(self, group: str, id: str, place: str) -> set[str]:
+        found: set[str] = set()
+        uris: set[str] = set()
+        for number in self._there.numbers(group, id):
+            version = self._fetched(group, id, number)
+            if version is None:
+                continue
+            uris.add(normalize_uri(version.uri))
+            xid = version.definition if isinstance(version, _EqualVersion) else self._taken(version, id, place)
+            if xid is not None:
+                found.add(xid)
+        for xid in found:
+            self._prune(xid, uris)
+        return found
+
+    def _fetched(self, group: str, id: str, number: int) -> LegacyVersion | _EqualVersion | None:
+        path = default_version_path(self._here.family, group, id, number)
+        seen = self._seen.pop(path, None)
+        if seen is None or not self._here.has(seen.uri):
+            return self._there.version(group, id, number)
+        try:
+            return self._there.version(group, id, number, seen.tag)
+        except VersionUnchanged:
+            self._seen[path] = seen
+            return seen
+
+    def _taken(self, version: LegacyVersion, id: str, place: str) -> str | None:
+        """Where a Version is here, once it is; None where it is not to be. Raises: _Changed."""
+        if self._here.is_own(version.authority):
+            return None
+        if version.content is None:
+            self._findings.note(version.path, "its document is elsewhere")
+            return None
+        known = self._here.known(version.uri)
+        if known is None:
+            return self._added(version, id, place)
+        if known.content != version.content:
+            if self._here.came_at(known.definition):
+                raise _DocumentChanged(known.definition)
+            self._findings.note(version.path, f"{known.definition} has another document under its URI {version.uri}")
+            return None
+        if version.tag:
+            self._seen[version.path] = _EqualVersion(version.tag, version.uri, known.definition)
+        return known.definition
+
+    def _added(self, version: LegacyVersion, id: str, place: str) -> str | None:
+        link, family = self._here.link, self._here.family
+        for xid in local_xids(link, f"{place}/{family.resources}", id, version.authority):
+            row = self._here.entity(xid)
+            if row is None or normalize_uri(self._here.authority(row)) == normalize_uri(version.authority):
+                done = self._findings.attempt(version.path, partial(self._here.add, xid, version))
+                return xid if done or row is not None else None
+        self._findings.note(version.path, "its name belongs to a definition of another authority")
+        return None
+
+    def _prune(self, xid: str, uris: set[str]) -> None:
+        """Removes Versions that are not there any more, from a definition that came over the link (LEG-909)."""
+        if not self._here.came_at(xid):
+            return
+        for shown in self._here.versions(xid):
+            if normalize_uri(shown.uri) not in uris:
+                self._findings.attempt(f"{xid}/versions/{shown.number}", partial(self._here.remove, xid, shown.number))

@@ -1,0 +1,193 @@
+"""This registry as a link over an older API sees and changes it: one command for each change (LEG-910)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from commands.store.log import Recorded
+from domain.compat.catalog.attributes import SchemaReference
+from domain.compat.document_attributes import DocumentAttributes
+from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
+from domain.compat.request_commands import group_command, message_command, schema_command
+from domain.compat.request_extras import LegacyDeletion
+from domain.compat.uris import normalize_uri
+from domain.decisions.commands import Command, DeleteEntities
+from domain.replication import LINK
+from domain.replication.link import Link
+from domain.values import xid as xids
+from domain.values.json_text import loads_trusted
+from projections.compat.definitions import (
+    CompatDefinition,
+    facade_of,
+    group_format,
+    group_object,
+    read_definition,
+    schema_by_uri,
+    version_by_uri,
+)
+from projections.compat.versions import CompatVersion, CompatVersions
+from projections.entities.query import View
+from projections.entities.rows import EntityRow
+from projections.replication.legacy import client
+from projections.replication.link_worker import LinkWorkerContext
+
+FAMILY_BY_DIALECT: Final[Mapping[str, LegacyApi]] = {family.name: family for family in (SCHEMAREGISTRY, MESSAGECATALOG)}
+
+
+class KnownVersion(NamedTuple):
+    """A Version that has been looked for by its URI. definition: xid of what it is a Version of."""
+
+    definition: str
+    content: bytes
+
+
+class LegacyLocalRegistry:
+    """See the module. base: URL of this registry's own API of the link's family."""
+
+    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
+        self.link = link
+        self.family: Final = FAMILY_BY_DIALECT[link.dialect]
+        self._tools = tools
+        self._root = tools.root
+        self.base = self._root + self.family.base
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def view(self) -> Iterator[View]:
+        """The registry at one moment."""
+        with self._tools.readers.view() as view:
+            yield view
+
+    def entity(self, xid: str) -> EntityRow | None:
+        """What lives at an xid."""
+        return self._tools.readers.quick().entity(xid)
+
+    def came(self, row: EntityRow) -> bool:
+        """Whether a Group or a definition came over this link."""
+        return bool(loads_trusted(row.private).get(LINK) == self.link.id)
+
+    def came_at(self, xid: str) -> bool:
+        """The same of what is at an xid."""
+        row = self.entity(xid)
+        return row is not None and self.came(row)
+
+    def members(self, group: str) -> list[EntityRow]:
+        """The definitions in a Group."""
+        with self.view() as view:
+            return list(view.subtree(f"{group}/{self.family.resources}", (self.family.type,)))
+
+    def copies(self) -> list[EntityRow]:
+        """The Groups and definitions that came over this link, in tree order."""
+        with self.view() as view:
+            found = view.subtree(f"/{self.family.groups}", (self.family.groups, self.family.type))
+            return [row for row in found if self.came(row)]
+
+    def format(self, group: EntityRow) -> str | None:
+        """The format of a Group."""
+        return group_format(group, self.family)
+
+    def authority(self, row: EntityRow) -> str:
+        """The authority of a definition."""
+        found: str = facade_of(row).get("authority") or self.base
+        return found
+
+    def is_own(self, authority: str) -> bool:
+        """Whether an authority is this registry: what it has is nowhere more right than here (LEG-906)."""
+        return normalize_uri(authority).rstrip("/") == normalize_uri(self.base)
+
+    def has(self, uri: str) -> bool:
+        """Whether a Version has a URI."""
+        return version_by_uri(self._tools.readers.quick(), self.family, uri, (self._root,)) is not None
+
+    def known(self, uri: str) -> KnownVersion | None:
+        """The Version that has a URI."""
+        with self.view() as view:
+            shown = version_by_uri(view, self.family, uri, (self._root,))
+            found = self._definition(view, shown) if shown is not None else None
+            return KnownVersion(definition_of(found.shown.row.xid), found.content) if found is not None else None
+
+    def versions(self, xid: str) -> list[CompatVersion]:
+        """The Versions of a definition, by ascending number."""
+        with self.view() as view:
+            return CompatVersions(view).versions(xid)
+
+    def all(self) -> list[str]:
+        """The xids of the Groups and definitions in scope, in tree order."""
+        scope = self.link.scope
+        with self.view() as view:
+            rows = view.subtree(f"/{self.family.groups}", (self.family.groups, self.family.type))
+            return [row.xid for row in rows if scope.has(row.xid)]
+
+    def group_body(self, group: EntityRow) -> dict[str, Any]:
+        """A Group as a body that would make it."""
+        return _comparable_group(group_object(group, self.family))
+
+    def published(self, shown: CompatVersion) -> client.LegacyVersion | None:
+        """A Version as it is sent; None for one whose document is elsewhere."""
+        with self.view() as view:
+            found = self._definition(view, shown)
+        if found is None or found.elsewhere is not None:
+            return None
+        return client.LegacyVersion(
+            uri=shown.uri,
+            authority=found.authority or self.base,
+            path="",
+            attributes=DocumentAttributes(found.description, found.about, found.format),
+            content=found.content,
+            contenttype=found.contenttype,
+            tag="",
+        )
+
+    def digest(self, shown: CompatVersion) -> str:
+        """SHA-256 of a Version's document, also of one that is made of attributes."""
+        stored = shown.row.document or shown.facade.get("document")
+        if stored or self.family is SCHEMAREGISTRY:
+            return str(stored or "")
+        found = self.published(shown)
+        return sha256(found.content or b"").hexdigest() if found else ""
+
+    def _definition(self, view: View, shown: CompatVersion) -> CompatDefinition | None:
+        return read_definition(view, self.family, definition_of(shown.row.xid), shown, self._root)
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    def put_group(self, xid: str, body: Mapping[str, Any]) -> None:
+        """Has a Group be as a body of the older API says; nothing where it is so. Raises: Problem."""
+        self._do(group_command(self.family, xid, self.base, _comparable_group(body)))
+
+    def add(self, xid: str, version: client.LegacyVersion) -> None:
+        """Adds a Version to a definition, under its URI (LEG-903, LEG-904). Raises: Problem."""
+        given = replace(version.attributes, authority=version.authority, id=version.uri)
+        content = version.content or b""
+        if self.family is SCHEMAREGISTRY:
+            self._do(schema_command(xid, self.base, given, content, version.contenttype))
+            return
+        group = self.entity(xids.join(*xids.segments(xid)[:2]))
+        format = (self.format(group) if group is not None else None) or ""
+        self._do(message_command(xid, self.base, given, content, version.contenttype, format, self._schema))
+
+    def remove(self, xid: str, number: int | None = None) -> None:
+        """Removes a Group or a definition, or a Version of one by its number. Raises: Problem."""
+        place = xid if number is None else f"{xid}/versions"
+        self._do(DeleteEntities(place, facade=LegacyDeletion(self.family, number)))
+
+    def _schema(self, uri: str) -> SchemaReference | None:
+        return schema_by_uri(self._tools.readers.quick(), uri, (self._root,), lambda xid: True)
+
+    def _do(self, command: Command) -> Recorded:
+        return self._tools.do(self.link, command)
+
+
+def _comparable_group(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What a Group says of itself, less its name and what each registry sets by itself."""
+    return {name: body[name] for name in ("format", "description", "groupProperties") if body.get(name) is not None}
+
+
+def definition_of(xid: str) -> str:
+    """The xid of the Resource that a Version is of."""
+    return xids.join(*xids.segments(xid)[:4])

@@ -1,0 +1,190 @@
+"""What another registry has in its older API, brought over object by object, as it is there at that moment.
+
+Whatever has told that something is new, the present state is fetched, so news may come late, twice or in any order.
+Rules LEG-902, LEG-907, LEG-909, LEG-912, LEG-913.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final
+
+from domain.compat.group_formats import is_same_group_format
+from domain.compat.ids import decode_segment, to_registry_id
+from domain.compat.legacy_apis import LegacyApi
+from domain.values import xid as xids
+from projections.replication.legacy.client import BrokenResponse, LegacyClient
+from projections.replication.legacy.conflicts import LegacyConflicts
+from projections.replication.legacy.definition_copier import DefinitionCopier
+from projections.replication.legacy.local_names import local_group_xids
+from projections.replication.legacy.local_registry import LegacyLocalRegistry
+from projections.replication.remote_client import RemoteError
+
+_FORBIDDEN: Final = 403
+
+
+class Mirror:
+    """See the module. Ids are those of the other registry, decoded."""
+
+    def __init__(self, there: LegacyClient, here: LegacyLocalRegistry, findings: LegacyConflicts) -> None:
+        self._there = there
+        self._here = here
+        self._findings = findings
+        self._scope = here.link.scope
+        self._bringing = DefinitionCopier(there, here, findings)
+        # Xids here of what has been found there.
+        self._groups: dict[str, str] = {}
+        self._definitions: dict[tuple[str, str], set[str]] = {}
+
+    def everything(self, stopped: Callable[[], bool]) -> None:
+        """Brings over all that is in scope, and removes what came over the link and is not there any more (LEG-913).
+
+        stopped: whether to leave it at what is done. Raises: RemoteError.
+        """
+        self._findings.restart()
+        self._groups.clear()
+        self._definitions.clear()
+        hidden = [id for id in self._there.groups() if not stopped() and not self._whole(id, stopped)]
+        for path, reason in self._there.odd.items():
+            self._findings.note(path, reason)
+        self._there.odd.clear()
+        if not stopped():
+            self._remove_others([place for id in hidden for place in self._places(id)])
+
+    def heard(self, subjects: Iterable[str]) -> None:
+        """Brings over what events of the other registry are about, or its end. Raises: RemoteError."""
+        for ids in sorted({_ids_of_subject(self._here.family, subject) for subject in subjects}):
+            try:
+                if len(ids) == 2:
+                    self.definition(*ids)
+                elif ids:
+                    self.group(*ids)
+            except BrokenResponse as error:
+                self._findings.note(self._there.path(*ids), str(error))
+
+    def group(self, id: str) -> str | None:
+        """Brings over a Group without what is in it, or its end; gives its xid here. Raises: RemoteError."""
+        xid = self._xid(id)
+        if xid is None or not self._scope.shows(xids.stream(xid)):
+            return None
+        path, body = self._there.path(id), self._there.group(id)
+        if body is None:
+            self._findings.settle(path)
+            if (known := self._groups.pop(id, None)) is not None:
+                self._remove_group(known)
+            return None
+        for place in self._places(id):
+            row = self._here.entity(place)
+            if row is None or self._here.came(row):
+                done = self._findings.attempt(path, partial(self._here.put_group, place, body))
+                return self._found(id, place) if done or row is not None else None
+            if is_same_group_format(self._here.family, self._here.format(row), body.get("format")):
+                return self._found(id, place)
+        self._findings.note(path, "there is a group of this name with another format")
+        return None
+
+    def definition(self, group: str, id: str) -> None:
+        """Brings over a definition with its Versions, or its end. One that is broken stays as it is here.
+
+        Raises: RemoteError; BrokenAnswer of its Group.
+        """
+        xid = self._xid(group, id)
+        if xid is None or not self._scope.has(xid):
+            return
+        place = self._groups.get(group) or self.group(group)
+        self._findings.settle(self._there.path(group, id))
+        try:
+            found = self._bringing.bring(group, id, place) if place is not None else set()
+        except BrokenResponse as error:
+            self._findings.note(self._there.path(group, id), str(error))
+            found = self._copies(xid, place or "")
+        for gone in self._definitions.get((group, id), set()) - found:
+            self._remove_copy(gone)
+        self._definitions[group, id] = found
+
+    def _copies(self, xid: str, place: str) -> set[str]:
+        """What may be here of a definition, by its own name or one with a mark of its authority. xid: there."""
+        name = xids.entity_id(xid).lower()
+        ids = {row.xid: xids.entity_id(row.xid).lower() for row in self._here.members(place)}
+        return {copy for copy, id in ids.items() if id == name or id.startswith(f"{name}.")}
+
+    def _whole(self, id: str, stopped: Callable[[], bool]) -> bool:
+        """Brings over a Group with all that is in it. False where it may be known of, and cannot be read."""
+        xid = self._xid(id)
+        if xid is None or not self._scope.shows(xids.stream(xid)):
+            return True
+        try:
+            definitions = self._there.definitions(id)
+            place = self.group(id)
+        except BrokenResponse as error:
+            self._findings.note(self._there.path(id), str(error))
+            return False
+        except RemoteError as error:
+            if error.status != _FORBIDDEN:
+                raise
+            self._findings.note(self._there.path(id), "this registry may not read it")
+            return False
+        if place is not None:
+            for each in definitions or ():
+                if not stopped():
+                    self.definition(id, each)
+        return True
+
+    # --- removing ----------------------------------------------------------------------------------------------------
+
+    def _remove_others(self, hidden: list[str]) -> None:
+        """Removes copies that were not found; what cannot be read may be there still."""
+        kept = {*self._groups.values(), *hidden, *(xid for found in self._definitions.values() for xid in found)}
+        for row in self._here.copies():
+            group = xids.join(*xids.segments(row.xid)[:2])
+            if row.xid in kept or group in hidden:
+                continue
+            if row.xid == group:
+                self._remove_group(group)
+            else:
+                self._remove_copy(row.xid)
+
+    def _remove_group(self, xid: str) -> None:
+        """Removes a Group that came over the link with what came into it; what others have put there stays."""
+        members = self._here.members(xid)
+        row = self._here.entity(xid)
+        whole = row is not None and self._here.came(row) and all(map(self._here.came, members))
+        for each in [xid] if whole else [member.xid for member in members]:
+            self._remove_copy(each)
+
+    def _remove_copy(self, xid: str) -> None:
+        row = self._here.entity(xid)
+        if row is not None and self._here.came(row):
+            self._findings.attempt(xid, partial(self._here.remove, xid))
+
+    # --- names -------------------------------------------------------------------------------------------------------
+
+    def _found(self, id: str, xid: str) -> str:
+        self._groups[id] = xid
+        return xid
+
+    def _xid(self, group: str, id: str | None = None) -> str | None:
+        """What the registry's own API would call something there; None for what no registry can."""
+        family = self._here.family
+        try:
+            below = () if id is None else (family.resources, to_registry_id(id))
+            return xids.join(family.groups, to_registry_id(group), *below)
+        except ValueError as error:
+            self._findings.note(self._there.path(group, id), str(error))
+            return None
+
+    def _places(self, id: str) -> list[str]:
+        xid = self._xid(id)
+        return local_group_xids(self._here.link, xid, self._there.base) if xid is not None else []
+
+
+def _ids_of_subject(family: LegacyApi, subject: str) -> tuple[str, ...]:
+    """The ids of the Group, and of the definition, that a subject names; none for another subject."""
+    parts = subject.split("/")
+    if parts[:2] != ["", family.path]:
+        return ()
+    try:
+        return tuple(decode_segment(segment) for segment in parts[2:5:2])
+    except ValueError:
+        return ()

@@ -1,0 +1,78 @@
+"""Copying from an older API whose registry tells of its changes: each event has the object that it names fetched.
+
+Rules LEG-911 to LEG-913.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from typing import Any, Final
+
+from domain.compat.legacy_apis import LegacyApi
+from domain.compat.uris import entity_path
+from domain.replication.link import Link
+from projections.replication.legacy.client import LegacyClient
+from projections.replication.legacy.conflicts import LegacyConflicts
+from projections.replication.legacy.local_registry import LegacyLocalRegistry
+from projections.replication.legacy.mirror import Mirror
+from projections.replication.link_state import ALL_SUBJECTS
+from projections.replication.link_worker import LinkWorkerContext
+from projections.replication.remote_subscription import CHECK_SECONDS, RemoteSubscription, group_filters
+
+_ACTIONS: Final = ("updated.v1", "deleted.v1")
+
+
+class NotifiedLegacyPull:
+    """See the module. All is fetched at the start and after each interval, for events that were lost."""
+
+    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
+        self._link = link
+        self._tools = tools
+
+    def run(self) -> None:
+        """See `Runner`. Raises: NoPublicUrl as well."""
+        link, tools, here = self._link, self._tools, LegacyLocalRegistry(self._link, self._tools)
+        findings = LegacyConflicts(link.id, tools.states)
+        root = link.url.removesuffix(here.family.base)
+        with closing(tools.remote(link)) as remote, closing(tools.remote(link, root)) as registry:
+            subscribed = RemoteSubscription(link, tools, registry, event_selection(link, here.family))
+            mirror = Mirror(LegacyClient(remote, here.family), here, findings)
+            try:
+                subscribed.keep()  # before the first look: what happens after that is told
+                while not tools.stopping.is_set():
+                    tools.states.taken(link.id)
+                    mirror.everything(tools.stopping.is_set)
+                    findings.tell()
+                    self._listen(subscribed, mirror, findings)
+            finally:
+                subscribed.end()
+
+    def _listen(self, subscribed: RemoteSubscription, mirror: Mirror, findings: LegacyConflicts) -> None:
+        """Fetches what events are about, until it is time to fetch everything."""
+        until = time.monotonic() + self._link.interval
+        while (left := until - time.monotonic()) > 0 and not self._tools.stopping.is_set():
+            if self._tools.hear(min(left, CHECK_SECONDS)):
+                subjects = self._tools.states.taken(self._link.id)
+                if ALL_SUBJECTS in subjects:
+                    return
+                mirror.heard(subjects)
+                findings.tell()
+            elif subscribed.keep():
+                return
+
+
+def event_selection(link: Link, family: LegacyApi) -> dict[str, Any]:
+    """The events that a link is to hear of, as the Subscriptions API says it; the source is the URL of the link."""
+    types = [f"{family.events}.{action}" for action in _ACTIONS]
+    return {"source": link.url, "types": types, "filters": group_filters(list(_subjects(link)))}
+
+
+def _subjects(link: Link) -> Iterator[str]:
+    """The paths of what the scope names; none where it has others as well."""
+    scope = link.attributes["scope"]
+    if not scope.get("filters"):
+        for xid in (*scope.get("groups", ()), *scope.get("resources", ())):
+            with suppress(ValueError):  # what no older API shows
+                yield entity_path(xid)

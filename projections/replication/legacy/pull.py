@@ -1,0 +1,33 @@
+"""Copying from an older API: all of it at the start and then again and again, or what events are about (LEG-913)."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from domain.replication.link import Link
+from projections.replication.legacy.client import LegacyClient
+from projections.replication.legacy.conflicts import LegacyConflicts
+from projections.replication.legacy.local_registry import LegacyLocalRegistry
+from projections.replication.legacy.mirror import Mirror
+from projections.replication.link_worker import LinkWorkerContext
+
+
+class LegacyPull:
+    """See the module."""
+
+    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
+        self._link = link
+        self._tools = tools
+
+    def run(self) -> None:
+        """See `Runner`."""
+        here, findings = (
+            LegacyLocalRegistry(self._link, self._tools),
+            LegacyConflicts(self._link.id, self._tools.states),
+        )
+        with closing(self._tools.remote(self._link)) as remote:
+            mirror = Mirror(LegacyClient(remote, here.family), here, findings)
+            while not self._tools.stopping.is_set():
+                mirror.everything(self._tools.stopping.is_set)
+                findings.tell()
+                self._tools.stopping.wait(self._link.interval)

@@ -1,0 +1,74 @@
+"""Writing to another registry through an older API what comes to be here."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Final
+
+from commands.store.mapper import EventMapper
+from domain.replication.link import Link
+from projections.events.feed import interactions
+from projections.replication.legacy.client import LegacyClient
+from projections.replication.legacy.conflicts import LegacyConflicts
+from projections.replication.legacy.local_registry import LegacyLocalRegistry, definition_of
+from projections.replication.legacy.sender import LegacySender
+from projections.replication.legacy.sent_objects import SentObjects
+from projections.replication.link_worker import LinkWorkerContext
+
+_MAPPER: Final = EventMapper()
+
+
+class PushNeedsPublicUrl(Exception):
+    """What is written elsewhere has to say where it is from."""
+
+    def __init__(self) -> None:
+        super().__init__("a link that pushes needs a public URL of this registry, set as ANNALS_PUBLIC_URL")
+
+
+class LegacyPush:
+    """All of it at the start, then whatever the log says that has changed. It needs an older API there and no more."""
+
+    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
+        self._link = link
+        self._tools = tools
+        self._here = LegacyLocalRegistry(link, tools)
+
+    def run(self) -> None:
+        """See `Runner`."""
+        if not self._tools.public_url:
+            raise PushNeedsPublicUrl
+        findings = LegacyConflicts(self._link.id, self._tools.states)
+        stopping = self._tools.stopping
+        with closing(self._tools.remote(self._link)) as remote:
+            there = LegacyClient(remote, self._here.family)
+            sending = LegacySender(there, self._here, SentObjects(self._link.id, self._tools.states), findings)
+            cursor = self._end()
+            sending.everything(stopping.is_set)
+            while not stopping.is_set():
+                findings.tell(cursor)
+                self._tools.wait(self._link.interval)
+                until = self._end()
+                self._send(sending, cursor, until)
+                cursor = until
+
+    def _send(self, sending: LegacySender, after: int, until: int) -> None:
+        """Sends what the log has between two positions, as it is by now."""
+        touched = self._touched(after, until)
+        for xid in sorted(touched, key=lambda xid: -xid.count("/")):  # a Group ends after what is in it
+            if self._tools.stopping.is_set():
+                return
+            sending.send(xid)
+
+    def _touched(self, after: int, until: int) -> set[str]:
+        """The Groups and definitions that events are about, or about something in them."""
+        prefix = f"/{self._here.family.groups}/"
+        log = self._tools.readers.quick
+        return {
+            definition_of(_MAPPER.of_row(row).xid)
+            for _, rows in interactions(lambda: log().log, after, until)
+            for row in rows
+            if row.stream.startswith(prefix)
+        }
+
+    def _end(self) -> int:
+        return self._tools.readers.quick().position()

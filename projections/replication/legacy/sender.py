@@ -1,0 +1,199 @@
+"""What this registry has in an older API, written to another one through the same API (LEG-902 to LEG-907, LEG-909).
+
+Before anything is written it is asked whether it is there, and what is about to be written is noted: whatever was
+interrupted goes on where it was, and only what this link wrote is ever changed or removed there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from hashlib import sha256
+from typing import Any, Final
+
+from domain.compat.group_formats import is_same_group_format
+from domain.compat.ids import decode_segment, to_legacy_id
+from domain.compat.uris import normalize_uri
+from domain.values import xid as xids
+from domain.values.json_text import dumps
+from projections.compat.versions import CompatVersion
+from projections.replication.legacy.client import BrokenResponse, LegacyClient
+from projections.replication.legacy.conflicts import LegacyConflicts
+from projections.replication.legacy.local_names import candidate_ids
+from projections.replication.legacy.local_registry import LegacyLocalRegistry
+from projections.replication.legacy.sent_objects import SentObject, SentObjects
+from projections.replication.remote_client import RemoteError
+
+#: Answers that say no to one object, whoever asks.
+_REFUSALS: Final = (400, 404, 405, 409, 413, 415, 422)
+
+
+class LegacySender:
+    """See the module. Each method raises RemoteError for an answer that is none about an object."""
+
+    def __init__(
+        self, there: LegacyClient, here: LegacyLocalRegistry, sent: SentObjects, findings: LegacyConflicts
+    ) -> None:
+        self._there = there
+        self._here = here
+        self._sent = sent
+        self._findings = findings
+        self._names = {local: remote for remote, local in here.link.names.items()}
+
+    def everything(self, stopped: Callable[[], bool]) -> None:
+        """Has the other registry have all that is in scope. stopped: whether to leave it at what is done."""
+        self._findings.restart()
+        found = self._here.all()
+        for xid in found:
+            if not stopped():
+                self.send(xid)
+        living = {xids.tree_key(xid) for xid in found}
+        copies = self._sent.below(f"/{self._here.family.groups}")
+        gone = {key: copy for key, copy in copies.items() if _owner_key(key) not in living}
+        self._remove({key: copy for key, copy in gone.items() if _owner_key(key) != key})
+        for key, copy in gone.items():
+            if _owner_key(key) == key:
+                self._end_group(copy)
+
+    def send(self, xid: str) -> None:
+        """Has the other registry have a Group or a definition as it is here, or its end.
+
+        What cannot be compared, because the other registry says nonsense of it, is noted.
+        """
+        try:
+            self.definition(xid) if xid.count("/") > 2 else self.group(xid)
+        except BrokenResponse as error:
+            self._findings.note(xid, str(error))
+
+    # --- Groups ------------------------------------------------------------------------------------------------------
+
+    def group(self, xid: str) -> str | None:
+        """Has the other registry have a Group as it is here, or its end; gives its id there, decoded."""
+        row = self._here.entity(xid) if self._here.link.scope.shows(xids.stream(xid)) else None
+        copy = self._sent.one(xid)
+        if row is None:
+            if copy is not None:
+                self._end_group(copy)
+            return None
+        body = self._here.group_body(row)
+        digest = sha256(dumps(body)).hexdigest()
+        if copy is None:
+            return self._new_group(xid, body, digest)
+        id = decode_segment(copy.place.rpartition("/")[2])
+        if copy.own and copy.digest != digest and self._tried(xid, partial(self._there.put, id, body)):
+            self._sent.keep(copy._replace(digest=digest))
+        return id
+
+    def _new_group(self, xid: str, body: Mapping[str, Any], digest: str) -> str | None:
+        """A Group that is there already, in the same format, is shared, and stays as it is."""
+        named = to_legacy_id(xids.entity_id(self._names.get(xid, xid)))
+        for id in candidate_ids(self._here.link, named, self._here.base):
+            copy, found = SentObject(xids.tree_key(xid), "", True, self._there.path(id)), self._there.group(id)
+            if found is None:
+                self._sent.keep(copy)
+                if self._tried(xid, partial(self._there.put, id, body)):
+                    self._sent.keep(copy._replace(digest=digest))
+                    return id
+                self._sent.forget(copy.key)
+                return None
+            if is_same_group_format(self._here.family, found.get("format"), body.get("format")):
+                self._sent.keep(copy._replace(own=False))
+                return id
+        self._findings.note(xid, "there is a group of this name with another format")
+        return None
+
+    def _end_group(self, copy: SentObject) -> None:
+        """Removes a Group that this link made, unless others have put something into it."""
+        id = decode_segment(copy.place.rpartition("/")[2])
+        if copy.own and self._there.definitions(id) == []:
+            self._tried(copy.place, partial(self._there.delete, copy.place))
+        self._sent.forget(copy.key)
+
+    # --- definitions -------------------------------------------------------------------------------------------------
+
+    def definition(self, xid: str) -> None:
+        """Has the other registry have a definition as it is here, or its end. xid: of the Resource."""
+        self._findings.settle(xid)
+        copies = dict(self._sent.below(f"{xid}/versions"))
+        versions = self._here.versions(xid) if self._here.link.scope.has(xid) else []
+        wanted = {xids.tree_key(shown.row.xid): (shown, self._here.digest(shown)) for shown in versions}
+        changed = any(key in wanted and wanted[key][1] != copy.digest for key, copy in copies.items())
+        # Numbers only go up there, so that what comes anew has to come with all that comes after it.
+        gone = {key: copy for key, copy in copies.items() if changed or key not in wanted}
+        self._remove(gone)
+        left = [key for key in wanted if key in gone or key not in copies or not copies[key].certain]
+        group = self.group(xids.join(*xids.segments(xid)[:2])) if left else None
+        for key in left if group is not None else ():
+            self._version(
+                group or "", wanted[key][0], SentObject(key, wanted[key][1], key in copies and key not in gone, "")
+            )
+
+    def _version(self, group: str, shown: CompatVersion, copy: SentObject) -> None:
+        """copy: its `own` says whether it was about to be written before."""
+        xid, version = shown.row.xid, self._here.published(shown)
+        if version is None:
+            self._findings.note(xid, "its document is elsewhere")
+            return
+        if normalize_uri(version.authority).rstrip("/") == normalize_uri(self._there.base):
+            return  # LEG-906
+        known = self._there.by_uri(version.uri)
+        if known is None:
+            self._add(group, shown, copy)
+        elif known.content == version.content:
+            self._sent.keep(copy._replace(place=known.path))
+        else:
+            self._findings.note(xid, f"there is another document under its URI {version.uri}")
+
+    def _add(self, group: str, shown: CompatVersion, copy: SentObject) -> None:
+        xid, version = shown.row.xid, self._here.published(shown)
+        assert version is not None, "its document is here"
+        named = to_legacy_id(xids.segments(xid)[3])
+        for id in candidate_ids(self._here.link, named, version.authority):
+            authority = self._there.authority(group, id)
+            if authority is None or normalize_uri(authority) == normalize_uri(version.authority):
+                begun = copy._replace(own=True, place=self._there.lookup(version.uri))
+                self._sent.keep(begun)
+                if self._tried(xid, partial(self._there.post, group, id, version)):
+                    if written := self._there.at(begun.place):
+                        self._sent.keep(begun._replace(place=written.path))
+                else:
+                    self._sent.forget(copy.key)
+                return
+        self._findings.note(xid, "its name belongs to a definition of another authority there")
+
+    def _remove(self, copies: Mapping[str, SentObject]) -> None:
+        """Removes Versions that this link wrote; a definition with all of its Versions at once."""
+        places: dict[str, list[str]] = {}
+        for copy in copies.values():
+            if copy.own and (place := self._place(copy)):
+                places.setdefault(place.rpartition("/versions/")[0], []).append(place)
+        for definition, written in places.items():
+            there = {f"{definition}/versions/{number}" for number in self._there.numbers_at(definition)}
+            for place in [definition] if there <= set(written) else written:
+                self._tried(place, partial(self._there.delete, place))
+        for key in copies:
+            self._sent.forget(key)
+
+    def _place(self, copy: SentObject) -> str:
+        """Where a Version is, also where this link was ended while it wrote that; empty for nowhere."""
+        if copy.certain or not copy.place:
+            return copy.place
+        found = self._there.at(copy.place)
+        return found.path if found else ""
+
+    def _tried(self, subject: str, act: Callable[[], object]) -> bool:
+        """Whether the other registry does something; what it refuses is noted. Raises: RemoteError."""
+        try:
+            act()
+        except RemoteError as error:
+            if error.status not in _REFUSALS:
+                raise
+            self._findings.note(subject, str(error))
+            return False
+        return True
+
+
+def _owner_key(key: str) -> str:
+    """The key of the Group or definition that a key is of, or belongs to."""
+    parts = key.split("!")
+    return "!".join(parts[:3] if len(parts) == 3 else parts[:5])

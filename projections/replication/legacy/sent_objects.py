@@ -1,0 +1,66 @@
+"""What a link has written to another registry, so that only this is changed and removed there (LEG-909)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from domain.values import xid as xids
+from projections.replication import tables
+from projections.replication.link_state import LinkStates
+
+_COLUMNS: Final = "SELECT key, digest, own, place FROM replication_sent WHERE link = ?"
+_ONE: Final = f"{_COLUMNS} AND key = ?"
+_BELOW: Final = f"{_COLUMNS} AND key >= ? AND key < ?"
+
+
+class SentObject(NamedTuple):
+    """A Group or a Version at the other registry.
+
+    key: tree key of what it is here. digest: of what was written. own: whether this link made it. place: its path
+    there. Of a Version as long as it is not certain that it was written: the path that it is looked up by, if any.
+    """
+
+    key: str
+    digest: str
+    own: bool
+    place: str
+
+    @property
+    def certain(self) -> bool:
+        """Whether it is known to be at its place."""
+        return bool(self.place) and "?" not in self.place
+
+
+class SentObjects:
+    """The copies of one link. Its methods raise one of `store.FAILURES`."""
+
+    def __init__(self, link: str, states: LinkStates) -> None:
+        self._link = link
+        self._states = states
+
+    def one(self, xid: str) -> SentObject | None:
+        """The copy of one entity."""
+        with self._states.reading() as db:
+            row = db.one(_ONE, (self._link, xids.tree_key(xid)))
+        return _copy(row) if row else None
+
+    def below(self, xid: str) -> Mapping[str, SentObject]:
+        """The copies of what is below an entity or collection, by key."""
+        low, high = xids.subtree(xid)
+        with self._states.reading() as db:
+            return {row[0]: _copy(row) for row in db.all(_BELOW, (self._link, low, high))}
+
+    def keep(self, copy: SentObject) -> None:
+        """Remembers a copy."""
+        with self._states.writing() as db:
+            db.upsert(tables.sent, [(self._link, copy.key, copy.digest, int(copy.own), copy.place)])
+
+    def forget(self, key: str) -> None:
+        """Forgets a copy."""
+        with self._states.writing() as db:
+            db.delete(tables.sent, [(self._link, key)])
+
+
+def _copy(row: tuple[str, str, int, str]) -> SentObject:
+    return SentObject(row[0], row[1], bool(row[2]), row[3])

@@ -1,0 +1,112 @@
+"""How a link that follows a log goes: where the other log ends, and whether both registries are equal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from typing import Any, Final
+
+from domain.errors.http_errors import Diverged, InvalidLink
+from domain.replication.link import LOG, Link
+from projections.replication.comparison import RemoteSnapshot, find_differences, remote_snapshot
+from projections.replication.cycles import check_cycle
+from projections.replication.ingest import LogIngester
+from projections.replication.link_worker import LinkWorkerContext
+from projections.replication.remote_client import RemoteClient, RemoteError
+
+EQUAL: Final = "equal"
+DIFFERS: Final = "differs"
+UNKNOWN: Final = "unknown"
+#: Seconds between two notes that differ in nothing but their time.
+_REST: Final = 5.0
+
+
+class LinkStatusRecorder:
+    """What one runner notes beside what it takes in."""
+
+    def __init__(self, link: Link, tools: LinkWorkerContext, remote: RemoteClient) -> None:
+        self._link = link
+        self._tools = tools
+        self._remote = remote
+        self._head: RemoteSnapshot | None = None
+        self._cursor = -1
+        self._noted: tuple[float, object] = (0.0, None)
+        self._judged: float | None = None
+
+    def look(self, intake: LogIngester) -> None:
+        """Notes where the other log ends, before what there is of it is taken in. Raises: RemoteError."""
+        self._head = remote_snapshot(self._remote)
+        self._cursor = intake.cursor
+        self._note(None)
+
+    def passing(self, intake: LogIngester) -> None:
+        """Notes where the other log ends and how far this registry is, on the way. Raises: RemoteError."""
+        self._head = remote_snapshot(self._remote)
+        self._cursor = intake.cursor
+        self._note(intake.cursor)
+
+    def reached(self, intake: LogIngester) -> None:
+        """Notes that all is here which was there at the last look, and compares when it is time.
+
+        Raises: RemoteError, InvalidLink where the link has become one of a ring.
+
+        Where nothing came, what the other registry has beyond the cursor is what it does not show to this one.
+        """
+        if self._tools.stopping.is_set():
+            return
+        if self._head is not None and intake.cursor == self._cursor:
+            intake.cursor = max(self._head.position, intake.cursor)
+        self._note(intake.cursor, error=None, failed=None, diverged=None)
+        check_cycle(self._link, self._tools, self._remote)
+        if self._judged is None or time.monotonic() - self._judged >= self._link.interval:
+            compare_registries(self._link, self._tools, self._remote)
+            self._judged = time.monotonic()
+
+    def _note(self, cursor: int | None, **facts: Any) -> None:
+        assert self._head is not None, "a look comes first"
+        now, told = time.time(), (self._head, cursor)
+        if told == self._noted[1] and now - self._noted[0] < _REST:
+            return
+        self._noted = now, told
+        head = {"position": self._head.position, "time": self._head.time}
+        self._tools.states.note(self._link.id, cursor, head=head, lastcontact=now, **facts)
+
+
+@contextmanager
+def record_status(link: Link, tools: LinkWorkerContext, remote: RemoteClient) -> Iterator[LinkStatusRecorder]:
+    """A watch; where the registries turn out to have diverged, what differs first is noted before that is raised.
+
+    Raises: RemoteError, InvalidLink for a link of a ring.
+    """
+    try:
+        check_cycle(link, tools, remote)
+        yield LinkStatusRecorder(link, tools, remote)
+    except Diverged:
+        with suppress(RemoteError):
+            compare_registries(link, tools, remote)
+        raise
+
+
+def compare_registries(link: Link, tools: LinkWorkerContext, remote: RemoteClient | None = None) -> str:
+    """Compares both registries as of what has been taken in, and notes it; gives the verdict.
+
+    Raises: RemoteError, InvalidLink for a link that follows no log over HTTP.
+    remote: the other registry, where a connection is at hand.
+    """
+    check_comparable(link)
+    if remote is None:
+        with closing(tools.remote(link)) as own:
+            return compare_registries(link, tools, own)
+    with tools.readers.view() as view:
+        then = remote_snapshot(remote, tools.states.read(link.id).cursor)
+        found = next(find_differences(link, view, remote, then), None)
+    verdict, difference = (DIFFERS, found._asdict()) if found else (EQUAL, None)
+    tools.states.note(link.id, verdict=verdict, checked=time.time(), difference=difference)
+    return verdict
+
+
+def check_comparable(link: Link) -> None:
+    """Raises: InvalidLink for a link whose other end cannot be asked for hashes and events."""
+    if link.dialect != LOG or not link.follows_log:
+        raise InvalidLink.at("incomparable", "/dialect", "only what follows a log over HTTP is compared and repaired")

@@ -1,0 +1,41 @@
+"""What runs a link, by the API that it speaks and by who begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from domain.replication.link import EVENTS, KAFKA, LOG, MESSAGECATALOG, PULL, PUSH, SCHEMAREGISTRY, XREGISTRY, Link
+from projections.replication.legacy.notified_pull import NotifiedLegacyPull
+from projections.replication.legacy.pull import LegacyPull
+from projections.replication.legacy.push import LegacyPush
+from projections.replication.link_worker import LinkWorker, LinkWorkerContext
+from projections.replication.log_pull import LogPull
+from projections.replication.log_push import LogPush
+from projections.replication.notified_log_pull import NotifiedLogPull
+from projections.replication.standard.pull import StandardPull
+from projections.replication.standard.push import StandardPush
+
+
+def _topic(link: Link, tools: LinkWorkerContext) -> LinkWorker:
+    # Kafka's client is loaded by those only who have use for it.
+    from projections.replication.kafka_pull import KafkaPull
+
+    return KafkaPull(link, tools)
+
+
+#: By dialect and mode. A link that is only written to needs nobody who runs it.
+LINK_WORKERS: Final[Mapping[tuple[str, str], Callable[[Link, LinkWorkerContext], LinkWorker]]] = {
+    (LOG, PULL): LogPull,
+    (LOG, EVENTS): NotifiedLogPull,
+    (LOG, PUSH): LogPush,
+    (KAFKA, PULL): _topic,
+    (XREGISTRY, PULL): StandardPull,
+    (XREGISTRY, PUSH): StandardPush,
+    (SCHEMAREGISTRY, PULL): LegacyPull,
+    (SCHEMAREGISTRY, EVENTS): NotifiedLegacyPull,
+    (SCHEMAREGISTRY, PUSH): LegacyPush,
+    (MESSAGECATALOG, PULL): LegacyPull,
+    (MESSAGECATALOG, EVENTS): NotifiedLegacyPull,
+    (MESSAGECATALOG, PUSH): LegacyPush,
+}

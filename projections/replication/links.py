@@ -1,0 +1,65 @@
+"""Links as the log has them now, and the sealed values that they refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from commands.store.damage import report_once
+from commands.store.hashes import LogRow
+from commands.store.mapper import EventMapper, UnreadableEvent, blob
+from commands.store.secrets import Vault
+from domain.registry.evolve import evolve
+from domain.registry.world import Secret
+from domain.replication.link import COLLECTION, Link
+from domain.values import xid as xids
+from projections.database.drivers import Database
+from projections.subscriptions.state.subscriptions import reveal_secret
+
+_ROW: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
+_LIVING: Final = f"SELECT {_ROW} FROM head h JOIN log l ON l.position = h.position WHERE h.live AND "
+_ONE: Final = _LIVING + "h.tree_key = ?"
+_ALL: Final = _LIVING + "h.tree_key >= ? AND h.tree_key < ? ORDER BY h.tree_key"
+
+
+class StoredLinks:
+    """Links over one connection."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._mapper = EventMapper()
+
+    def one(self, id: str) -> Link | None:
+        """A living link by its exact id."""
+        if "\0" in id:
+            return None
+        row = self._db.one(_ONE, (xids.tree_key(f"{COLLECTION}/{id}"),))
+        found = self._link(row) if row else None
+        return found if found is not None and found.id == id else None
+
+    def all(self) -> Iterator[Link]:
+        """The living links, by id; one whose event is damaged is reported and left out."""
+        for row in self._db.all(_ALL, xids.subtree(COLLECTION)):
+            try:
+                found = self._link(row)
+            except (UnreadableEvent, KeyError, TypeError) as error:
+                # The others are read by the same thread.
+                report_once(f"the link at position {row[0]} is left out: {error}")
+                continue
+            if found is not None:
+                yield found
+
+    def reveal(self, vault: Vault, link: Link) -> Mapping[str, str]:
+        """A link's secret values by name. Raises: LookupError where one is destroyed or no key opens it."""
+        found = {}
+        for name, reference in link.secrets.items():
+            value = reveal_secret(self._db, vault, Secret(reference, link.xid, name))
+            if value is None:
+                raise LookupError(f"the secret {name} of the link {link.id} cannot be opened")
+            found[name] = value
+        return found
+
+    def _link(self, row: Sequence[Any]) -> Link | None:
+        position, stream, revision, topic, state = row
+        entity = evolve(self._mapper.of_row(LogRow(position, stream, revision, topic, blob(state))), position)
+        return Link.of(entity, position) if entity is not None else None

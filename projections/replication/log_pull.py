@@ -1,0 +1,105 @@
+"""Following the log of another registry over HTTP: whole interactions as soon as they are committed there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from typing import Final, TypeVar
+
+from domain.replication.foreign_interaction import ForeignInteraction
+from domain.replication.link import Link
+from projections.replication.ingest import LogIngester
+from projections.replication.link_status import LinkStatusRecorder, record_status
+from projections.replication.link_worker import LinkWorkerContext
+from projections.replication.log_lines import LogLineParser, parse_interactions
+from projections.replication.remote_client import RemoteClient
+from projections.replication.widened_scope import fetch_widened_scope
+
+#: Seconds after which a stream is let go of as soon as something comes, so that both registries are compared again;
+#: and between looks at where the other log ends.
+STREAM_SECONDS: Final = 20
+HEAD_POLL_SECONDS: Final = 2
+_LINES: Final = {"accept": "application/x-ndjson"}
+_STREAM: Final = {"accept": "text/event-stream"}
+_DATA: Final = b"data: "
+_ID: Final = b"id: "
+
+F = TypeVar("F")
+
+
+class LogPull:
+    """See the module."""
+
+    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
+        self._link = link
+        self._tools = tools
+
+    def run(self) -> None:
+        """See `Runner`."""
+        with (
+            closing(self._tools.remote(self._link)) as remote,
+            record_status(self._link, self._tools, remote) as watch,
+        ):
+            fetch_widened_scope(self._link, self._tools, remote)
+            intake = LogIngester(self._link, self._tools, remote)
+            while not self._tools.stopping.is_set():
+                watch.look(intake)
+                fetch_interactions(remote, intake, self._tools)
+                watch.reached(intake)
+                follow_stream(remote, intake, self._tools, watch)
+
+
+def fetch_interactions(remote: RemoteClient, intake: LogIngester, tools: LinkWorkerContext) -> None:
+    """Takes in all that the other registry has by now. Raises: RemoteError, BrokenFeed, Diverged."""
+    with remote.stream("/-/log", params=_query(intake), headers=_LINES) as lines:
+        intake.take(_until_stopping(tools, parse_interactions(lines)))
+
+
+def follow_stream(
+    remote: RemoteClient, intake: LogIngester, tools: LinkWorkerContext, watch: LinkStatusRecorder
+) -> None:
+    """Takes in what comes, as soon as it does, for a while.
+
+    One stream, which costs the other registry little: all that follow it there are told at once.
+    Raises: RemoteError, BrokenFeed, Diverged.
+    """
+    with remote.stream("/-/log", params=_query(intake), headers=_STREAM) as lines:
+        intake.take(_until_stopping(tools, _stream_interactions(lines, intake, watch)))
+
+
+def _query(intake: LogIngester) -> dict[str, str]:
+    return {"after": str(intake.cursor), "documents": ""}
+
+
+def _until_stopping(tools: LinkWorkerContext, found: Iterator[F]) -> Iterator[F]:
+    for each in found:
+        if tools.stopping.is_set():
+            return
+        yield each
+
+
+def _stream_interactions(
+    lines: Iterable[bytes | None], intake: LogIngester, watch: LinkStatusRecorder
+) -> Iterator[ForeignInteraction | None]:
+    """The interactions among server-sent events, None where what came is not to wait for more; ends after a while.
+
+    An idle stream says now and then how far it is: beyond what it keeps from this reader.
+    """
+    parser, began, last = LogLineParser(), time.monotonic(), 0
+    looked = began
+    for line in lines:
+        if line is None:
+            yield None
+            if not parser.begun:
+                intake.cursor = max(intake.cursor, last)
+            now = time.monotonic()
+            if now - looked > HEAD_POLL_SECONDS:
+                watch.passing(intake)
+                looked = now
+            if now - began > STREAM_SECONDS:
+                return
+        elif line.startswith(_ID):
+            last = int(line[len(_ID) :])
+        elif line.startswith(_DATA) and (found := parser.feed(line[len(_DATA) :])) is not None:
+            yield found

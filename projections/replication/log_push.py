@@ -1,0 +1,107 @@
+"""Pushing this registry's log to another one, which takes it in over a link of its own.
+
+Whole interactions go in pieces, each of which the other registry confirms with the position up to which it has all.
+That position is the other registry's to know: it is asked for at the beginning, now and then, and where a piece does
+not fit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import chain
+from typing import Any, Final
+
+from domain.errors.http_errors import Diverged
+from domain.replication.link import COLLECTION, Link
+from domain.values import xid as xids
+from projections.events.feed import PAGE_SIZE, interactions
+from projections.log.json_lines import log_lines
+from projections.log.reader import Log
+from projections.replication.cycles import check_cycle
+from projections.replication.link_worker import LinkWorkerContext
+from projections.replication.remote_client import RemoteClient, RemoteError
+
+#: Events of one piece, unless one interaction alone has more.
+PIECE_EVENTS: Final = 5000
+#: Seconds between looks for what other processes have committed here.
+POLL_SECONDS: Final = 0.5
+_NDJSON: Final = {"content-type": "application/x-ndjson"}
+
+
+class LogPush:
+    """See the module."""
+
+    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
+        self._link = link
+        self._tools = tools
+        self._path = f"{COLLECTION}/{link.remote}"
+
+    def run(self) -> None:
+        """See `Runner`. Raises: RemoteError, Diverged."""
+        with closing(self._tools.remote(self._link)) as remote:
+            while not self._tools.stopping.is_set():
+                try:
+                    self._push(remote, self._asked(remote))
+                except RemoteError as error:
+                    if error.status != 409 or "position" not in error.problem:
+                        raise
+
+    def _asked(self, remote: RemoteClient) -> int:
+        """The position up to which the other registry has all. Raises: RemoteError, Diverged, InvalidLink."""
+        check_cycle(self._link, self._tools, remote)
+        there: int = remote.ask("GET", self._path).json()["status"]["position"]
+        if there > self._log().head().last:
+            said = f"{self._link.url} has taken in {there} positions, more than there are"
+            raise Diverged(self._link.xid, error_detail=said)
+        self._confirmed(there)
+        return there
+
+    def _push(self, remote: RemoteClient, there: int) -> None:
+        """Sends what there is beyond a position, and what is recorded from then on, until it is time to ask again."""
+        after, until = there, time.monotonic() + self._link.interval
+        while not self._tools.stopping.is_set() and time.monotonic() < until:
+            end = self._end(after)
+            if end is None:
+                self._tools.wait(POLL_SECONDS)
+            else:
+                there, after = self._sent(remote, there, after, end), end
+
+    def _end(self, after: int) -> int | None:
+        """Where the next piece ends, with an interaction; None at the end of the log."""
+        found = self._log().interactions(after, PAGE_SIZE)
+        fitting = [each.last for each in found if each.last <= after + PIECE_EVENTS]
+        return (fitting or [found[0].last])[-1] if found else None
+
+    def _sent(self, remote: RemoteClient, there: int, after: int, end: int) -> int:
+        """Sends one piece, if it holds anything of the tree. The position up to which the other registry has all.
+
+        there: that position before.
+        """
+        found = self._lines(after, end)
+        if (first := next(found, None)) is None:
+            self._tools.states.note(self._link.id, end)  # nothing of it is for the other registry to confirm
+            return there
+        options: dict[str, Any] = {"params": {"after": there}, "headers": _NDJSON}
+        answer = remote.ask("POST", f"{self._path}/log", content=chain((first,), found), **options)
+        self._confirmed(end)
+        return int(answer.json()["position"])
+
+    def _lines(self, after: int, end: int) -> Iterator[bytes]:
+        """The interactions on a stretch of the log, without what is apart from the tree."""
+        for interaction, rows in interactions(self._log, after, end):
+            shown = (row for row in rows if not xids.is_outside_tree(row.stream))
+            for _, items in log_lines(interaction, shown, self._document):
+                yield b"".join(item.data + b"\n" for item in items)
+
+    def _log(self) -> Log:
+        return self._tools.readers.quick().log
+
+    def _document(self, sha256: str) -> bytes | None:
+        return self._log().document(sha256)
+
+    def _confirmed(self, position: int) -> None:
+        """Notes an answer of the other registry, by which it has all up to a position."""
+        well = dict.fromkeys(("error", "failed", "diverged"))
+        self._tools.states.note(self._link.id, position, lastcontact=time.time(), **well)

@@ -1,0 +1,92 @@
+"""Answers of a server of the standard API: JSON, pages, and none where nothing has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import httpx
+
+from domain.values.json_text import InvalidJson, loads
+from projections.replication.remote_client import RemoteClient, RemoteError
+from projections.replication.standard.comparable import BrokenEntity
+
+
+class CachedResponses:
+    """What one server answers. ETags are remembered as soon as `keep` says that what they stand for was taken in.
+
+    Each method that asks raises RemoteError, and BrokenForm for an answer that is no JSON object.
+    """
+
+    def __init__(self, remote: RemoteClient) -> None:
+        self.remote = remote
+        self._kept: dict[str, str] = {}
+        self._seen: dict[str, str] = {}
+
+    def keep(self) -> None:
+        """All answers since the last call have been taken in."""
+        self._kept |= self._seen
+        self._seen = {}
+
+    def forget(self) -> None:
+        """Everything is asked anew, whether it has changed or not."""
+        self._kept, self._seen = {}, {}
+
+    def object(self, path: str) -> dict[str, Any]:
+        """A JSON object."""
+        return _parse_object(self.remote.ask("GET", path))
+
+    def found(self, path: str) -> dict[str, Any] | None:
+        """A JSON object; None where there is nothing."""
+        try:
+            return self.object(path)
+        except RemoteError as error:
+            if error.status not in (404, 410):
+                raise
+            return None
+
+    def changed(self, path: str) -> dict[str, Any] | None:
+        """A JSON object; None where it is what it was when it was kept."""
+        known = self._kept.get(path)
+        answer = self.remote.ask("GET", path, headers={"if-none-match": known} if known else {})
+        if answer.status_code == 304:
+            return None
+        found = _parse_object(answer)
+        if "etag" in answer.headers:
+            self._seen[path] = answer.headers["etag"]
+        return found
+
+    def members(self, path: str) -> Iterator[tuple[str, Any]]:
+        """The members of a collection by id, page by page."""
+        asked = {path}
+        while True:
+            answer = self.remote.ask("GET", path)
+            yield from _parse_object(answer).items()
+            further = answer.links.get("next", {}).get("url")
+            if further is None:
+                return
+            path = self._path(answer, further)
+            if path in asked:
+                raise RemoteError(f"{self.remote.url} has pages without an end at {path}")
+            asked.add(path)
+
+    def _path(self, answer: httpx.Response, further: str) -> str:
+        """The path of a page. A server that is reached under another address than it knows is asked where it is: no
+        credential goes where a page says.
+        """
+        whole = urljoin(str(answer.url), further)
+        if whole.startswith(self.remote.url + "/"):
+            return whole.removeprefix(self.remote.url)
+        here = str(answer.url).removeprefix(self.remote.url).partition("?")[0]
+        return f"{here}?{urlsplit(whole).query}"
+
+
+def _parse_object(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        found = loads(answer.content)
+    except InvalidJson:
+        found = None
+    if not isinstance(found, dict):
+        raise BrokenEntity(f"GET {answer.request.url.path} answers {answer.status_code} with no JSON object")
+    return found

@@ -1,0 +1,243 @@
+"""What another registry shows, taken over as commands: one for each Group or Resource that differs.
+
+What is here and did not come over this link is never written. It is the same thing, going round, where it has the same
+xid and was made at the same moment, and then nothing is said of it; else it is a conflict.
+Rules LEG-902, LEG-906, LEG-907, LEG-909, LEG-910.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+from domain.decisions.commands import Command, DeleteEntities, WriteMethod, WriteTree
+from domain.errors.problems import Problem
+from domain.replication.link import Link
+from domain.values import xid as xids
+from projections.replication.link_worker import LinkWorkerContext
+from projections.replication.standard.comparable import BrokenEntity, ComparableGroup, ComparableResource, map_xref
+from projections.replication.standard.conflicts import Conflicts
+from projections.replication.standard.local_registry import LocalEntity, LocalRegistry
+from projections.replication.standard.source import ListedGroup, StandardSource
+from projections.replication.standard.xid_mapping import XidMapping, add_authority_mark, remove_authority_mark
+
+_SKIP: Final = "skip"
+_UNEQUAL: Final = "it cannot be held here as it is there"
+ComparableT = TypeVar("ComparableT", ComparableGroup, ComparableResource)
+
+
+class EntityCopier:
+    """What one look at the other registry comes to. tried: forms that could not be held as they are, by xid, from one
+    look to the next: they are not written again as long as neither side changes.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        tools: LinkWorkerContext,
+        source: StandardSource,
+        tried: dict[str, tuple[bytes, bytes]],
+        conflicts: Conflicts,
+    ) -> None:
+        self.conflicts = conflicts
+        self._link = link
+        self._tools = tools
+        self._source = source
+        self._tried = tried
+        self._names = XidMapping(link.names)
+        self._here = LocalRegistry(tools.readers.quick())
+        self._seen: set[str] = set()
+        others = {each.id for each in tools.readers.quick().links.all()} - {link.id}
+        self._brings = others | {None}
+
+    def take(self, listed: ListedGroup) -> None:
+        """Takes a Group over with what is in scope of it; what is gone from it there goes here too."""
+        xid = self._names.here(listed.xid)
+        self._seen.add(xid)
+        if isinstance(listed.form, BrokenEntity):
+            self._broken(xid, listed.form)
+            if self._here.group(xid) is None:
+                return
+        elif not self._group(xid, listed.form):
+            return
+        pointers: list[tuple[str, ComparableResource]] = []
+        for other, form in listed.resources:
+            if self._tools.stopping.is_set():
+                return
+            if not self._link.scope.has(other):
+                continue
+            if isinstance(form, ComparableResource) and "xref" in form.meta:
+                pointers.append((other, map_xref(form, self._names.local)))
+            else:
+                self._listed(other, form)
+        for pointer, form in pointers:
+            self._listed(pointer, form)
+        if not isinstance(listed.form, BrokenEntity):
+            self._prune(xid)
+
+    def end(self, root: str) -> None:
+        """All that is at and below the registry or a Group of the other registry has been taken."""
+        below = None if root == xids.REGISTRY else self._names.here(root)
+        for xid in list(self._here.groups()):
+            there = self._names.there(xid)
+            if below in (None, xid) and xid not in self._seen and self._link.scope.shows(there.lower()):
+                self._gone(xid)
+
+    def _group(self, xid: str, form: ComparableGroup) -> bool:
+        """Whether there is a Group then that things may come into."""
+        held = self._here.group(xid)
+        if held is None:
+            return not self._deleted(xid, form) and self._do(xid, _put_command(xid, form.tree()))
+        if held.form == form:
+            return True
+        if held.link != self._link.id:
+            if not self._own(xid, form):
+                self.conflicts.add(xid, "a Group of this name is here already and stays as it is")
+            return True
+        if self._new(xid, form.sign(), held.form.sign()):
+            self._do(xid, _put_command(xid, form.tree()))
+            self._compare(xid, form, self._here.group(xid))
+        else:
+            self.conflicts.add(xid, _UNEQUAL)
+        return True
+
+    def _listed(self, other: str, form: ComparableResource | BrokenEntity | None) -> None:
+        """Takes a Resource over. other: its xid there. form: None for what is as it was.
+
+        What is in the way of it may go, so it is looked at again.
+        """
+        xid, met = self._names.here(other), self.conflicts.met
+        try:
+            if isinstance(form, ComparableResource):
+                self._resource(xid, form)
+            else:
+                self._seen |= {xid, add_authority_mark(xid, self._link.url)}
+            if isinstance(form, BrokenEntity):
+                self._broken(xid, form)
+        except BrokenEntity as error:  # of a document, which is read when it is needed
+            self._seen |= {xid, add_authority_mark(xid, self._link.url)}
+            self._broken(xid, error)
+        if self.conflicts.met > met:
+            self._source.again(other)
+
+    def _broken(self, xid: str, error: BrokenEntity) -> None:
+        """Leaves what is here as it is. Its own xid is the one that is named, or that of what is broken in it."""
+        self.conflicts.add(self._names.here(error.xid) if error.xid else xid, str(error))
+
+    def _resource(self, xid: str, form: ComparableResource) -> None:
+        place = self._place(xid, form)
+        if place is not None:
+            self._seen.add(place)
+            self._write(place, form, self._here.resource(place))
+
+    def _place(self, xid: str, form: ComparableResource) -> str | None:
+        """Where a Resource is to be written; None for nowhere."""
+        held = self._here.resource(xid)
+        if held is None:
+            return None if self._deleted(xid, form) or self._came_back(xid, form) else xid
+        if held.link == self._link.id:
+            return xid
+        if form.same(held.form):
+            return None
+        if self._own(xid, form):
+            if form.latest > held.form.latest:
+                self.conflicts.add(xid, "it was changed there, and did not come over this link")
+            return None
+        if self._link.conflicts == _SKIP or "xref" in form.meta:
+            self.conflicts.add(xid, "a Resource of this name is here already")
+            return None
+        place = add_authority_mark(xid, self._link.url)
+        self.conflicts.add(xid, f"a Resource of this name is here already; it comes as {place}")
+        held = self._here.resource(place)
+        return place if held is None or held.link == self._link.id else None
+
+    def _own(self, xid: str, form: ComparableGroup | ComparableResource) -> bool:
+        """Whether it was here before it was there, or came here over another link: it goes round."""
+        births = self._here.births(xid) if form.createdat else []
+        return any(birth.createdat == form.createdat and birth.link in self._brings for birth in births)
+
+    def _deleted(self, xid: str, form: ComparableGroup | ComparableResource) -> bool:
+        """Whether it is gone here, where it was before it was there."""
+        if not self._own(xid, form):
+            return False
+        self.conflicts.add(xid, "it was deleted here, and did not come over this link")
+        return True
+
+    def _came_back(self, xid: str, form: ComparableResource) -> bool:
+        """Whether it is one of ours that was in conflict there."""
+        return remove_authority_mark(xid) != xid and self._own(remove_authority_mark(xid), form)
+
+    def _write(self, xid: str, form: ComparableResource, held: LocalEntity[ComparableResource] | None) -> None:
+        if held is not None and form.same(held.form):
+            return
+        if held is not None and not self._new(xid, form.sign(), held.form.sign()):
+            self.conflicts.add(xid, _UNEQUAL)
+            return
+        if self._do(xid, *self._commands(xid, form, held)):
+            self._compare(xid, form, self._here.resource(xid))
+
+    def _commands(
+        self, xid: str, form: ComparableResource, held: LocalEntity[ComparableResource] | None
+    ) -> list[Command]:
+        type = self._here.type_of(xid)
+        if held is None or "xref" in form.meta or "xref" in held.form.meta:
+            return [_put_command(xid, form.tree(type))]
+        found: list[Command] = []
+        changed = form.changed(held.form)
+        if changed:
+            tree = {id: each.tree(type) for id, each in changed.items()}
+            found.append(WriteTree(f"{xid}/versions", tree, WriteMethod.POST, keepids=True))
+        if form.meta != held.form.meta:
+            found.append(_put_command(f"{xid}/meta", form.meta_tree()))
+        gone = held.form.versions.keys() - form.versions.keys()
+        if gone:
+            found.append(DeleteEntities(f"{xid}/versions", {id: {} for id in sorted(gone)}))
+        return found
+
+    def _new(self, xid: str, form: bytes, held: bytes) -> bool:
+        return self._tried.get(xid) != (form, held)
+
+    def _compare(self, xid: str, form: ComparableT, held: LocalEntity[ComparableT] | None) -> None:
+        if held is None or form.same(held.form):
+            self._tried.pop(xid, None)
+        else:
+            self._tried[xid] = form.sign(), held.form.sign()
+
+    def _prune(self, group: str) -> None:
+        for xid, link in self._here.resources(group):
+            mine = link == self._link.id and xid not in self._seen
+            if mine and self._link.scope.has(self._names.there(remove_authority_mark(xid))) and not self._still(xid):
+                self._do(xid, DeleteEntities(xid))
+
+    def _still(self, xid: str) -> bool:
+        """Whether the other registry has what lists did not show: pages may lose something while it changes."""
+        base = remove_authority_mark(xid)
+        if base != xid and base in self._seen:
+            return False  # its own name has become free
+        return any(self._source.has(self._names.there(each)) for each in {xid, base})
+
+    def _gone(self, xid: str) -> None:
+        held = self._here.group(xid)
+        if held is None or held.link != self._link.id or self._source.has(self._names.there(xid)):
+            return
+        below = self._here.resources(xid)
+        if all(link == self._link.id for _, link in below):
+            self._do(xid, DeleteEntities(xid))
+            return
+        self.conflicts.add(xid, "it is gone there, and holds something here that did not come over this link")
+        for resource, link in below:
+            if link == self._link.id:
+                self._do(resource, DeleteEntities(resource))
+
+    def _do(self, xid: str, *commands: Command) -> bool:
+        """Whether commands were carried out; else there is a conflict."""
+        try:
+            for command in commands:
+                self._tools.do(self._link, command)
+        except Problem as problem:
+            self.conflicts.add(xid, problem.text())
+            return False
+        return True
+
+
+def _put_command(xid: str, tree: dict[str, object]) -> WriteTree:
+    return WriteTree(xid, tree, WriteMethod.PUT, keepids=True)

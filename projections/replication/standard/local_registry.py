@@ -1,0 +1,148 @@
+"""This registry's own entities in the forms by which they are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from commands.store.mapper import EventMapper
+from domain.model import Model, ResourceType
+from domain.registry.events import EntityDeleted, EntityEvent
+from domain.replication import LINK
+from domain.values import xid as xids
+from domain.values.json_text import loads
+from projections.entities.query import View
+from projections.entities.rows import EntityRow
+from projections.replication.standard.comparable import (
+    NO_CONTENT,
+    ComparableGroup,
+    ComparableResource,
+    ComparableVersion,
+    DocumentContent,
+    comparable_group,
+    comparable_registry,
+    comparable_resource,
+    comparable_version,
+)
+
+_MAPPER = EventMapper()
+#: Events of an entity that are looked at for who it was: `createdat` may be written, and others know the old one.
+_BACK = 30
+ComparableT = TypeVar("ComparableT")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEntity(Generic[ComparableT]):
+    """An entity that lives here. link: id of the link that it came over, None for what is of this registry."""
+
+    form: ComparableT
+    link: str | None
+
+
+class CreationRecord(NamedTuple):
+    """createdat: with the xid it tells one thing from another. link: see `Held`."""
+
+    createdat: str | None
+    link: str | None
+
+
+class LocalRegistry:
+    """What a view shows, one entity at a time."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self.model = _model(view)
+
+    def registry(self) -> LocalEntity[ComparableGroup]:
+        """The registry's own attributes."""
+        row = self._view.entity(xids.REGISTRY)
+        assert row is not None, "the registry is there before anything else"
+        return _local_entity(comparable_registry(loads(row.attributes), self.model.groups), row)
+
+    def spoke(self) -> bool:
+        """Whether the registry has lately said something of itself that came over no link."""
+        events = map(_MAPPER.of_row, self._view.log.latest(xids.REGISTRY, _BACK))
+        own = [event.attributes for event in events if LINK not in event.private]
+        return any(comparable_registry(attributes, _counted_collections(attributes)).attributes for attributes in own)
+
+    def capabilities(self) -> LocalEntity[dict[str, Any]]:
+        """The capabilities in force."""
+        row = self._view.entity(xids.CAPABILITIES)
+        assert row is not None, "there are capabilities before anything else"
+        return _local_entity(loads(row.attributes), row)
+
+    def groups(self) -> Iterator[str]:
+        """The xids of all Groups, in order."""
+        for plural in self.model.groups:
+            yield from [row.xid for row in self._view.subtree(f"/{plural}", (plural,))]
+
+    def resources(self, group: str) -> list[tuple[str, str | None]]:
+        """The xids of a Group's Resources, in order, each with the link that it came over."""
+        plural = xids.segments(group)[0]
+        types = [f"{plural}.{name}" for name in self.model.groups[plural].resources]
+        return [(row.xid, _link(row)) for row in self._view.subtree(group, types)]
+
+    def group(self, xid: str) -> LocalEntity[ComparableGroup] | None:
+        """A living Group."""
+        row = self._view.entity(xid)
+        if row is None:
+            return None
+        return _local_entity(comparable_group(loads(row.attributes), self.model.groups[xids.segments(xid)[0]]), row)
+
+    def resource(self, xid: str) -> LocalEntity[ComparableResource] | None:
+        """A living Resource."""
+        row = self._view.entity(xid)
+        if row is None:
+            return None
+        type = self.type_of(xid)
+        rows = list(self._view.subtree(xid, (f"{row.type}.versions",)))
+        versions = ((each.id, self._version(each, type)) for each in rows)
+        return _local_entity(comparable_resource(loads(row.attributes)["meta"], type, versions), row)
+
+    def knows(self, xid: str) -> bool:
+        """Whether the model has the type of a Group or Resource."""
+        plural, *rest = xids.segments(xid)
+        type = self.model.groups.get(plural)
+        return type is not None and (len(rest) < 2 or rest[1] in type.resources)
+
+    def type_of(self, xid: str) -> ResourceType:
+        """The type of a Resource or Version."""
+        plural, _, resources = xids.segments(xid)[:3]
+        return self.model.groups[plural].resources[resources]
+
+    def births(self, xid: str) -> list[CreationRecord]:
+        """What lived at an xid by its last events here, the last one first."""
+        events = map(_MAPPER.of_row, self._view.log.latest(xids.stream(xid), _BACK))
+        return [_creation_record(event) for event in events if not isinstance(event, EntityDeleted)]
+
+    def _version(self, row: EntityRow, type: ResourceType) -> ComparableVersion:
+        digest, view = row.document, self._view
+        content = DocumentContent(lambda: view.document(digest), digest) if digest else NO_CONTENT
+        return comparable_version(loads(row.attributes), type, content)
+
+
+def _local_entity(form: ComparableT, row: EntityRow) -> LocalEntity[ComparableT]:
+    return LocalEntity(form, _link(row))
+
+
+def _counted_collections(attributes: Mapping[str, Any]) -> list[str]:
+    """The collections that an after-image of the registry counts: the model may have had others then."""
+    return [name.removesuffix("count") for name in attributes if name.endswith("count")]
+
+
+def _creation_record(event: EntityEvent) -> CreationRecord:
+    own = event.private.get("own") or event.attributes.get("meta", event.attributes)
+    return CreationRecord(own.get("createdat"), event.private.get(LINK))
+
+
+def _link(row: EntityRow) -> str | None:
+    found: str | None = loads(row.private).get(LINK)
+    return found
+
+
+def _model(view: View) -> Model:
+    row = view.entity(xids.MODEL)
+    assert row is not None, "there is a model before anything else"
+    attributes = loads(row.attributes)
+    return Model.load(attributes["modelsource"], attributes["model"], loads(row.private).get("origins"))

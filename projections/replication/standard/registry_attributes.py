@@ -1,0 +1,124 @@
+"""What another registry says of itself, and which documents it lets in, taken over by a registry that says nothing yet.
+
+Only a link to a whole registry brings that, and only where no other link brings anything: a registry that gathers from
+several is none of them. As soon as somebody here has written it, it stays. Rules LEG-909, LEG-910.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from domain.decisions.commands import Command, ReplaceModel, WriteCapabilities, WriteMethod, WriteTree
+from domain.errors.problems import Problem
+from domain.model import capabilities, compile_model
+from domain.replication.link import Link
+from domain.replication.merged_models import merge_models
+from domain.values import xid as xids
+from projections.replication.link_worker import LinkWorkerContext
+from projections.replication.standard.comparable import BrokenEntity, ComparableGroup, comparable_registry
+from projections.replication.standard.conflicts import Conflicts
+from projections.replication.standard.local_registry import LocalRegistry
+from projections.replication.standard.source import StandardSource
+
+
+class RemoteModel(NamedTuple):
+    """The other registry's modelsource. new: whether it has changed since it was taken over. plurals: of its Groups."""
+
+    model: Mapping[str, Any]
+    new: bool
+    plurals: Sequence[str]
+
+
+class RegistryAttributesCopier:
+    """The registry itself as one link brings it. It remembers what the other one said last."""
+
+    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
+        self._link = link
+        self._tools = tools
+        self._said: Mapping[str, Any] | None = None
+        self._capabilities: Mapping[str, Any] = {}
+
+    def ask(self, source: StandardSource, conflicts: Conflicts) -> None:
+        """Learns what the other registry says by now; its capabilities change with its epoch. Raises: RemoteError."""
+        try:
+            said = source.registry() if self._link.scope.whole else None
+            if said is not None and said != self._said:
+                self._capabilities = source.capabilities()
+                self._said = said
+        except BrokenEntity as error:
+            conflicts.add(xids.REGISTRY, str(error))
+
+    def admit(self, here: LocalRegistry, conflicts: Conflicts) -> None:
+        """Has those documents be let in here that are let in there, before any of them comes."""
+        held = here.capabilities()
+        if self._said is None or not self._may(
+            held.link, held.form, capabilities.INITIAL, capabilities.DATA_CAPABILITIES
+        ):
+            return
+        wanted = capabilities.supported_data_capabilities(self._capabilities)
+        try:
+            if capabilities.apply_request(held.form, wanted, patch=True) != held.form:
+                self._tools.do(self._link, WriteCapabilities(wanted, WriteMethod.PATCH))
+        except Problem as problem:
+            conflicts.add(xids.CAPABILITIES, problem.text())
+
+    def define(self, given: RemoteModel, here: LocalRegistry, conflicts: Conflicts) -> None:
+        """Has the model have the Groups of the other registry, and this registry say of itself what that one says.
+
+        Raises: Problem where the model is refused.
+        """
+        form = self._form(given.plurals, here, conflicts)
+        if form is not None and self._do(self._written(form, given, here), conflicts):
+            return
+        if given.new:
+            wanted = merge_models(here.model.source, given.model, self._link.scope)
+            if _differs(wanted, here, "groups"):
+                self._tools.do(self._link, ReplaceModel(wanted))
+
+    def _form(self, plurals: Sequence[str], here: LocalRegistry, conflicts: Conflicts) -> ComparableGroup | None:
+        """What is to be said here; None for what is here anyway."""
+        if self._said is None:
+            return None
+        try:
+            form = comparable_registry(self._said, plurals)
+        except BrokenEntity as error:
+            conflicts.add(xids.REGISTRY, str(error))
+            return None
+        held = here.registry()
+        if held.link != self._link.id and (not form.attributes or here.spoke()):
+            return None
+        return form if self._may(held.link, held.form.attributes, {}, held.form.attributes) else None
+
+    def _written(self, form: ComparableGroup, given: RemoteModel, here: LocalRegistry) -> Command | None:
+        """One write of both, because an attribute may be required; None where all is so already."""
+        said = given.model if given.new else {"attributes": given.model.get("attributes")}
+        wanted = merge_models(here.model.source, said, self._link.scope, attributes=True)
+        if _differs(wanted, here, "groups", "attributes"):
+            return WriteTree(xids.REGISTRY, {**form.tree(), "modelsource": wanted}, WriteMethod.PUT)
+        return WriteTree(xids.REGISTRY, form.tree(), WriteMethod.PUT) if here.registry().form != form else None
+
+    def _do(self, command: Command | None, conflicts: Conflicts) -> bool:
+        try:
+            if command is not None:
+                self._tools.do(self._link, command)
+        except Problem as problem:
+            conflicts.add(xids.REGISTRY, problem.text())
+            return False
+        return True
+
+    def _may(self, link: str | None, held: Mapping[str, Any], first: Mapping[str, Any], names: Any) -> bool:
+        """Whether the link brings something, or may begin to. first: what a registry has that nobody has written."""
+        if link == self._link.id:
+            return True
+        living = [each for each in self._tools.readers.quick().links.all() if each.inbound and not each.promoted]
+        alone = [each.id for each in living] == [self._link.id]
+        return alone and all(held.get(name) == first.get(name) for name in names)
+
+
+def _differs(wanted: Mapping[str, Any], here: LocalRegistry, *parts: str) -> bool:
+    """Whether a modelsource says something else of some parts of the model than the one that is here."""
+    if wanted == here.model.source:
+        return False
+    full = compile_model(dict(wanted)).full
+    return any(full.get(part) != here.model.full.get(part) for part in parts)

@@ -1,0 +1,56 @@
+"""What of another registry's answers can be used, and what an answer that says no is about."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+from domain.values import xid as xids
+from domain.values.json_text import dumps
+from projections.replication.remote_client import RemoteError
+from projections.replication.standard.comparable import BrokenEntity
+
+#: Refusals that speak of the server or of who asks; all others speak of one thing.
+_OF_SERVER: Final = (401, 403, 408, 429)
+
+
+def is_about_entity(error: RemoteError) -> bool:
+    """Whether an error is about the one thing that was asked for, and says nothing of the server."""
+    return error.status is not None and 400 <= error.status < 500 and error.status not in _OF_SERVER
+
+
+def items_of(given: Any) -> tuple[Any, ...]:
+    """The items of a list, or the names of an object; none of anything else."""
+    return tuple(given) if isinstance(given, list | dict) else ()
+
+
+def nested_members(given: Any, name: str) -> list[tuple[str, Any]]:
+    """The members of a nested collection by id. Raises: BrokenForm for a collection that is none."""
+    found = given.get(name) if isinstance(given, Mapping) else None
+    if found is None:
+        return []
+    if not isinstance(found, Mapping):
+        raise BrokenEntity(f"{name} is no JSON object")
+    return list(found.items())
+
+
+def check_id(id: str) -> None:
+    """Raises: BrokenForm for what can be no part of a path."""
+    if not xids.ID.match(id):
+        raise BrokenEntity(f"{id[:200]!r} is no id")
+
+
+def decode_base64(encoded: Any) -> bytes:
+    """Raises: BrokenForm."""
+    try:
+        return b64decode(encoded, validate=True)
+    except (binascii.Error, TypeError, ValueError) as error:
+        raise BrokenEntity(f"a document is no Base64: {error}") from None
+
+
+def content_hash(given: Any) -> bytes:
+    """Something that other JSON has only if it is the same."""
+    return sha256(dumps(given)).digest()

@@ -1,0 +1,161 @@
+"""A link to a log whose scope has become wider: what newly belongs to it comes before the link goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from commands.store.mapper import EventMapper
+from domain.decisions.commands import ReplaceModel
+from domain.errors.http_errors import Diverged
+from domain.registry.events import EntityDeleted
+from domain.replication.link import Link
+from domain.replication.merged_models import merge_models
+from domain.replication.scope import LinkScope
+from domain.values import xid as xids
+from domain.values.json_text import loads
+from projections.audit.hash_comparison import HashDifference
+from projections.entities.query import View
+from projections.log.reader import Log
+from projections.replication.comparison import RemoteSnapshot, find_differences, remote_snapshot, scope_roots
+from projections.replication.ingest import BATCH_EVENTS
+from projections.replication.link_state import LinkProgress
+from projections.replication.link_worker import LinkWorkerContext
+from projections.replication.remote_client import RemoteClient, RemoteError
+from projections.replication.repair import apply_differences
+from projections.replication.standard.cached_responses import CachedResponses
+
+#: The fact that says as of which of its events all is here that is in a link's scope, up to the cursor.
+COMPLETE_FACT: Final = "complete"
+#: Changes of a link that are looked through at most.
+_MOST: Final = 1000
+#: Groups of one page.
+_PAGE: Final = 1000
+_UNKNOWN: Final = 400
+_LINES: Final = {"accept": "application/x-ndjson"}
+_MAPPER: Final = EventMapper()
+
+
+def fetch_widened_scope(link: Link, tools: LinkWorkerContext, remote: RemoteClient | None = None) -> None:
+    """Brings the Groups that a link's scope names since it was changed, as they were at the link's cursor.
+
+    Their interactions up to there are here already, for other Groups, or will never come again; so they come in one
+    interaction of this registry. What has left the scope stays, and may be written.
+    remote: the other registry, where a connection is open; else it is asked only where something may be missing.
+    Raises: RemoteError, BrokenFeed, BrokenForm, Diverged where a Group of this registry's own is in the way.
+    """
+    known = tools.states.read(link.id)
+    if known.facts.get(COMPLETE_FACT) == link.position:
+        return
+    earlier = _earlier_scopes(link, known, tools.readers.quick().log)
+    if earlier and (link.scope.passes is not None or _left_out(link.scope.groups, earlier)):
+        with nullcontext(remote) if remote else closing(tools.remote(link)) as other:
+            then = remote_snapshot(other, _cursor(link, tools, other))
+            if groups := _left_out(_candidates(link, tools, other, then), earlier):
+                _fetch_groups(replace(link, scope=LinkScope(groups)), link, tools, other, then)
+    tools.states.note(link.id, None, **{COMPLETE_FACT: link.position})
+
+
+def _earlier_scopes(link: Link, known: LinkProgress, log: Log) -> list[LinkScope]:
+    """The other scopes that a link has had since all was here that was in its scope; none where nothing has come yet.
+
+    Nobody has looked at a link that does not say since when: any of its scopes may have left something out.
+    """
+    if not known.cursor or link.scope.whole:
+        return []
+    rows = [
+        row for row in log.latest(xids.stream(link.xid), _MOST) if row.position >= known.facts.get(COMPLETE_FACT, 0)
+    ]
+    events = [event for event in map(_MAPPER.of_row, rows) if not isinstance(event, EntityDeleted)]
+    scopes = [event.attributes["scope"] for event in events]
+    return [LinkScope.of(scope) for scope in scopes if scope != link.attributes["scope"]]
+
+
+def _left_out(groups: Iterable[str], scopes: Sequence[LinkScope]) -> frozenset[str]:
+    """Those of some Groups that one of some scopes does not have."""
+    return frozenset(group for group in groups if not all(scope.has(group) for scope in scopes))
+
+
+def _cursor(link: Link, tools: LinkWorkerContext, remote: RemoteClient) -> int:
+    """The link's cursor, moved on behind what is here already: a process may end before it notes what it recorded.
+
+    What is recorded is passed over when it comes again, and so would be what else it brought for the wider scope.
+    """
+    cursor = tools.states.read(link.id).cursor or 0
+    log = tools.readers.quick().log
+    while ends := [last for id, last in _following(remote, cursor) if log.interaction(id) is not None]:
+        cursor = ends[-1]
+    tools.states.note(link.id, cursor)
+    return cursor
+
+
+def _following(remote: RemoteClient, after: int) -> Iterator[tuple[str, int]]:
+    """The next interactions of the other log, as many as are recorded together: ids and last positions."""
+    query = {"after": str(after), "limit": str(2 * BATCH_EVENTS)}
+    with remote.stream("/-/log", params=query, headers=_LINES) as lines:
+        for found in map(json.loads, filter(None, lines)):
+            if "position" not in found:
+                yield found["xregcorrelationid"], found["last"]
+
+
+def _candidates(link: Link, tools: LinkWorkerContext, remote: RemoteClient, then: RemoteSnapshot) -> set[str]:
+    """Groups in scope: those that it names, and those here and there that its filters let pass."""
+    with tools.readers.view() as view:
+        found = set(scope_roots(link, view))
+    if link.scope.passes is None:
+        return found
+    answers = CachedResponses(remote)
+    for plural in _modelsource(remote, then.position).get("groups") or {}:
+        ids = answers.members(f"/{plural}?asof={then.position}&limit={_PAGE}")
+        found |= {group for id, _ in ids if link.scope.has(group := xids.stream(xids.join(plural, id)))}
+    return found
+
+
+def _fetch_groups(part: Link, link: Link, tools: LinkWorkerContext, remote: RemoteClient, then: RemoteSnapshot) -> None:
+    """part: the link with those Groups alone."""
+    check = partial(_check_came, link, remote)
+    with tools.readers.view() as view:  # before the model is changed for what cannot come
+        check(view, list(find_differences(part, view, remote, then)))
+    _take_model(part, tools, remote, then.position)
+    apply_differences(part, tools, remote, lambda: then, check)
+
+
+def _take_model(part: Link, tools: LinkWorkerContext, remote: RemoteClient, position: int) -> None:
+    """Has this registry's model have the types of Groups as they were there."""
+    with tools.readers.view() as view:
+        model = view.entity(xids.MODEL)
+    own = loads(model.attributes)["modelsource"] if model else {}
+    if (wanted := merge_models(own, _modelsource(remote, position), part.scope)) != own:
+        tools.do(part, ReplaceModel(wanted))
+
+
+def _modelsource(remote: RemoteClient, position: int) -> dict[str, Any]:
+    found: dict[str, Any] = remote.ask("GET", "/modelsource", params={"asof": str(position)}).json()
+    return found
+
+
+def _check_came(link: Link, remote: RemoteClient, view: View, found: Sequence[HashDifference]) -> None:
+    """Raises: Diverged where something differs that did not come over the link."""
+    for each in found:
+        if each.here is not None and not _came_over_link(each.xid, link, view, remote):
+            detail = f"{each.xid} of the wider scope is here already and is not what it is at {link.url}; delete it"
+            raise Diverged(link.xid, error_detail=f"{detail} or repair the link", extensions={"xid": each.xid})
+
+
+def _came_over_link(xid: str, link: Link, view: View, remote: RemoteClient) -> bool:
+    """Whether an entity is as it came over the link, at some time."""
+    (last,) = view.log.latest(xids.stream(xid), 1)
+    (interaction,) = view.log.interactions(last.position - 1, 1)
+    if interaction.caller == f"links/{link.id}":
+        return True
+    try:
+        remote.ask("GET", "/-/log/head", params={"asof": interaction.xregcorrelationid})
+    except RemoteError as error:
+        if error.status != _UNKNOWN:
+            raise
+        return False
+    return True

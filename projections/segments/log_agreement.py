@@ -1,0 +1,64 @@
+"""Whether a folder has the log of a store: its chain hashes are those of the store at the same positions."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import NamedTuple
+
+from commands.store.hashes import EMPTY_HASH
+from projections.database.drivers import Database
+from projections.log.reader import Log
+from projections.segments.folder import SegmentFolder
+from projections.segments.manifest import SegmentRange
+
+
+class SegmentsMismatch(Exception):
+    """The folder has the log of another registry, or more of it than the store. position: from which on they differ."""
+
+    def __init__(self, position: int, said: str) -> None:
+        super().__init__(said)
+        self.position = position
+
+
+class SegmentsEnd(NamedTuple):
+    """Where the segments of a folder end: the position and the chain hash there."""
+
+    last: int = 0
+    chain: bytes = EMPTY_HASH
+
+
+def matching_end(db: Database, folder: SegmentFolder) -> SegmentsEnd:
+    """Where the folder ends, if the store's log goes through there.
+
+    Raises: Foreign; UnknownSegment and OSError as `Folder.entry` does.
+    """
+    log, ranges = Log(db), folder.ranges()
+    if not ranges:
+        return SegmentsEnd()
+    end = _end(folder, ranges[-1])
+    if _is_end_in_log(log, end):
+        return end
+    # A chain hash is over all that was before, so from the first segment that differs on all of them do.
+    first = bisect_left(ranges, True, key=lambda range: not _is_end_in_log(log, _end(folder, range)))
+    raise _mismatch(folder, log.head().last, ranges[first], end)
+
+
+def _end(folder: SegmentFolder, range: SegmentRange) -> SegmentsEnd:
+    return SegmentsEnd(range.last, bytes.fromhex(folder.entry(range).chain))
+
+
+def _is_end_in_log(log: Log, end: SegmentsEnd) -> bool:
+    found = log.interactions(end.last - 1, 1)
+    return bool(found) and (found[0].last, found[0].chain) == end
+
+
+def _mismatch(folder: SegmentFolder, last: int, differs: SegmentRange, end: SegmentsEnd) -> SegmentsMismatch:
+    if last < differs.last:
+        return SegmentsMismatch(
+            last + 1, f"{folder.name} goes on to position {end.last}, the log of this store ends at {last} already"
+        )
+    return SegmentsMismatch(
+        differs.first,
+        f"{folder.name} has another log than this store: they differ between the positions {differs.first}"
+        f" and {differs.last}",
+    )

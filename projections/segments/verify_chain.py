@@ -1,0 +1,56 @@
+"""Rows shown to be the log that was once written: each follows the one before, and their chain hashes come out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from commands.store.hashes import EMPTY_HASH, ChainHasher, Interaction
+from commands.verify.verify_log import VerificationFinding
+from projections.log.table_rows import LogTableRow, interaction_of, log_row
+
+
+class _OpenInteraction(NamedTuple):
+    """The interaction that has begun."""
+
+    facts: Interaction
+    chain: ChainHasher
+
+
+class ChainVerifier:
+    """Goes along with the rows. position: of the last row. last, chain, statehash: of the last whole interaction, with
+    how many there were in `interactions`."""
+
+    def __init__(self, last: int = 0, chain: bytes = EMPTY_HASH, statehash: bytes = EMPTY_HASH) -> None:
+        self.position = self.last = last
+        self.chain = chain
+        self.statehash = statehash
+        self.interactions = 0
+        self._open: _OpenInteraction | None = None
+
+    def take(self, row: LogTableRow) -> VerificationFinding | None:
+        """What is wrong with the next row; the one after it is measured against what this one says."""
+        said = self._follows(row)
+        facts = interaction_of(row)
+        begun, chain = self._open = self._open or _OpenInteraction(facts, ChainHasher(self.chain, facts))
+        if said is None and facts != begun:
+            said = VerificationFinding(
+                row.position, "the event says other facts of its interaction than the one before it"
+            )
+        chain.add(log_row(row))
+        self.position = row.position
+        ended = self._end(row, chain) if row.position == row.last else None
+        return said or ended
+
+    def _follows(self, row: LogTableRow) -> VerificationFinding | None:
+        if row.position != self.position + 1:
+            return VerificationFinding(self.position + 1, "events are missing or out of order")
+        if (self._open is None) != (row.position == row.first):
+            return VerificationFinding(row.position, "an interaction is not whole")
+        return None
+
+    def _end(self, row: LogTableRow, chain: ChainHasher) -> VerificationFinding | None:
+        self.last, self.chain, self.statehash, self._open = row.last, row.chain, row.statehash, None
+        self.interactions += 1
+        if chain.digest(row.statehash) == row.chain:
+            return None
+        return VerificationFinding(row.first, "the chain hash differs: the interaction or its events were changed")

@@ -1,0 +1,67 @@
+"""Whether the files of a folder are those that its manifest names, and the manifest is of one piece: no row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from hashlib import sha256
+from typing import Final
+
+from commands.store.hashes import EMPTY_HASH
+from commands.verify.verify_log import VerificationFinding
+from projections.segments.folder import SegmentFolder
+from projections.segments.manifest import DataFile, ManifestEntry, SegmentRange
+
+#: Bytes that are read together.
+_READ: Final = 1 << 20
+#: Files that are read at the same time.
+_TOGETHER: Final = 4
+
+MISSING_SEGMENT: Final = "the next segment is missing, while there are later ones"
+BROKEN_CHAIN: Final = "the segment does not go on from the one before it"
+
+
+def verify_log_files(
+    folder: SegmentFolder, entries: Sequence[tuple[SegmentRange, ManifestEntry]]
+) -> Iterator[VerificationFinding]:
+    """Everything that is wrong with a folder's manifest, or with the files of events that it names.
+
+    entries: of the complete segments, each with the range that its name says. Reads all bytes of these files once, a
+    few files at a time and in bounded memory.
+    Raises: OSError for a folder that cannot be listed.
+    """
+    yield from _check_chain(entries)
+    if finding := find_missing_segment(folder, entries[-1][0].last if entries else 0):
+        yield finding
+    with ThreadPoolExecutor(_TOGETHER) as pool:
+        each = ((range, entry.log) for range, entry in entries)
+        yield from filter(None, pool.map(lambda found: verify_file(folder, *found), each))
+
+
+def find_missing_segment(folder: SegmentFolder, end: int) -> VerificationFinding | None:
+    """That there are segments beyond the end of those that follow each other."""
+    return VerificationFinding(end + 1, MISSING_SEGMENT) if any(range.last > end for range in folder.listed()) else None
+
+
+def verify_file(folder: SegmentFolder, range: SegmentRange, file: DataFile) -> VerificationFinding | None:
+    """What is wrong with a segment's file as such: it cannot be read, or has other bytes than were written."""
+    digest, size = sha256(), 0
+    try:
+        with folder.open(file.path) as content:
+            for part in iter(partial(content.read, _READ), b""):
+                digest.update(part)
+                size += len(part)
+    except OSError as error:
+        return VerificationFinding(range.first, f"{file.path} cannot be read: {str(error).partition(chr(10))[0]}")
+    if (digest.hexdigest(), size) != (file.sha256, file.bytes):
+        return VerificationFinding(range.first, f"{file.path} is not the file that was written")
+    return None
+
+
+def _check_chain(entries: Iterable[tuple[SegmentRange, ManifestEntry]]) -> Iterator[VerificationFinding]:
+    chain = EMPTY_HASH.hex()
+    for range, entry in entries:
+        if entry.range != range or entry.previous != chain:
+            yield VerificationFinding(range.first, BROKEN_CHAIN)
+        chain = entry.chain

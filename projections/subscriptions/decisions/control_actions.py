@@ -1,0 +1,105 @@
+"""What an event of a subscription's own stream changes in the state of its deliveries.
+
+Functions of the state alone; what else has to be done is returned as `Effect`s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Flag, auto
+from typing import Any
+
+from domain.subscriptions.subscription import Subscription
+from projections.subscriptions.decisions.delivery_plan import DeliveryPlan
+from projections.subscriptions.decisions.delivery_queue import DeliveryQueue, QueuedEvent
+from projections.subscriptions.decisions.delivery_state import DEAD_LETTERS, LIVE, REPLAY, DeliveryState
+from projections.subscriptions.sequence import parse_sequence
+from projections.subscriptions.state.subscription_changes import SubscriptionChange
+
+
+class Effect(Flag):
+    """What has to be done beside the state.
+
+    REOPEN_SINK: the next request uses the new settings. ASK_CONSENT: the sink is asked soon. READ_LOG: the queues are
+    at another place of the log.
+    """
+
+    NONE = 0
+    REOPEN_SINK = auto()
+    ASK_CONSENT = auto()
+    READ_LOG = auto()
+
+
+def apply_change(state: DeliveryState, change: SubscriptionChange) -> Effect | None:
+    """Applies the next event of the subscription's stream; None for one that was applied before, or a deletion."""
+    subscription = change.subscription
+    if subscription is None or change.revision <= state.revision:
+        return None
+    state.subscription = subscription
+    state.revision, state.position = change.revision, change.position
+    if subscription.epoch != state.facts.epoch:
+        return _update(state, subscription)
+    return _act(state, subscription.action) if subscription.action else Effect.NONE
+
+
+def _update(state: DeliveryState, subscription: Subscription) -> Effect:
+    """The owner has written the subscription: what stopped it may be mended."""
+    facts = state.facts
+    state.plan = DeliveryPlan.of(subscription, state.families)
+    if facts.since != subscription.since:
+        facts.since = subscription.since
+        state.lanes[LIVE] = DeliveryQueue(subscription.starts - 1)
+    if facts.sink != state.plan.sink:
+        facts.sink, facts.consent, facts.rate, facts.checked, facts.refusals = state.plan.sink, "", 0, 0.0, 0
+        facts.bucket, facts.hold = None, 0.0
+    facts.epoch = subscription.epoch
+    facts.expires, facts.stored = 0.0, False
+    _resume(state)
+    for lane in state.lanes.values():
+        lane.rewind()
+    return Effect.REOPEN_SINK | Effect.READ_LOG
+
+
+def _act(state: DeliveryState, action: Mapping[str, Any]) -> Effect:
+    """The owner has asked for an action. A pause is part of the subscription itself."""
+    match action["name"]:
+        case "resume":
+            _resume(state)
+        case "verify":
+            return Effect.ASK_CONSENT
+        case "replay":
+            _replay(state, action)
+            return Effect.READ_LOG
+        case "redeliver":
+            _redeliver(state, parse_sequence(str(action["sequence"])))
+        case "discard":
+            _discard(state, parse_sequence(str(action["sequence"])))
+    return Effect.NONE
+
+
+def _resume(state: DeliveryState) -> None:
+    facts = state.facts
+    if facts.state in ("gone", "suspended"):
+        facts.hold = 0.0
+    facts.state, facts.dead, facts.failing = "", 0, 0.0
+
+
+def _replay(state: DeliveryState, action: Mapping[str, Any]) -> None:
+    first = int(action["from"])
+    last = action.get("to")
+    end = state.position if last is None else int(last)
+    state.lanes[REPLAY] = DeliveryQueue(first - 1, end=end)
+    state.facts.replay = {"from": first, "to": end, "parallel": bool(action.get("parallel"))}
+
+
+def _redeliver(state: DeliveryState, sequence: int | None) -> None:
+    """Gives a dead letter a new set of attempts, without regard to the order of other events."""
+    if sequence is not None and sequence not in state.lanes[DEAD_LETTERS]:
+        state.lanes[DEAD_LETTERS].add(QueuedEvent(sequence, f"#{sequence}"))
+
+
+def _discard(state: DeliveryState, sequence: int | None) -> None:
+    """Removes a dead letter; an attempt that runs may end."""
+    if sequence is not None:
+        state.lanes[DEAD_LETTERS].discard(sequence)
+        state.letters.append(sequence)

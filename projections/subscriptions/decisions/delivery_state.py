@@ -1,0 +1,188 @@
+"""What a process knows of the deliveries of one subscription: its settings, its queues, and what attempts found out.
+
+Nothing here sends, waits or reads a clock. What has changed is written from a `Page`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from typing import Final
+
+from domain.access.roles import group_of
+from domain.subscriptions.subscription import Subscription
+from projections.events.event_families import EventFamily
+from projections.subscriptions.decisions.delivery_plan import DeliveryPlan
+from projections.subscriptions.decisions.delivery_queue import BEYOND_ALL_SEQUENCES, DeliveryQueue
+from projections.subscriptions.event_messages import EventMessage
+from projections.subscriptions.ports import ValidationPolicy
+from projections.subscriptions.state.delivery_queries import PendingEvents, StateUpdate
+from projections.subscriptions.state.delivery_record import DeadLetter, DeliveryRecord, SavedDelivery
+
+#: Queues of a subscription: events as they come, events that are replayed, dead letters that are tried again.
+LIVE: Final = 0
+REPLAY: Final = 1
+DEAD_LETTERS: Final = 2
+
+
+class DeliveryState:
+    """busy: keys of events that are being attempted. letters: dead letters to be stored, or by sequence to be removed.
+
+    callbacks: hashes of secrets by which a sink may consent later, with their ends; they are yet to be stored.
+    """
+
+    def __init__(
+        self,
+        subscription: Subscription,
+        families: Sequence[EventFamily],
+        saved: SavedDelivery | None,
+        policy: ValidationPolicy,
+    ) -> None:
+        """saved: what the tables have of it. policy: whether sinks are asked for consent, and whether it is needed."""
+        self.id = subscription.id
+        self.families = families
+        self.subscription = subscription
+        self.plan = DeliveryPlan.of(subscription, families)
+        self.facts = saved.facts if saved else DeliveryRecord()
+        self.revision = saved.revision if saved else 0
+        self.position = saved.position if saved else 0
+        self.lanes: dict[int, DeliveryQueue] = {DEAD_LETTERS: DeliveryQueue(0, BEYOND_ALL_SEQUENCES, end=0)}
+        self.busy: dict[str, None] = {}
+        self.letters: list[DeadLetter | int] = []
+        self.callbacks: list[tuple[str, float]] = []
+        self._policy = policy
+        pending = saved.pending if saved else {}
+        self._stored: PendingEvents = {(number, each.sequence): each for number in pending for each in pending[number]}
+        self._unwritten: dict[str, None] = {}
+        if saved:
+            self._restore(saved)
+        self.lanes.setdefault(LIVE, DeliveryQueue(subscription.starts - 1))
+
+    def _restore(self, saved: SavedDelivery) -> None:
+        self.lanes[LIVE] = DeliveryQueue(saved.cursor, saved.facts.reach)
+        if replay := saved.facts.replay:
+            self.lanes[REPLAY] = DeliveryQueue(replay["cursor"], replay["reach"], replay["to"])
+        for number, pending in saved.pending.items():
+            if number in self.lanes:
+                self.lanes[number].restore(pending)
+
+    # --- which events ------------------------------------------------------------------------------------------------
+
+    def may_read(self, xid: str, reads: Callable[[str, str], bool]) -> bool:
+        """Whether the owner may read now what an event is about (SUB-911). reads: whether an owner may read an xid."""
+        groups = self.subscription.groups
+        if groups is not None and group_of(xid) not in groups:
+            return False
+        return reads(self.subscription.owner, xid)
+
+    def offer(self, number: int, told: EventMessage) -> bool:
+        """Puts an event into a queue; returns whether there is room for more."""
+        lane = self.lanes[number]
+        lane.offer(told, self.plan.key(told), self.plan.position)
+        return lane.has_room()
+
+    def end_replay(self) -> None:
+        """Removes the queue of a replay that is at its end."""
+        del self.lanes[REPLAY]
+        self.facts.replay = None
+
+    # --- what may be attempted ---------------------------------------------------------------------------------------
+
+    @property
+    def stopped(self) -> str:
+        """Why nothing is attempted until somebody acts; empty where nothing stops it."""
+        if self.subscription.paused:
+            return "paused"
+        if self.facts.state in ("gone", "suspended"):
+            return self.facts.state
+        return "pendingvalidation" if self.awaits_consent else ""
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether events that come are delivered now, and not after a replay."""
+        return self.facts.replay is None or self.facts.replay["parallel"]
+
+    @property
+    def blocked_keys(self) -> Set[str]:
+        """Keys of which nothing may be attempted now."""
+        return self.busy.keys() | self._unwritten.keys() if self._unwritten else self.busy.keys()
+
+    def give_up(self, key: str) -> None:
+        """An event of a key is never delivered: the next one of its key waits until this is stored (SUB-811).
+
+        Otherwise, after a crash, the first one would be tried again after those that it comes before.
+        """
+        self._unwritten[key] = None
+
+    # --- consent (SUB-711 to 714) ------------------------------------------------------------------------------------
+
+    @property
+    def asks_consent(self) -> bool:
+        """Whether the sink is asked for its consent."""
+        return self._policy != "off" and self.plan.validates
+
+    @property
+    def awaits_consent(self) -> bool:
+        """Whether nothing is attempted before the sink consents, or before it is asked for the first time."""
+        consent = self.facts.consent
+        return self.asks_consent and consent != "validated" and (not consent or self._policy == "required")
+
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether the sink takes any number of requests."""
+        return not self.asks_consent or (self.facts.consent == "validated" and not self.facts.rate)
+
+    def origin(self, own: str) -> str:
+        """What deliveries say in `WebHook-Request-Origin`: nothing as long as the sink has not consented."""
+        return own if self.facts.consent == "validated" else ""
+
+    # --- how far it is -----------------------------------------------------------------------------------------------
+
+    @property
+    def cursor(self) -> int:
+        """See Lane."""
+        return self.lanes[LIVE].cursor
+
+    @property
+    def pending(self) -> int:
+        """How many events are being sent or wait for another attempt, those of replays and dead letters included."""
+        return sum(map(len, self.lanes.values()))
+
+    def page(self, now: float) -> StateUpdate:
+        """What is to be written."""
+        self._summarize(now)
+        pending = {(number, each.sequence): each for number, lane in self.lanes.items() for each in lane.pending()}
+        # An attempt that runs is a retry still, until its outcome is known.
+        waits = any(lane.retrying for lane in self.lanes.values())
+        self.facts.retrying = waits or any(each.attempts for each in pending.values())
+        return StateUpdate(
+            id=self.id,
+            revision=self.revision,
+            position=self.position,
+            cursor=self.cursor,
+            facts=self.facts.json(),
+            pending=pending,
+            stored=self._stored,
+            dead=tuple(self.letters),
+            callbacks=tuple(self.callbacks),
+            keys=tuple(self._unwritten),
+        )
+
+    def mark_written(self, page: StateUpdate) -> bool:
+        """Notes that a page is in the tables; returns whether keys that waited for that are free now."""
+        self._stored = page.pending
+        del self.letters[: len(page.dead)]
+        del self.callbacks[: len(page.callbacks)]
+        if page.keys:
+            self._unwritten = {key: None for key in self._unwritten if key not in page.keys}
+        return bool(page.keys)
+
+    def _summarize(self, now: float) -> None:
+        """Updates the facts that follow from the queues."""
+        facts = self.facts
+        facts.reach = self.lanes[LIVE].reach
+        facts.pending = self.pending
+        facts.waiting = self.awaits_consent
+        later = [at for lane in self.lanes.values() if (at := lane.next) is not None]
+        facts.nextattempt = max(min(later, default=0.0), facts.hold if facts.hold > now else 0.0)
+        if (replay := self.lanes.get(REPLAY)) is not None and facts.replay:
+            facts.replay |= {"cursor": replay.cursor, "reach": replay.reach}

@@ -1,0 +1,238 @@
+"""The state of deliveries for who asks: any process, from any thread, out of the tables.
+
+Spec: 8.4, 8.5; rules SUB-509, 714, 831, 841.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from threading import Lock
+from typing import Any, Final, Protocol
+
+from commands.store.clock import format_time
+from domain.subscriptions.subscription import Subscription
+from projections.database.drivers import Database
+from projections.events.event_families import EventFamily
+from projections.log.reader import Log
+from projections.subscriptions.decisions.delivery_plan import DeliveryPlan
+from projections.subscriptions.event_messages import EventMessageReader
+from projections.subscriptions.ports import DeliveryPorts
+from projections.subscriptions.sequence import parse_sequence, position_of, sequence_text
+from projections.subscriptions.state import delivery_queries, tables
+from projections.subscriptions.state.delivery_record import DeadLetter, DeliveryRecord, SavedDelivery
+from projections.subscriptions.state.delivery_store import DeliveryStore, create_tables
+from projections.subscriptions.workers.consent_checker import hash_secret
+
+Members = Mapping[str, Any]
+
+_LETTERS: Final = (
+    "SELECT sequence, reason, code, message, attempts, first, last FROM delivery_deadletter"
+    " WHERE subscription = ? AND sequence {} ? ORDER BY sequence LIMIT ?"
+)
+_COUNT: Final = "SELECT count(*) FROM delivery_deadletter WHERE subscription = ?"
+_CONSENT: Final = (
+    "DELETE FROM delivery_callback WHERE digest = ? AND subscription = ? AND until BETWEEN ? AND ?"
+    " RETURNING subscription"
+)
+_REVISION: Final = "SELECT revision, position FROM delivery_state WHERE subscription = ?"
+_HOLDER: Final = "SELECT 1 FROM delivery_lease WHERE subscription = ?"
+#: Seconds between two looks at what another process has taken in.
+_PAUSE: Final = 0.02
+
+
+class LocalDeliverer(Protocol):
+    """The deliverer of this process."""
+
+    def progress(self, id: str) -> tuple[int, int] | None: ...
+    def hurry(self) -> None: ...
+
+
+class StoredDeliveries:
+    """See the module. local: knows about its own subscriptions what is not in the tables yet."""
+
+    def __init__(
+        self, url: str, ports: DeliveryPorts, families: Sequence[EventFamily], local: LocalDeliverer | None = None
+    ) -> None:
+        self._url = url
+        self._ports = ports
+        self._families = families
+        self._local = local
+        self._books = DeliveryStore(url)
+        self._turn = Lock()
+        self._made = False
+
+    def status(self, subscription: Subscription) -> Members:
+        """What is known of a subscription's deliveries (8.5)."""
+        with self._reading() as db:
+            saved = delivery_queries.load_deliveries(db, [subscription.id]).get(subscription.id)
+            letters = db.one(_COUNT, (subscription.id,))[0]
+            head = Log(db).head().last
+        saved = saved or SavedDelivery(0, 0, subscription.starts - 1, DeliveryRecord(), {})
+        progress = self._local.progress(subscription.id) if self._local is not None else None
+        cursor, pending = progress or (saved.cursor, saved.facts.pending)
+        return self._status(subscription, saved, (min(cursor, head), pending), letters, head)
+
+    def replaying(self, subscription: Subscription) -> bool:
+        """Whether a replay runs, one that was asked for and has not begun included (SUB-834)."""
+        with self._reading() as db:
+            saved = delivery_queries.load_deliveries(db, [subscription.id]).get(subscription.id)
+        action = subscription.action or {}
+        taken = saved is not None and saved.position >= action.get("position", subscription.position)
+        if action.get("name") == "replay" and not taken:
+            return True
+        return saved is not None and saved.facts.replay is not None
+
+    def deadletters(self, id: str, after: str, limit: int) -> Sequence[Members]:
+        """Dead letters in their order, beyond a `sequence`, each with the event that it is about."""
+        beyond = parse_sequence(after)
+        with self._reading() as db:
+            rows = db.all(_LETTERS.format(">"), (id, -1 if beyond is None else beyond, limit))
+            return list(self._letters(db, _read_dead_letters(rows)))
+
+    def deadletter(self, id: str, sequence: str) -> Members | None:
+        """One dead letter."""
+        wanted = parse_sequence(sequence)
+        if wanted is None:
+            return None
+        with self._reading() as db:
+            rows = db.all(_LETTERS.format("="), (id, wanted, 1))
+            return next(self._letters(db, _read_dead_letters(rows)), None)
+
+    def redeliver(self, id: str, sequence: str) -> None:
+        """Nothing: who delivers follows the log, where it was recorded."""
+
+    def discard(self, id: str, sequence: str) -> None:
+        """Forgets a dead letter at once; who delivers does the same, as the log says so."""
+        wanted = parse_sequence(sequence)
+        if wanted is not None:
+            with self._ready(), self._books.writing() as db:
+                db.delete(tables.deadletter, [(id, wanted)])
+
+    def consent(self, id: str, secret: str, rate: int | None) -> bool:
+        """Whether a callback's secret was good, which it is once; then the sink has consented (SUB-714)."""
+        with self._ready(), self._books.writing() as db:
+            if not db.all(_CONSENT, (hash_secret(secret), id, self._ports.time.now(), tables.NEVER)):
+                return False
+            db.upsert(tables.wish, [(id, "consent", "" if rate is None else str(rate))])
+        if self._local is not None:
+            self._local.hurry()
+        return True
+
+    def heard(self, subscription: Subscription, seconds: float = 2.0) -> bool:
+        """Whether whoever delivers has taken in what the log says of a subscription by its position.
+
+        Deliverers of this process have before any command is answered; those of others look at the log every moment.
+        True also where nobody delivers.
+        """
+        if self._local is not None and self._local.progress(subscription.id) is not None:
+            return True
+        until = time.monotonic() + seconds
+        while not self._has_heard(subscription):
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_PAUSE)
+        return True
+
+    def close(self) -> None:
+        """Gives the connection back."""
+        with self._turn:
+            self._books.close()
+
+    def _has_heard(self, subscription: Subscription) -> bool:
+        with self._reading() as db:
+            if db.one(_HOLDER, (subscription.id,)) is None:
+                return True
+            found = db.one(_REVISION, (subscription.id,))
+            return found is not None and found[1] >= subscription.position
+
+    def _status(
+        self, subscription: Subscription, saved: SavedDelivery, progress: tuple[int, int], letters: int, head: int
+    ) -> Members:
+        (cursor, pending), facts, plan = progress, saved.facts, DeliveryPlan.of(subscription, self._families)
+        validates = plan.validates and self._ports.policy != "off" and self._ports.validator is not None
+        found: dict[str, Any] = {
+            "state": _state(subscription, facts),
+            "position": cursor,
+            "headposition": head,
+            "lag": head - cursor,
+            "pending": pending,
+            "deadletters": letters,
+            "lastsuccess": _time_text(facts.lastsuccess),
+            "lastattempt": _time_text(facts.lastattempt),
+            "nextattempt": _time_text(facts.nextattempt),
+            "lasterror": {**facts.lasterror, "time": _time_text(facts.lasterror["time"])} if facts.lasterror else None,
+            "guarantee": plan.guarantee(facts.stored),
+            "validation": _validation(facts) if validates else None,
+            "webhookconformant": plan.conformant,
+        }
+        if facts.replay is not None:
+            found["replay"] = {
+                "from": facts.replay["from"],
+                "to": facts.replay["to"],
+                "position": facts.replay["cursor"],
+            }
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _letters(self, db: Database, letters: Sequence[DeadLetter]) -> Iterator[Members]:
+        """Dead letters as JSON; the events are read from the log, where they are."""
+        told = EventMessageReader(lambda: Log(db), self._families).again([letter.sequence for letter in letters])
+        for letter in letters:
+            members: dict[str, Any] = {
+                "sequence": sequence_text(letter.sequence),
+                "position": position_of(letter.sequence),
+            }
+            if (event := told.get(letter.sequence)) is not None:
+                names = ("id", "source", "type", "subject", "time")
+                members["event"] = {name: event.attributes[name] for name in names}
+            yield members | {
+                "reason": letter.reason,
+                "code": letter.code,
+                "message": letter.message,
+                "attempts": letter.attempts,
+                "firstattempt": _time_text(letter.first),
+                "lastattempt": _time_text(letter.last),
+            }
+
+    @contextmanager
+    def _reading(self) -> Iterator[Database]:
+        with self._ready(), self._books.reading() as db:
+            yield db
+
+    @contextmanager
+    def _ready(self) -> Iterator[None]:
+        """The connection for the calling thread alone, and tables to read with it."""
+        with self._turn:
+            if not self._made:
+                create_tables(self._url)
+                self._made = True
+            yield
+
+
+def _read_dead_letters(rows: Sequence[Sequence[Any]]) -> list[DeadLetter]:
+    """Those of the rows that can be read."""
+    return [
+        DeadLetter(*row) for row in rows if delivery_queries.has_column_types(row, delivery_queries.DEAD_LETTER_TYPES)
+    ]
+
+
+def _state(subscription: Subscription, facts: DeliveryRecord) -> str:
+    if subscription.paused:
+        return "paused"
+    if facts.state in ("gone", "suspended"):
+        return facts.state
+    if facts.waiting:
+        return "pendingvalidation"
+    return facts.state or ("retrying" if facts.retrying else "active")
+
+
+def _validation(facts: DeliveryRecord) -> Members:
+    """What the sink has said to being asked. allowedrate: requests a minute."""
+    found: dict[str, Any] = {"state": facts.consent or "pending"}
+    return found | ({"allowedrate": facts.rate} if facts.rate else {})
+
+
+def _time_text(seconds: float) -> str | None:
+    return format_time(datetime.fromtimestamp(seconds, UTC)) if seconds else None

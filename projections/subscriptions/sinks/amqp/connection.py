@@ -1,0 +1,307 @@
+"""One AMQP connection with one link to send on.
+
+Proton is asked for its protocol engine only: bytes go in, events and bytes come out. Sockets, TLS and time are
+asyncio's, so a sink has no thread, connects to the address it was given, and checks certificates like every other one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+from uuid import uuid4
+
+from proton import Collector, Condition, Connection, Delivery, Event, Link, ProtonException, Transport, symbol
+
+from projections.subscriptions.contract import DELIVERED, Outcome
+from projections.subscriptions.sinks.amqp.outcomes import STATE_OUTCOMES, TOO_LARGE, condition_outcome
+from projections.subscriptions.sinks.amqp.websocket import AmqpWebSocket
+
+#: Seconds without a sign of life after which a peer counts as gone.
+_IDLE: Final = 30.0
+#: Seconds that the last bytes to a peer may take.
+_GOODBYE: Final = 2.0
+_STATES: Final = {
+    Delivery.ACCEPTED: "accepted",
+    Delivery.REJECTED: "rejected",
+    Delivery.RELEASED: "released",
+    Delivery.MODIFIED: "modified",
+}
+#: What Proton raises at bytes that are no AMQP, and Python at what is in them.
+_BROKEN: Final = (ProtonException, ConnectionError, OverflowError, ValueError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True)
+class AmqpConnectionSettings:
+    """host: as the URI names it. user: None for nobody. secure: whether nobody can listen to a password."""
+
+    host: str
+    address: str
+    linkname: str = ""
+    settled: bool = False
+    linkproperties: Mapping[str, str] = field(default_factory=dict)
+    user: str | None = None
+    password: str = field(default="", repr=False)
+    secure: bool = False
+
+
+class AmqpConnection(asyncio.Protocol):
+    """over: why nothing can be sent any more, None while it can."""
+
+    def __init__(self, terms: AmqpConnectionSettings, web: AmqpWebSocket | None = None) -> None:
+        self.over: Outcome | None = None
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._settled = terms.settled
+        self._web = web
+        self._waiting: deque[tuple[bytes, asyncio.Future[Outcome]]] = deque()
+        self._unsettled: dict[str, asyncio.Future[Outcome]] = {}
+        self._handed: list[asyncio.Future[Outcome]] = []
+        self._tags = 0
+        self._paused = True  # until there is a socket
+        self._due = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._transport: asyncio.Transport | None = None
+        self._engine = _open_engine(terms)
+        self._collector = Collector()
+        self._connection = _open_connection(terms, self._collector)
+        self._engine.bind(self._connection)
+        self._link = _open_link(self._connection, terms)
+        self._acts: Final[dict[Any, Callable[[Any], None]]] = {
+            Event.LINK_FLOW: self._on_flow,
+            Event.DELIVERY: lambda event: self._on_delivery(event.delivery),
+            Event.LINK_REMOTE_CLOSE: lambda event: self._end(event.link.remote_condition, "detached"),
+            Event.LINK_REMOTE_DETACH: lambda event: self._end(event.link.remote_condition, "detached"),
+            Event.SESSION_REMOTE_CLOSE: lambda event: self._end(event.session.remote_condition, "ended"),
+            Event.CONNECTION_REMOTE_CLOSE: lambda event: self._end(event.connection.remote_condition, "closed"),
+            Event.TRANSPORT_ERROR: lambda event: self._end(event.transport.condition, "protocol"),
+        }
+
+    # --- for the sink ------------------------------------------------------------------------------------------------
+
+    def send(self, message: bytes) -> asyncio.Future[Outcome]:
+        """What will have become of a message. Cancelled, it is not sent if it was not yet."""
+        outcome: asyncio.Future[Outcome] = self._loop.create_future()
+        if self.over:
+            outcome.set_result(self.over)
+        else:
+            self._waiting.append((message, outcome))
+            self._soon()
+        return outcome
+
+    def close(self) -> None:
+        """Says goodbye and lets go; `closed` is done when the socket is gone. Done twice, it does nothing."""
+        if self.over is None:
+            self._connection.close()
+            self._turn()
+        self._lose(condition_outcome("closed"))
+
+    # --- asyncio.Protocol --------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See asyncio."""
+        self._transport = cast("asyncio.Transport", transport)
+        # What is handed to the socket is what counts where nobody acknowledges (SUB-709), so nothing is kept beside it.
+        self._transport.set_write_buffer_limits(high=0)
+        self._paused = False
+        if self._web:
+            self._transport.write(self._web.hello())
+        self._turn()
+
+    def data_received(self, data: bytes) -> None:
+        """See asyncio."""
+        try:
+            if self._web:
+                data = self._web.receive(data)
+            while data and (room := self._engine.capacity()) > 0:
+                self._engine.push(data[:room])
+                data = data[room:]
+        except _BROKEN as error:
+            self._lose(condition_outcome("protocol", str(error)))
+        self._turn()
+
+    def pause_writing(self) -> None:
+        """See asyncio."""
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        """See asyncio."""
+        self._paused = False
+        self._soon()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See asyncio."""
+        self._transport = None
+        self._lose(condition_outcome("disconnected", str(exc or "")))
+        if self._timer:
+            self._timer.cancel()
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    # --- the engine --------------------------------------------------------------------------------------------------
+
+    def _soon(self) -> None:
+        """Takes a turn when others had theirs, so that what they send leaves in one write."""
+        if not self._due:
+            self._due = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """Acts on what the engine has to tell, and writes what it has to say."""
+        self._due = False
+        try:
+            self._transmit()
+            self._act()
+            self._write()
+            self._act()  # Proton finds some errors, such as a refused password, when it is asked for bytes
+            self._tick()
+        except _BROKEN as error:
+            self._lose(condition_outcome("protocol", str(error)))
+
+    def _act(self) -> None:
+        while (event := self._collector.peek()) is not None:
+            if act := self._acts.get(event.type):
+                act(event)
+            self._collector.pop()
+
+    def _write(self) -> None:
+        if self._transport is None or (self._web and not self._web.is_open):
+            return
+        if self._web and (owed := self._web.frame()):
+            self._transport.write(owed)
+        while not self._paused and (size := self._engine.pending()) > 0:
+            chunk = self._engine.peek(size)
+            if chunk is None:
+                break
+            self._transport.write(self._web.frame(chunk) if self._web else chunk)
+            self._engine.pop(len(chunk))
+        if self._handed and not self._paused and not self._link.queued:
+            _set_outcomes(self._handed, DELIVERED)
+            self._handed = []
+
+    def _transmit(self) -> None:
+        """Gives the engine the messages that the peer has room for."""
+        while self._waiting and self._link.credit > 0 and not self.over:
+            message, outcome = self._waiting.popleft()
+            if outcome.done():
+                continue
+            most = self._link.remote_max_message_size
+            if most and len(message) > most:
+                outcome.set_result(condition_outcome(TOO_LARGE, f"{len(message)} bytes, and the peer takes {most}"))
+                continue
+            self._tags += 1
+            delivery = self._link.delivery(str(self._tags))
+            self._link.stream(message)
+            self._link.advance()
+            if self._settled:
+                delivery.settle()
+                self._handed.append(outcome)
+            else:
+                self._unsettled[str(self._tags)] = outcome
+
+    def _tick(self) -> None:
+        """Lets the engine miss signs of life and give its own, and comes back when the next ones are due.
+
+        Once in each turn, because the engine counts from the first time that it is asked after something was written.
+        """
+        deadline = self._engine.tick(self._loop.time())
+        if deadline and not self.over and (self._timer is None or deadline < self._timer.when()):
+            self._set_timer(deadline, self._on_time)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        self._tick()
+        self._turn()
+
+    def _set_timer(self, when: float, act: Callable[[], None]) -> None:
+        if self._timer:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when, act)
+
+    def _on_flow(self, event: Any) -> None:
+        self._transmit()
+        if self._link.drain_mode:
+            self._link.drained()
+
+    def _on_delivery(self, delivery: Any) -> None:
+        state = _STATES.get(delivery.remote_state)
+        if state is None and not delivery.settled:
+            return
+        outcome = self._unsettled.pop(delivery.tag, None)
+        if outcome is not None and not outcome.done():
+            outcome.set_result(_outcome(state, delivery))
+        delivery.settle()
+
+    def _end(self, condition: Condition | None, otherwise: str) -> None:
+        """Ends what the peer, or the engine, has ended. otherwise: the code where no reason is given."""
+        self._lose(
+            condition_outcome(condition.name, condition.description or "")
+            if condition
+            else condition_outcome(otherwise)
+        )
+
+    def _lose(self, outcome: Outcome) -> None:
+        if self.over is None:
+            self.over = outcome
+            _set_outcomes((waiting for _, waiting in self._waiting), outcome)
+            _set_outcomes(self._unsettled.values(), outcome)
+            _set_outcomes(self._handed, outcome)
+            self._waiting.clear()
+            self._unsettled.clear()
+            self._handed = []
+        if self._transport and not self._transport.is_closing():
+            self._transport.close()
+            # A peer that does not read, or does not end its side of TLS, is not waited for.
+            self._set_timer(self._loop.time() + _GOODBYE, self._transport.abort)
+
+
+def _outcome(state: str | None, delivery: Any) -> Outcome:
+    """What a delivery came to that has a terminal state, or was settled without one."""
+    if state is None:
+        return condition_outcome("settled", "without an outcome")
+    condition = delivery.remote.condition if state == "rejected" else None
+    return (
+        STATE_OUTCOMES[state](condition.name, condition.description or "")
+        if condition
+        else STATE_OUTCOMES[state]("", "")
+    )
+
+
+def _set_outcomes(outcomes: Any, outcome: Outcome) -> None:
+    for each in outcomes:
+        if not each.done():
+            each.set_result(outcome)
+
+
+def _open_engine(terms: AmqpConnectionSettings) -> Transport:
+    made = Transport()
+    made.idle_timeout = _IDLE
+    sasl = made.sasl()
+    sasl.allowed_mechs("ANONYMOUS" if terms.user is None else "PLAIN")
+    sasl.allow_insecure_mechs = terms.secure
+    return made
+
+
+def _open_connection(terms: AmqpConnectionSettings, collector: Collector) -> Connection:
+    made = Connection()
+    made.collect(collector)
+    made.container = f"annals-{uuid4()}"
+    made.hostname = terms.host
+    if terms.user is not None:
+        made.user, made.password = terms.user, terms.password
+    made.open()
+    return made
+
+
+def _open_link(connection: Connection, terms: AmqpConnectionSettings) -> Any:
+    session = connection.session()
+    session.open()
+    made = session.sender(terms.linkname or str(uuid4()))
+    made.target.address = terms.address
+    made.snd_settle_mode = Link.SND_SETTLED if terms.settled else Link.SND_UNSETTLED
+    if terms.linkproperties:
+        made.properties = {symbol(name): value for name, value in terms.linkproperties.items()}
+    made.open()
+    return made

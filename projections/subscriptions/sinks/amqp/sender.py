@@ -1,0 +1,121 @@
+"""Sending events to an AMQP 1.0 peer; any number of `send` calls at a time share one connection, credit permitting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from ipaddress import ip_address
+from typing import Final
+
+from cloudevents.core.v1.event import CloudEvent
+
+from domain.subscriptions.sink_uris import AMQP, SinkAddress
+from projections.outgoing import certificates
+from projections.subscriptions.contract import (
+    DELIVERED,
+    DeliveryResult,
+    ForbiddenAddress,
+    Outcome,
+    Resolver,
+    SinkTarget,
+)
+from projections.subscriptions.sinks.amqp.connection import AmqpConnection, AmqpConnectionSettings
+from projections.subscriptions.sinks.amqp.messages import encode_message
+from projections.subscriptions.sinks.amqp.outcomes import UNAUTHORIZED, condition_outcome, rejected_outcome
+from projections.subscriptions.sinks.amqp.websocket import AmqpWebSocket
+from projections.subscriptions.transport.connect import dial, failure_outcome, target_address
+
+
+class AmqpSink:
+    """See contract.Sink."""
+
+    #: `send` calls that there is use in running at a time.
+    concurrency: Final = 32
+
+    def __init__(self, target: SinkTarget, resolver: Resolver) -> None:
+        self._target, self._resolver = target, resolver
+        self._at = target_address(target, AMQP)
+        self._wire: AmqpConnection | None = None
+        self._connecting = asyncio.Lock()
+        self._closed = False
+
+    async def send(self, events: Sequence[CloudEvent]) -> Outcome:
+        """See contract.Sink; of several events, the first outcome that is no success."""
+        try:
+            async with asyncio.timeout(self._target.seconds):
+                for event in events:
+                    outcome = await self._send(event)
+                    if outcome.result is not DeliveryResult.DELIVERED:
+                        return self._scrubbed(outcome)
+        except TimeoutError as error:
+            return failure_outcome(error)
+        return DELIVERED
+
+    async def close(self) -> None:
+        """See contract.Sink."""
+        self._closed = True
+        if wire := self._wire:
+            wire.close()
+            await asyncio.shield(wire.closed)
+
+    async def _send(self, event: CloudEvent) -> Outcome:
+        try:
+            encoded = encode_message(event, self._target.settings["address"], self._target.contentmode == "binary")
+        except (ValueError, RecursionError) as error:
+            return rejected_outcome("unwritable", type(error).__name__)
+        if self._target.credential and self._target.credential.type != "PLAIN":
+            return condition_outcome(UNAUTHORIZED, "AMQP takes a name and a password, and no token")  # SUB-305
+        async with self._connecting:
+            try:
+                wire = await self._connected()
+            except (ForbiddenAddress, OSError) as error:
+                return failure_outcome(error)
+        return await wire.send(encoded)
+
+    async def _connected(self) -> AmqpConnection:
+        """The connection, made if there is none. Raises: Unreachable, OSError."""
+        if self._closed:
+            raise ConnectionError
+        if self._wire is None or self._wire.over:
+            ((host, port),) = self._at.servers
+            connection = await dial(host, port, self._resolver)
+            try:
+                terms = _connection_settings(self._target, self._at, connection.getpeername()[0])
+                web = AmqpWebSocket(self._at) if self._at.scheme.startswith("ws") else None
+                _, self._wire = await asyncio.get_running_loop().create_connection(
+                    lambda: AmqpConnection(terms, web),
+                    sock=connection,
+                    ssl=certificates.client_tls_context(self._resolver) if self._at.tls else None,
+                    # The name that the certificate has to be for, whatever the address is.
+                    server_hostname=host if self._at.tls else None,
+                )
+            except BaseException:
+                connection.close()
+                raise
+            if self._closed:  # while it was made
+                await self.close()
+                raise ConnectionError
+        return self._wire
+
+    def _scrubbed(self, outcome: Outcome) -> Outcome:
+        """The outcome without the password, should the peer have repeated it (SUB-303)."""
+        secret = self._target.credential.secret if self._target.credential else ""
+        if not secret or secret not in outcome.code + outcome.message:
+            return outcome
+        return Outcome(outcome.result, outcome.code.replace(secret, "…"), outcome.message.replace(secret, "…"))
+
+
+def _connection_settings(target: SinkTarget, at: SinkAddress, address: str) -> AmqpConnectionSettings:
+    """What the peer is asked for. address: of the machine that is connected to."""
+    settings, credential = target.settings, target.credential
+    return AmqpConnectionSettings(
+        host=at.servers[0][0],
+        address=settings["address"],
+        linkname=settings.get("linkname", ""),
+        settled=settings.get("sendersettlementmode") == "settled",
+        linkproperties=settings.get("linkproperties", {}),
+        user=credential.identifier if credential else None,
+        password=credential.secret if credential else "",
+        # A password goes through the open only where that stays on the machine (SUB-306).
+        secure=at.tls or ip_address(address).is_loopback,
+    )

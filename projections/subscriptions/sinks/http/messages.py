@@ -1,0 +1,52 @@
+"""Events as the bodies and headers of HTTP requests: structured, binary and in batches.
+
+Spec: CloudEvents HTTP protocol binding 1.0.2, JSON format 1.0.2, "JSON Batch Format"; rules SUB-701 to 703, SUB-706.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+from cloudevents.core.v1.event import CloudEvent
+
+from projections.subscriptions.sinks import cloudevents
+
+#: The letter case of a charset means nothing, but the JavaScript library knows events by this spelling only.
+STRUCTURED: Final = "application/cloudevents+json; charset=utf-8"
+BATCHED: Final = "application/cloudevents-batch+json; charset=UTF-8"
+
+#: What stands in a header as it is: all that can be seen, but quotation marks and percent signs.
+_PLAIN: Final = "".join(chr(each) for each in range(0x21, 0x7F) if each not in b'"%')
+
+
+class HttpMessage(NamedTuple):
+    """What is sent, without anything about who sends it."""
+
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+
+def encode_message(events: Sequence[CloudEvent], contentmode: str) -> HttpMessage:
+    """The message of one event, or of several in a batch. Raises: ValueError for what cannot be written."""
+    if contentmode == "batched":
+        return HttpMessage(
+            (("Content-Type", BATCHED),), b"[" + b",".join(map(cloudevents.structured_json, events)) + b"]"
+        )
+    (event,) = events
+    # A webhook has to have a payload and say what it is, so an event that has none, or does not say, goes structured.
+    if cloudevents.is_sent_binary(event, contentmode) and event.get_datacontenttype():
+        return HttpMessage(tuple(_headers(event)), cloudevents.data_bytes(event))
+    return HttpMessage((("Content-Type", STRUCTURED),), cloudevents.structured_json(event))
+
+
+def _headers(event: CloudEvent) -> list[tuple[str, str]]:
+    attributes = cloudevents.text_attributes(event)
+    contenttype = attributes.pop("datacontenttype")
+    return [("Content-Type", contenttype), *((f"ce-{name}", header_value(text)) for name, text in attributes.items())]
+
+
+def header_value(text: str) -> str:
+    """A text as the value of a header (SUB-701)."""
+    return quote(text, safe=_PLAIN)

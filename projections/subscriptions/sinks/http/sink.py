@@ -1,0 +1,159 @@
+"""The sink of HTTP: webhooks.
+
+Any number of `send` calls may run at a time; connections are kept open. It is made for one event loop.
+Spec: CloudEvents HTTP protocol binding 1.0.2; HTTP 1.1 Web Hooks; rules SUB-305, SUB-701 to 715, SUB-823.
+"""
+
+from __future__ import annotations
+
+import time
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit
+
+from cloudevents.core.v1.event import CloudEvent
+
+from domain.subscriptions.protocol_settings import is_secret_header
+from projections.outgoing.http_client import MAX_CONNECTIONS, USER_AGENT, HttpClient, HttpResponse, RequestFailed
+from projections.subscriptions.contract import (
+    DELIVERED,
+    Credential,
+    DeliveryResult,
+    Outcome,
+    Resolver,
+    Sink,
+    SinkTarget,
+    sink,
+)
+from projections.subscriptions.sinks.http.messages import HttpMessage, encode_message
+from projections.subscriptions.sinks.http.outcomes import response_outcome
+from projections.subscriptions.sinks.http.signature import signature_headers
+from projections.subscriptions.transport.scrub import scrub_secrets
+
+#: Bytes that a batch may have (SUB-706).
+MAX_BATCH_BYTES: Final = 1024 * 1024
+#: Headers that are the binding's, or the connection's (SUB-201, SUB-708).
+_RESERVED_HEADERS: Final = frozenset(
+    ("host", "content-length", "content-type", "transfer-encoding", "connection", "upgrade", "te", "trailer")
+)
+_RESERVED_PREFIXES: Final = ("ce-", "webhook-")
+_TOO_LARGE: Final = Outcome(DeliveryResult.REJECTED, "batch", "this is more than one request may carry")
+
+
+@sink("HTTP")
+def open_http(target: SinkTarget, resolver: Resolver) -> Sink:
+    """A sink; it connects when something is sent."""
+    return HttpSink(target, resolver)
+
+
+class HttpSink:
+    """See contract.Sink."""
+
+    #: `send` calls that there is use in running at a time.
+    concurrency: Final = MAX_CONNECTIONS
+
+    def __init__(self, target: SinkTarget, resolver: Resolver) -> None:
+        self._target, self._resolver = target, resolver
+        self._fixed = tuple(_fixed_headers(target))
+        self._secrets = tuple(_secrets(target))
+        self._client: HttpClient | None = None
+
+    async def send(self, events: Sequence[CloudEvent]) -> Outcome:
+        """See contract.Sink. Several events go as one batch, where the subscription is for batches."""
+        target = self._target
+        if not events:
+            return DELIVERED
+        if len(events) > (target.settings.get("maxbatchsize", 100) if target.contentmode == "batched" else 1):
+            return _TOO_LARGE
+        try:
+            written = encode_message(events, target.contentmode)
+        except (ValueError, RecursionError) as error:
+            return Outcome(DeliveryResult.REJECTED, "unwritable", type(error).__name__)
+        if len(events) > 1 and len(written.body) > MAX_BATCH_BYTES:
+            return _TOO_LARGE
+        try:
+            return self._outcome(await self._sent(events, written))
+        except RequestFailed as failed:
+            result = DeliveryResult.REJECTED if failed.code == "request" else DeliveryResult.RETRY
+            return Outcome(result, failed.code, failed.message)
+
+    async def close(self) -> None:
+        """See contract.Sink."""
+        if self._client is not None:
+            await self._client.close()
+
+    async def _sent(self, events: Sequence[CloudEvent], written: HttpMessage) -> HttpResponse:
+        """Raises: Failed."""
+        target = self._target
+        if self._client is None:
+            self._client = HttpClient(target.uri, self._resolver, private=target.credential is not None)
+        signature = signature_headers(target.key, events, written.body, time.time()) if target.key is not None else ()
+        headers = (*self._fixed, *written.headers, *signature)
+        method = target.settings.get("method", "POST")
+        return await self._client.request(method, headers, written.body, target.seconds)
+
+    def _outcome(self, answer: HttpResponse) -> Outcome:
+        if 200 <= answer.status < 300:
+            return response_outcome(answer.status, "", None, datetime.now(UTC))
+        return response_outcome(answer.status, self._message(answer), answer.header("retry-after"), datetime.now(UTC))
+
+    def _message(self, answer: HttpResponse) -> str:
+        """What the sink says about it, else what the status means."""
+        encoded = answer.header("content-encoding") not in (None, "", "identity")
+        said = "" if encoded else scrub_secrets(answer.body, self._secrets, answer.whole)
+        if said or answer.status not in _PHRASES:
+            return said
+        return _PHRASES[answer.status]
+
+
+_PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
+
+
+def authorization_header(credential: Credential) -> str:
+    """The value of `Authorization` (SUB-305)."""
+    if credential.type == "PLAIN":
+        return f"Basic {b64encode(f'{credential.identifier}:{credential.secret}'.encode()).decode()}"
+    kind = "Bearer" if credential.tokentype.lower() == "bearer" else credential.tokentype
+    return f"{kind} {credential.token}"
+
+
+def _fixed_headers(target: SinkTarget) -> Iterator[tuple[str, str]]:
+    """The headers of every delivery to a target."""
+    own: Mapping[str, str] = target.settings.get("headers", {})
+    allowed = {name: value for name, value in own.items() if not _is_reserved(name, target)}
+    if not any(name.lower() == "user-agent" for name in allowed):
+        yield "User-Agent", USER_AGENT
+    yield from allowed.items()
+    if target.credential is not None:
+        yield "Authorization", authorization_header(target.credential)
+    if target.origin:
+        yield "WebHook-Request-Origin", target.origin
+
+
+def _is_reserved(name: str, target: SinkTarget) -> bool:
+    lower = name.lower()
+    return (
+        lower in _RESERVED_HEADERS
+        or lower.startswith(_RESERVED_PREFIXES)
+        or (lower == "authorization" and target.credential is not None)
+    )
+
+
+def _secrets(target: SinkTarget) -> Iterator[str]:
+    """What nobody may read in what a sink answers."""
+    if target.credential is not None:
+        yield from (target.credential.secret, target.credential.token)
+        yield authorization_header(target.credential).partition(" ")[2]
+    headers: Mapping[str, str] = target.settings.get("headers", {})
+    for name, value in headers.items():
+        if is_secret_header(name):
+            yield value
+            yield value.rpartition(" ")[2]  # a token behind the word that says what it is
+    query = urlsplit(target.uri).query
+    yield query
+    yield from (value for _, value in parse_qsl(query))
+    if target.key is not None:
+        yield b64encode(target.key).decode()

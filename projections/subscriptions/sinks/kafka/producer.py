@@ -1,0 +1,317 @@
+"""kafka-python's producer for asyncio: kept to checked addresses, made and ended without holding up an event loop.
+
+The library connects in a thread of its own. It has one place that looks up names for all its connections, those to
+brokers that other brokers named included; here is what it is given to ask there instead of the system.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import socket
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future as Promise
+from ipaddress import ip_address
+from typing import Any, Final, TypeVar
+
+from kafka import KafkaProducer, errors
+from kafka.net.compat import KafkaNetClient
+from kafka.net.inet import KafkaNetSocket
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+
+from projections.outgoing import certificates
+from projections.subscriptions.contract import ForbiddenAddress, Resolver
+from projections.subscriptions.sinks.kafka.outcomes import KafkaConnectionRefused, is_final
+from projections.subscriptions.sinks.kafka.records import KafkaRecord
+from projections.subscriptions.transport.connect import INSECURE_CHANNEL, failure_outcome
+
+#: Seconds that connecting takes at most; who waits longer is better off with the deliverer's own delays.
+CONNECT_SECONDS: Final = 10.0
+#: Milliseconds between looks whether a topic is known yet.
+_LOOK: Final = 200
+_SCHEME: Final = "annals"
+
+_Made = TypeVar("_Made")
+_Address = tuple[Any, ...]
+#: Look-ups by the URL that leads to them.
+_LOOKUPS: Final[dict[str, Callable[[str, int], str]]] = {}
+_NUMBERS: Final = itertools.count(1)
+
+
+class ResolverSocket(KafkaNetSocket):
+    """A way to brokers whose addresses a `Resolver` gives. The library finds it by the scheme of `proxy_url`."""
+
+    SCHEMES = (_SCHEME,)
+
+    def __init__(self, proxy_url: str) -> None:
+        self._look_up = _LOOKUPS[proxy_url]
+
+    def dns_lookup(self, host: str, port: int, raise_error: bool = False) -> list[_Address]:
+        """The one address to connect to. Raises: Refused; KafkaConnectionError."""
+        address = self._look_up(host, port)
+        return list(
+            socket.getaddrinfo(
+                address, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+            )
+        )
+
+
+def resolver_proxy_url(client: Any, resolver: Resolver) -> str:
+    """The `proxy_url` with which a client that no event loop uses connects to what a resolver gives."""
+    url = f"{_SCHEME}://{next(_NUMBERS)}"
+    _LOOKUPS[url] = lambda host, port: asyncio.run(_resolve_broker(resolver, host, port))
+    weakref.finalize(client, _LOOKUPS.pop, url, None)
+    return url
+
+
+async def _resolve_broker(resolver: Resolver, host: str, port: int) -> str:
+    """The address of a broker. Raises: Refused; KafkaConnectionError."""
+    try:
+        return await resolver.resolve(host, port)
+    except ForbiddenAddress as error:
+        raise KafkaConnectionRefused(failure_outcome(error)) from None
+    except OSError:
+        raise errors.KafkaConnectionError("the host has no address") from None
+
+
+class ReportingConnectionManager(KafkaConnectionManager):
+    """Connections whose failures are told, and whose handshakes end in time."""
+
+    def __init__(self, net: NetworkSelector, failed: Callable[[Exception], None], **configs: Any) -> None:
+        super().__init__(net, **configs)
+        self._tell = failed
+        self._final: Exception | None = None
+        self._watched: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def get_connection(self, node_id: Any, **options: Any) -> Any:
+        if self._final is not None and not self.bootstrapped:
+            raise self._final
+        connection = super().get_connection(node_id, **options)
+        if connection not in self._watched and not connection.init_future.is_done:
+            self._watched.add(connection)
+            connection.init_future.add_errback(self._failed)
+            # The library sets no end to a handshake of TLS.
+            self._net.call_later(
+                self.config["socket_connection_setup_timeout_ms"] / 1000, lambda: _close_unready(connection)
+            )
+        return connection
+
+    async def _build_transport(self, node: Any, timeout_at: Any = None) -> Any:
+        transport = await super()._build_transport(node, timeout_at=timeout_at)
+        receive = transport._sock_recv
+        transport._sock_recv = lambda: _read_before_end(*receive())
+        return transport
+
+    def _failed(self, error: Exception) -> None:
+        if is_final(error):
+            self._final = error
+        self._tell(error)
+
+
+def _read_before_end(data: bytes, error: Exception | None) -> tuple[bytes, Exception | None]:
+    """What a socket gave: its end only once nothing arrived before it.
+
+    The library drops the rest, as the answer of a broker that refuses a credential and ends the connection at once.
+    """
+    return data, None if data else error
+
+
+def _close_unready(connection: Any) -> None:
+    if not connection.init_future.is_done:
+        connection.close(errors.KafkaConnectionError("the broker takes too long to say who it is"))
+
+
+class AsyncKafkaProducer:
+    """A producer that knows its topic. Its methods are for the event loop in which it was made.
+
+    failure: why it is of no use any more, or why its last connection failed, where one did since the last success.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        settings: Mapping[str, Any],
+        resolver: Resolver,
+        seconds: float,
+        broken: Callable[[AsyncKafkaProducer], None],
+    ) -> None:
+        """settings: of the producer. seconds: an attempt may take. broken: is called when the link is of no use."""
+        self.failure: Exception | None = None
+        self._topic = topic
+        self._settings = settings
+        self._resolver = resolver
+        self._seconds = seconds
+        self._broken = broken
+        self._loop = asyncio.get_running_loop()
+        self._url = f"{_SCHEME}://{next(_NUMBERS)}"
+        self._answers: deque[tuple[asyncio.Future[None], Exception | None]] = deque()
+        self._awake = False
+        self._ended = False
+        self._client: Any = None
+        self._producer: Any = None
+
+    async def connect(self) -> None:
+        """Connects, and learns of the topic. Raises: KafkaError; then it has ended."""
+        _LOOKUPS[self._url] = self._look_up
+        try:
+            await _in_thread(self._connect)
+        except asyncio.CancelledError:
+            self.stop()
+            raise
+        except errors.KafkaTimeoutError as error:
+            # That time is up says less than why nothing came of it.
+            raise (self.failure or error) from None
+
+    def stop(self) -> None:
+        """Ends an attempt to connect soon."""
+        self._ended = True
+        if self._client is not None and self._producer is None:
+            with contextlib.suppress(RuntimeError):  # it has ended
+                self._client._manager.call_soon(self._client._manager.close)
+
+    async def checked(self, host: str, port: int) -> str:
+        """The address of a broker. Raises: Refused; KafkaConnectionError."""
+        address = await _resolve_broker(self._resolver, host, port)
+        if self._settings["security_protocol"] == "SASL_PLAINTEXT" and not ip_address(address).is_loopback:
+            raise KafkaConnectionRefused(INSECURE_CHANNEL)
+        return address
+
+    def send(self, record: KafkaRecord) -> asyncio.Future[None]:
+        """Done when the record is acknowledged. Raises, as the future does: KafkaError."""
+        answer: asyncio.Future[None] = self._loop.create_future()
+        pending = self._producer.send(self._topic, value=record.value, key=record.key, headers=record.headers)
+        pending.add_both(lambda got: self._answer(answer, got if isinstance(got, Exception) else None))
+        return answer
+
+    async def end(self, gracefully: bool = False) -> None:
+        """Ends connections and threads. gracefully: what waits is sent before, where that takes no more than a second.
+
+        What was not acknowledged fails.
+        """
+        self._ended = True
+        await _in_thread(lambda: self._end(gracefully))
+        self._settle()
+
+    # In the producer's threads.
+
+    def _connect(self) -> None:
+        try:
+            self._make(time.monotonic() + min(CONNECT_SECONDS, 0.9 * self._seconds))
+        except BaseException:
+            self._end(gracefully=False)
+            raise
+
+    def _make(self, ends: float) -> None:
+        delivery = int(900 * self._seconds)
+        self._producer = KafkaProducer(
+            **self._settings,
+            kafka_client=self._made_client,
+            proxy_url=self._url,
+            ssl_context=certificates.client_tls_context(self._resolver)
+            if "SSL" in self._settings["security_protocol"]
+            else None,
+            bootstrap_timeout_ms=int(1000 * (ends - time.monotonic())),
+            max_block_ms=_LOOK,
+            delivery_timeout_ms=delivery,
+            request_timeout_ms=delivery // 2,
+            reconnect_backoff_max_ms=1000,
+            metrics_enabled=False,
+        )
+        while not self._knows_topic():
+            if self._ended or time.monotonic() > ends:
+                raise errors.UnknownTopicOrPartitionError(f"the brokers have no topic {self._topic}")
+        # From here on it is used in the event loop, where nothing may wait: without its topic it fails at once.
+        self._producer.config["max_block_ms"] = 0
+
+    def _knows_topic(self) -> bool:
+        try:
+            return bool(self._producer.partitions_for(self._topic))
+        except errors.KafkaTimeoutError:
+            return False
+
+    def _made_client(self, **configs: Any) -> KafkaNetClient:
+        net = NetworkSelector(**configs)
+        manager = ReportingConnectionManager(
+            net, self._failed, socket_connection_setup_timeout_ms=configs["request_timeout_ms"], **configs
+        )
+        self._client = KafkaNetClient(net, manager)
+        if self._ended:
+            self._client._manager.close()
+        return self._client
+
+    def _look_up(self, host: str, port: int) -> str:
+        asked = asyncio.run_coroutine_threadsafe(self.checked(host, port), self._loop)
+        try:
+            return asked.result(self._seconds)
+        except TimeoutError:
+            asked.cancel()
+            raise errors.KafkaConnectionError("looking up the host takes too long") from None
+
+    def _failed(self, error: Exception) -> None:
+        self.failure = error
+        if is_final(error):
+            # The library would try for ever, without a pause.
+            self._call(self._broken, self)
+
+    def _answer(self, answer: asyncio.Future[None], error: Exception | None) -> None:
+        # One call into the loop serves all answers that came before it runs.
+        self._answers.append((answer, error))
+        if not self._awake:
+            self._awake = True
+            self._call(self._settle)
+
+    def _call(self, function: Callable[..., object], *arguments: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed; nobody waits any more
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    def _end(self, gracefully: bool) -> None:
+        _LOOKUPS.pop(self._url, None)
+        producer, client = self._producer, self._client
+        if producer is None:
+            if client is not None:
+                client.close()
+            return
+        if gracefully:
+            with contextlib.suppress(errors.KafkaError):
+                producer.close(timeout=1)
+        # Of its own, `close` waits for what cannot be sent, and then leaves its thread behind.
+        sender = producer._sender
+        sender.force_close()
+        with contextlib.suppress(RuntimeError):  # it has ended
+            client._manager.call_soon(client._manager.close)
+        sender.join()
+        with contextlib.suppress(errors.KafkaError):
+            producer.close(timeout=0)
+
+    def _settle(self) -> None:
+        self._awake = False
+        while self._answers:
+            answer, error = self._answers.popleft()
+            if answer.done():
+                continue
+            if error is None:
+                self.failure = None
+                answer.set_result(None)
+            else:
+                answer.set_exception(error)
+
+
+async def _in_thread(call: Callable[[], _Made]) -> _Made:
+    """What a call gives that blocks, in a thread of its own: dead brokers would fill a pool that others wait for."""
+    promise: Promise[_Made] = Promise()
+
+    def run() -> None:
+        try:
+            promise.set_result(call())
+        except BaseException as error:
+            promise.set_exception(error)
+
+    promise.set_running_or_notify_cancel()
+    threading.Thread(target=run, name="annals-kafka", daemon=True).start()
+    return await asyncio.shield(asyncio.wrap_future(promise))

@@ -1,0 +1,216 @@
+"""Deliveries to Kafka topics.
+
+`send` may be called many times at once, and should be: the records that are under way share requests, so throughput
+comes from events that need not wait for each other. Records whose sends do wait for each other keep their order.
+
+With `acks` 0 an event counts as delivered once it was handed to the connection (SUB-709).
+Spec: CloudEvents Kafka protocol binding 1.0; subscriptions 2.5, 7 and 8.3; SUB-204, SUB-305, SUB-702, SUB-705, SUB-709.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from cloudevents.core.v1.event import CloudEvent
+from kafka import errors
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
+from domain.subscriptions.sink_uris import KAFKA
+from projections.subscriptions.contract import (
+    DELIVERED,
+    Credential,
+    DeliveryResult,
+    Outcome,
+    Resolver,
+    Sink,
+    SinkTarget,
+    sink,
+)
+from projections.subscriptions.sinks.kafka.outcomes import error_outcome
+from projections.subscriptions.sinks.kafka.producer import AsyncKafkaProducer
+from projections.subscriptions.sinks.kafka.records import encode_record
+from projections.subscriptions.transport.connect import target_address
+
+#: How producers are called where a subscription does not say it.
+DEFAULT_CLIENT_ID: Final = "annals"
+#: Bytes of records that share a request to one partition.
+_BATCH: Final = 64 << 10
+_ACKS: Final[Mapping[str, int | str]] = {"0": 0, "1": 1, "all": "all", "-1": "all"}
+
+# At its lowest level the library writes down the bytes that it sends, passwords among them; above it, what outcomes
+# say as well, once for each connection that it tries.
+logging.getLogger("kafka").setLevel(logging.CRITICAL)
+
+
+@sink(KAFKA)
+def open_kafka(target: SinkTarget, resolver: Resolver) -> Sink:
+    """The sink of a target, not yet connected."""
+    return KafkaSink(target, resolver)
+
+
+class KafkaSink:
+    """A producer for one topic. It has a thread of the client library's while it is connected, none before and after.
+
+    After an attempt that failed it connects anew: then addresses are checked again, and nothing that was given up can
+    still be on its way when later events are.
+    """
+
+    #: `send` calls that there is use in running at a time.
+    concurrency: Final = 32
+
+    def __init__(self, target: SinkTarget, resolver: Resolver) -> None:
+        self._target = target
+        self._resolver = resolver
+        self._at = target_address(target, KAFKA)
+        self._secrets = _secrets(target.credential)
+        self._link: AsyncKafkaProducer | None = None
+        self._connecting: asyncio.Task[AsyncKafkaProducer] | None = None
+        self._ready: AsyncKafkaProducer | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    async def send(self, events: Sequence[CloudEvent]) -> Outcome:
+        """What became of an event; of several, the first outcome that is no success, if there is one."""
+        if len(events) == 1:
+            return await self._send(events[0])
+        outcomes = await asyncio.gather(*map(self._send, events))
+        return next((each for each in outcomes if each.result is not DeliveryResult.DELIVERED), DELIVERED)
+
+    async def close(self) -> None:
+        """Ends connections and threads; what is not acknowledged within a second is to be tried again."""
+        self._closed = True
+        if self._connecting is not None:
+            if self._link is None:
+                self._connecting.cancel()
+            else:
+                self._link.stop()
+            await asyncio.wait([self._connecting])
+        if self._ready is not None:
+            self._drop(self._ready, gracefully=True)
+        if self._ending:
+            await asyncio.wait(self._ending)
+
+    async def _send(self, event: CloudEvent) -> Outcome:
+        target, link = self._target, None
+        try:
+            made = encode_record(event, target.contentmode, target.settings.get("partitionkeyextractor", "subject"))
+        except ValueError:
+            return Outcome(DeliveryResult.REJECTED, "event", "it cannot be written as a record")
+        try:
+            async with asyncio.timeout(target.seconds):
+                link = self._ready or await self._linked()
+                await link.send(made)
+                return DELIVERED
+        except Exception as error:
+            return self._failed(link, error)
+
+    def _failed(self, link: AsyncKafkaProducer | None, error: Exception) -> Outcome:
+        """The outcome of an attempt. link: None where it was not connected in time."""
+        if isinstance(error, TimeoutError | errors.KafkaTimeoutError | errors.IllegalStateError):
+            # That it was given up says less than why.
+            known = link or self._link
+            error = known.failure if known is not None and known.failure is not None else _clear_error(error)
+        found = error_outcome(error, *self._secrets)
+        if link is not None and found.result is not DeliveryResult.REJECTED:
+            self._drop(link)
+        return found
+
+    async def _linked(self) -> AsyncKafkaProducer:
+        if self._closed:
+            raise errors.KafkaConnectionError("the sink is closed")
+        if self._connecting is None:
+            self._connecting = asyncio.create_task(self._connect())
+            self._connecting.add_done_callback(self._connected)
+        return await asyncio.shield(self._connecting)
+
+    async def _connect(self) -> AsyncKafkaProducer:
+        target = self._target
+        topic = str(target.settings.get("topicname", "cloudevents"))
+        link = AsyncKafkaProducer(topic, producer_config(target), self._resolver, target.seconds, self._drop)
+        await self._check(link)
+        self._link = link
+        await link.connect()
+        return link
+
+    def _connected(self, connecting: asyncio.Task[AsyncKafkaProducer]) -> None:
+        self._connecting = self._link = None
+        if not connecting.cancelled() and connecting.exception() is None:
+            self._ready = connecting.result()
+
+    async def _check(self, link: AsyncKafkaProducer) -> None:
+        """Looks up all bootstrap addresses before any is connected to. Raises: KafkaError."""
+        unknown: list[Exception] = []
+        for host, port in self._at.servers:
+            try:
+                await link.checked(host, port)
+            except errors.KafkaConnectionError as error:
+                unknown.append(error)
+        if len(unknown) == len(self._at.servers):
+            raise unknown[0]
+
+    def _drop(self, link: AsyncKafkaProducer, gracefully: bool = False) -> None:
+        """Ends a link that was in use; later events have another one."""
+        if link is self._ready:
+            self._ready = None
+            ending = asyncio.create_task(link.end(gracefully))
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+
+
+def producer_config(target: SinkTarget) -> dict[str, Any]:
+    """What kafka-python's producer is told for a target, besides times and addresses of its own."""
+    at, credential, settings = target_address(target, KAFKA), target.credential, target.settings
+    channel = "SSL" if at.tls else "PLAINTEXT"
+    return {
+        "bootstrap_servers": [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in at.servers],
+        "client_id": settings.get("clientid") or DEFAULT_CLIENT_ID,
+        "acks": _ACKS[str(settings.get("acks", "all"))],
+        # The library's idempotent producer is of no use after one record that is too large: all others fail like it.
+        # At least once is what is promised, and records of one key wait for each other.
+        "enable_idempotence": False,
+        # What it sends again by itself overtakes nothing; requests grow instead, which is faster.
+        "max_in_flight_requests_per_connection": 1,
+        "batch_size": _BATCH,
+        "security_protocol": channel if credential is None else f"SASL_{channel}",
+        **_sasl(credential),
+    }
+
+
+def _sasl(credential: Credential | None) -> dict[str, Any]:
+    if credential is None:
+        return {}
+    if credential.type == "PLAIN":
+        return {
+            "sasl_mechanism": "PLAIN",
+            "sasl_plain_username": credential.identifier,
+            "sasl_plain_password": credential.secret,
+        }
+    return {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": _TokenProvider(credential.token)}
+
+
+class _TokenProvider(AbstractTokenProvider):
+    """A token that others renew: a new one comes with a new sink."""
+
+    def __init__(self, token: str) -> None:
+        super().__init__()
+        self._token = token
+
+    def token(self) -> str:
+        return self._token
+
+
+def _secrets(credential: Credential | None) -> tuple[str, ...]:
+    return () if credential is None else (credential.secret, credential.token)
+
+
+def _clear_error(error: Exception) -> Exception:
+    if isinstance(error, TimeoutError):
+        found = errors.KafkaTimeoutError("nothing was acknowledged in time")
+    elif isinstance(error, errors.IllegalStateError):
+        found = errors.KafkaConnectionError("the connection was given up")
+    else:
+        found = error
+    return found  # type: ignore[no-any-return]

@@ -1,0 +1,293 @@
+"""One MQTT connection, run by the event loop: the client's socket is watched there, and its timers are called there."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, cast
+
+from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags, _WebsocketWrapper
+from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+from paho.mqtt.reasoncodes import ReasonCode
+
+from domain.subscriptions.sink_uris import MQTT5, SinkAddress
+from projections.outgoing import websocket_frames
+from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
+from projections.subscriptions.sinks.mqtt.outcomes import (
+    FIRST_ERROR_CODE,
+    PACKET_TOO_LARGE,
+    QOS_NOT_SUPPORTED,
+    RETAIN_NOT_SUPPORTED,
+    disconnected_outcome,
+    reason_outcome,
+)
+from projections.subscriptions.transport.connect import SinkRefused, retry_when_ready
+
+#: Seconds after which an idle connection shows that it is there, and between two looks at that.
+_KEEP_ALIVE: Final = 30
+_LOOK: Final = 10.0
+#: Messages that may wait for their acknowledgement at once; MQTT 5 brokers may ask for fewer.
+_IN_FLIGHT: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class MqttConnectionSettings:
+    """What is sent where, and who sends it."""
+
+    protocol: str
+    topic: str
+    qos: int
+    retain: bool
+    user: str | None
+    password: str | None = field(repr=False)
+
+
+async def connect_mqtt(connection: Any, terms: MqttConnectionSettings) -> MqttConnection:
+    """A connection that the broker has accepted. connection: a socket, or what is like one, which is closed on failure.
+
+    Raises: Refused.
+    """
+    link = MqttConnection(connection, terms)
+    try:
+        await link.accepted
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+async def open_websocket(connection: socket.socket, at: SinkAddress, path: str) -> Any:
+    """The WebSocket that a server opens on a connection. path: where the URI has none. Raises: OSError."""
+    key = websocket_frames.new_key()
+    try:
+        request = memoryview(websocket_frames.opening_request(at, path, key, "mqtt"))
+        while request:
+            request = request[await retry_when_ready(connection, partial(connection.send, request)) :]
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            # Byte by byte, because what follows belongs to the client.
+            head += (more := await retry_when_ready(connection, partial(connection.recv, 1)))
+            if not more or len(head) > websocket_frames.MAX_RESPONSE_HEAD_BYTES:
+                raise ConnectionError("no WebSocket")
+        websocket_frames.check_opening_response(head[:-4], key)
+    except BaseException:
+        connection.close()
+        raise
+    return _OpenedWebSocket(connection, at.servers[0][0], at.servers[0][1], at.tls, path, None)
+
+
+class _OpenedWebSocket(_WebsocketWrapper):
+    """The frames of the client library, on a WebSocket that is open already."""
+
+    def _do_handshake(self, extra_headers: Any) -> None:
+        self.connected = True
+
+
+_NO_PROPERTIES: Final = Properties(PacketTypes.PUBACK)
+_SUCCESS: Final = ReasonCode(PacketTypes.PUBACK)
+
+
+class MqttConnection:
+    """See `connect`. over: whether it has ended."""
+
+    def __init__(self, connection: Any, terms: MqttConnectionSettings) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._terms = terms
+        self._waiting: dict[int, asyncio.Future[Outcome]] = {}
+        self._most = 0  # bytes of a packet, where the broker sets a bound
+        self._packed: tuple[Mapping[str, Any], _PackedProperties] | None = None
+        self._refusal: Outcome | None = None
+        self.over = False
+        self.accepted: asyncio.Future[None] = self._loop.create_future()
+        self._client = _Client(connection, self, terms)
+        self._timer = self._loop.call_later(_LOOK, self._look)
+        self._client.start()
+
+    async def publish(self, payload: bytes, properties: Mapping[str, Any]) -> Outcome:
+        """What becomes of a message: with QoS 0 once it is written, else once the broker has it.
+
+        properties: those of MQTT 5 by name, not to be changed afterwards; it is cheap to give the same ones again.
+        """
+        if self._refusal:
+            return self._refusal
+        packed = self._pack(properties) if self._terms.protocol == MQTT5 else None
+        if self._most and self._size(payload, packed) > self._most:
+            return reason_outcome(PACKET_TOO_LARGE)
+        terms = self._terms
+        # Of properties the library only asks that they pack themselves.
+        info = self._client.publish(terms.topic, payload, terms.qos, terms.retain, cast("Properties | None", packed))
+        if self.over or info.rc != MQTTErrorCode.MQTT_ERR_SUCCESS:
+            return disconnected_outcome("disconnected")
+        future: asyncio.Future[Outcome] = self._loop.create_future()
+        self._waiting[info.mid] = future
+        try:
+            return await future
+        finally:
+            self._waiting.pop(info.mid, None)
+
+    def close(self) -> None:
+        """Says goodbye, as far as that can be said at once, and lets go."""
+        if not self.over:
+            self._client.leave()
+            self.end(disconnected_outcome("closed"))
+
+    # --- what the client tells ---------------------------------------------------------------------------------------
+
+    def opened(self, properties: Any) -> None:
+        """The broker has accepted. properties: what it bounds."""
+        self._most = getattr(properties, "MaximumPacketSize", 0)
+        if self._terms.retain and not getattr(properties, "RetainAvailable", 1):
+            self._refusal = reason_outcome(RETAIN_NOT_SUPPORTED)
+        if self._terms.qos > getattr(properties, "MaximumQoS", 2):
+            self._refusal = reason_outcome(QOS_NOT_SUPPORTED)
+        if not self.accepted.done():
+            self.accepted.set_result(None)
+
+    def settled(self, mid: int, code: int) -> None:
+        """The broker has answered, or nothing more is to be answered."""
+        future = self._waiting.get(mid)
+        if future and not future.done():
+            future.set_result(reason_outcome(code) if code else DELIVERED)
+
+    def blame(self, code: int) -> Outcome:
+        """The outcome of a goodbye from the broker, which does not name the message that it is about."""
+        outcome = reason_outcome(code)
+        alone = len(self._waiting) < 2 or outcome.result is not DeliveryResult.REJECTED
+        return outcome if alone and outcome is not DELIVERED else disconnected_outcome(outcome.code or "disconnected")
+
+    def end(self, outcome: Outcome) -> None:
+        """The connection is gone, and with it whatever has no answer."""
+        self.over = True
+        self._timer.cancel()
+        if not self.accepted.done():
+            self.accepted.set_exception(SinkRefused(outcome))
+            self.accepted.exception()  # or the loop complains where whoever connects was cancelled
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_result(outcome)
+
+    # -----------------------------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        self._timer = self._loop.call_later(_LOOK, self._look)
+        self._client.loop_misc()
+
+    def _size(self, payload: bytes, packed: _PackedProperties | None) -> int:
+        """Bytes of a PUBLISH packet."""
+        rest = 2 + len(self._terms.topic.encode()) + (2 if self._terms.qos else 0) + len(payload)
+        rest += len(packed.pack()) if packed else 0
+        return 1 + max(1, -(-rest.bit_length() // 7)) + rest
+
+    def _pack(self, properties: Mapping[str, Any]) -> _PackedProperties:
+        if self._packed is None or self._packed[0] is not properties:
+            self._packed = properties, _PackedProperties(properties)
+        return self._packed[1]
+
+
+class _PackedProperties:
+    """Properties in the form that they are sent in, which the library would make anew for each message."""
+
+    def __init__(self, properties: Mapping[str, Any]) -> None:
+        made = Properties(PacketTypes.PUBLISH)
+        for name, value in properties.items():
+            setattr(made, name, value)
+        self._bytes: bytes = made.pack()
+
+    def pack(self) -> bytes:
+        """All that the library asks of properties."""
+        return self._bytes
+
+
+class _Client(Client):
+    """The library's client, on a connection that is made already, with the event loop for its own.
+
+    It takes a refused message for an accepted one where that comes with PUBREC, and for a broken connection where it
+    does not know the code; so answers are read here. Of each it makes objects, too, that cost more than the message.
+    """
+
+    def __init__(self, connection: Any, link: MqttConnection, terms: MqttConnectionSettings) -> None:
+        five = terms.protocol == MQTT5
+        version = MQTTProtocolVersion.MQTTv5 if five else MQTTProtocolVersion.MQTTv311
+        # 22 letters and digits: as many as every broker takes. A new name each time takes over nobody's session.
+        name = f"annals{secrets.token_hex(8)}"
+        clean = None if five else True
+        super().__init__(CallbackAPIVersion.VERSION2, name, clean, protocol=version, reconnect_on_failure=False)
+        self._made, self._link = connection, link
+        self._watching = asyncio.get_running_loop()
+        self.max_inflight_messages = _IN_FLIGHT
+        self.suppress_exceptions = False
+        if terms.user is not None:
+            self.username_pw_set(terms.user, terms.password)
+        self.on_connect = self._on_connected
+        self.on_disconnect = self._on_disconnected
+        self.on_publish = lambda client, userdata, mid, reason, properties: link.settled(mid, 0)
+        self.on_socket_open = lambda client, userdata, made: self._watch(made)
+        self.on_socket_close = lambda client, userdata, made: self._unwatch(made)
+        self.on_socket_register_write = lambda client, userdata, made: self._watch(made, writing=True)
+        self.on_socket_unregister_write = lambda client, userdata, made: self._unwatch(made, writing=True)
+
+    def start(self) -> None:
+        """Introduces itself. The host's name is not used any more: the connection is there."""
+        if self.protocol == MQTTProtocolVersion.MQTTv5:
+            self.connect("connected", 1, _KEEP_ALIVE, clean_start=True)
+        else:
+            self.connect("connected", 1, _KEEP_ALIVE)
+
+    def leave(self) -> None:
+        """Says goodbye and closes the socket."""
+        self.on_disconnect = None
+        self.disconnect()
+        self.loop_write()
+        self._sock_close()
+
+    def _create_socket(self) -> Any:
+        return self._made
+
+    def _watch(self, made: Any, writing: bool = False) -> None:
+        if writing:
+            self._watching.add_writer(made.fileno(), self.loop_write)
+        else:
+            self._watching.add_reader(made.fileno(), self._read)
+
+    def _unwatch(self, made: Any, writing: bool = False) -> None:
+        (self._watching.remove_writer if writing else self._watching.remove_reader)(made.fileno())
+
+    def _read(self) -> None:
+        self.loop_read()
+        # What TLS has taken from the socket already, no socket says that it has.
+        while (made := self.socket()) and (pending := getattr(made, "pending", None)) and pending():
+            self.loop_read()
+
+    def _on_connected(self, client: Client, data: Any, flags: ConnectFlags, reason: ReasonCode, given: Any) -> None:
+        if reason.value >= FIRST_ERROR_CODE:
+            self._link.end(reason_outcome(reason.value))
+            return
+        self._max_inflight_messages = min(_IN_FLIGHT, getattr(given, "ReceiveMaximum", _IN_FLIGHT))
+        self._link.opened(given)
+
+    def _on_disconnected(self, client: Client, data: Any, flags: DisconnectFlags, reason: Any, given: Any) -> None:
+        said = reason.value if flags.is_disconnect_packet_from_server and reason is not None else 0
+        self._link.end(self._link.blame(said) if said else disconnected_outcome("disconnected"))
+
+    def _handle_pubrec(self) -> MQTTErrorCode:
+        packet = self._in_packet["packet"]
+        return self._ended(packet) if packet[2:] and packet[2] >= FIRST_ERROR_CODE else super()._handle_pubrec()
+
+    def _handle_pubackcomp(self, cmd: Any) -> MQTTErrorCode:
+        return self._ended(self._in_packet["packet"])
+
+    def _ended(self, packet: bytearray) -> MQTTErrorCode:
+        """The broker has accepted or refused a message for good."""
+        if len(packet) < 2:
+            return MQTTErrorCode.MQTT_ERR_PROTOCOL
+        mid = int.from_bytes(packet[:2], "big")
+        self._link.settled(mid, packet[2] if packet[2:] and packet[2] >= FIRST_ERROR_CODE else 0)
+        if mid not in self._out_messages:
+            return MQTTErrorCode.MQTT_ERR_SUCCESS
+        return self._do_on_publish(mid, _SUCCESS, _NO_PROPERTIES)

@@ -1,0 +1,173 @@
+"""The sinks of MQTT 3.1.1 and 5: one connection each, made when something is sent and again after it broke.
+
+`send` may be called any number of times at once: what is on its way shares the connection, as far as the broker lets
+it. The client runs in the event loop; there is no thread. paho-mqtt is optional; this module can be imported without.
+Spec: CloudEvents MQTT protocol binding 1.0.2; SUB-305, 702, 708, 709.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudevents.core.v1.event import CloudEvent
+
+from domain.subscriptions.sink_uris import MQTT3, MQTT5
+from projections.subscriptions.contract import (
+    DELIVERED,
+    Credential,
+    DeliveryResult,
+    Outcome,
+    Resolver,
+    SinkTarget,
+    sink,
+)
+from projections.subscriptions.sinks import cloudevents
+from projections.subscriptions.sinks.mqtt.outcomes import disconnected_outcome
+from projections.subscriptions.transport.connect import (
+    INSECURE_CHANNEL,
+    SinkRefused,
+    dial,
+    failure_outcome,
+    is_private,
+    start_tls,
+    target_address,
+)
+
+if TYPE_CHECKING:
+    from projections.subscriptions.sinks.mqtt.connection import MqttConnection
+
+_STRUCTURED: Final = f"{cloudevents.STRUCTURED}; charset=utf-8"
+#: Where brokers listen for WebSockets, if the URI does not say.
+_WEBSOCKET_PATH: Final = "/mqtt"
+
+
+@sink(MQTT3)
+def open_mqtt3(target: SinkTarget, resolver: Resolver) -> MqttSink:
+    """A sink of MQTT 3.1.1. Raises: ImportError without paho-mqtt."""
+    return _open(target, resolver, MQTT3)
+
+
+@sink(MQTT5)
+def open_mqtt5(target: SinkTarget, resolver: Resolver) -> MqttSink:
+    """A sink of MQTT 5. Raises: ImportError without paho-mqtt."""
+    return _open(target, resolver, MQTT5)
+
+
+def _open(target: SinkTarget, resolver: Resolver, protocol: str) -> MqttSink:
+    import_module("projections.subscriptions.sinks.mqtt.connection")  # its client is missed now, not at the first event
+
+    return MqttSink(target, resolver, protocol)
+
+
+class MqttSink:
+    """See contract.Sink."""
+
+    #: `send` calls that there is use in running at a time.
+    concurrency: Final = 32
+
+    def __init__(self, target: SinkTarget, resolver: Resolver, protocol: str) -> None:
+        self._target, self._resolver, self._protocol = target, resolver, protocol
+        self._at = target_address(target, protocol)
+        self._structured = self._properties(_STRUCTURED, {})
+        self._link: MqttConnection | None = None
+        self._connecting = asyncio.Lock()
+        self._closed = False
+
+    async def send(self, events: Sequence[CloudEvent]) -> Outcome:
+        """See contract.Sink; of several events, the first outcome that is no success."""
+        for event in events:
+            outcome = await self._send(event)
+            if outcome.result is not DeliveryResult.DELIVERED:
+                return outcome
+        return DELIVERED
+
+    async def close(self) -> None:
+        """See contract.Sink."""
+        self._closed = True
+        self._drop(self._link)
+
+    async def _send(self, event: CloudEvent) -> Outcome:
+        link: MqttConnection | None = None
+        try:
+            payload, properties = self._message(event)
+        except ValueError as error:
+            return Outcome(
+                DeliveryResult.REJECTED, "unwritable", f"the event cannot be written: {type(error).__name__}"
+            )
+        try:
+            async with asyncio.timeout(self._target.seconds):
+                link = await self._connected()
+                return await link.publish(payload, properties)
+        except TimeoutError as late:
+            # A broker that owes an acknowledgement is not asked again on the same connection.
+            self._drop(link)
+            return failure_outcome(late)
+        except (OSError, SinkRefused) as error:
+            return failure_outcome(error)
+        except Exception as error:  # Unreachable among others: nothing may get out
+            return failure_outcome(error)
+
+    async def _connected(self) -> MqttConnection:
+        """The connection. Raises: Refused, Unreachable, OSError."""
+        if self._link and not self._link.over:
+            return self._link
+        async with self._connecting:
+            if self._closed:
+                raise SinkRefused(disconnected_outcome("closed"))
+            if self._link is None or self._link.over:
+                self._link = await self._connect()
+            return self._link
+
+    async def _connect(self) -> MqttConnection:
+        from projections.subscriptions.sinks.mqtt.connection import MqttConnectionSettings, connect_mqtt, open_websocket
+
+        ((host, port),) = self._at.servers
+        connection: Any = await dial(host, port, self._resolver)
+        if self._target.credential and not is_private(connection, self._at.tls):
+            connection.close()
+            raise SinkRefused(INSECURE_CHANNEL)
+        if self._at.tls:
+            connection = await start_tls(connection, host, self._resolver)
+        if self._at.scheme.startswith("ws"):
+            connection = await open_websocket(connection, self._at, _WEBSOCKET_PATH)
+        settings = self._target.settings
+        user, password = _login(self._target.credential)
+        topic, qos, retain = settings["topicname"], settings.get("qos", 1), settings.get("retain", False)
+        terms = MqttConnectionSettings(self._protocol, topic, qos, retain, user, password)
+        return await connect_mqtt(connection, terms)
+
+    def _message(self, event: CloudEvent) -> tuple[bytes, dict[str, Any]]:
+        """The payload, and the properties of MQTT 5 by name. Raises: ValueError."""
+        if self._protocol == MQTT3 or not cloudevents.is_sent_binary(event, self._target.contentmode):
+            return cloudevents.structured_json(event), self._structured
+        names = cloudevents.text_attributes(event)
+        return cloudevents.data_bytes(event), self._properties(names.pop("datacontenttype", None), names)
+
+    def _properties(self, kind: str | None, names: Mapping[str, str]) -> dict[str, Any]:
+        """The properties of a message with a content type, and with attributes as user properties."""
+        properties: dict[str, Any] = {} if kind is None else {"ContentType": kind}
+        given = self._target.settings.get("userproperties") or {}
+        pairs = [*names.items(), *((name, each) for name, each in given.items() if name not in names)]  # SUB-708
+        if pairs:
+            properties["UserProperty"] = pairs
+        if expiry := self._target.settings.get("expiry"):
+            properties["MessageExpiryInterval"] = expiry
+        return properties
+
+    def _drop(self, link: MqttConnection | None) -> None:
+        if link is not None:
+            link.close()
+        if link is self._link:
+            self._link = None
+
+
+def _login(credential: Credential | None) -> tuple[str | None, str | None]:
+    """User and password. A token is the password; the user that has to stand before it may be empty (SUB-305)."""
+    if credential is None:
+        return None, None
+    if credential.type == "PLAIN":
+        return credential.identifier, credential.secret
+    return credential.identifier, credential.token

@@ -1,0 +1,309 @@
+"""One NATS connection, and what becomes of messages on it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import math
+import os
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from nats import errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js.client import JetStreamContext
+from nats.js.errors import APIError, NoStreamResponseError
+
+from domain.subscriptions.sink_uris import SinkAddress
+from projections.outgoing import certificates
+from projections.subscriptions.contract import (
+    DELIVERED,
+    STORED,
+    Credential,
+    DeliveryResult,
+    Outcome,
+    Resolver,
+    SinkTarget,
+)
+from projections.subscriptions.sinks.nats.transport import NatsTransport, NatsWebSocketTransport
+from projections.subscriptions.transport.connect import INSECURE_CHANNEL, SinkRefused, dial, failure_outcome, is_private
+
+#: Seconds that asking for a stream may take, and after which it is asked again.
+_ASKING: Final = 2.0
+_ASK_AGAIN: Final = 60.0
+#: Events that wait for a stream's answer: as many as there are; the library would wait for room, and not be cancelled.
+_NO_BOUND: Final = 1 << 30
+#: Seconds that saying goodbye may take.
+_GOODBYE: Final = 2.0
+#: What servers say when somebody is not let in or may not publish, and when a message is none.
+_UNAUTHORIZED: Final = ("authorization", "authentication", "permissions violation")
+_REJECTED: Final = ("maximum payload", "invalid publish subject", "invalid subject")
+#: The code of JetStream for a message that a stream never takes; one that is full may be emptied.
+_TOO_LARGE_FOR_STREAM: Final = 10054
+
+
+async def connect_nats(target: SinkTarget, at: SinkAddress, resolver: Resolver) -> NatsConnection:
+    """A connection that the server has accepted. Raises: Refused, Unreachable, OSError."""
+    ((host, port),) = at.servers
+    connection = await dial(host, port, resolver)
+    private = is_private(connection, False) or not target.credential
+    if not private and at.scheme == "ws":
+        connection.close()
+        raise SinkRefused(INSECURE_CHANNEL)
+    transport = await (NatsWebSocketTransport if at.scheme == "ws" else NatsTransport).over(connection, at)
+    link = NatsConnection(target, at.tls or not private)
+    try:
+        await link.open(transport, host, certificates.client_tls_context(resolver))
+    except BaseException as error:
+        await link.close()
+        if isinstance(error, errors.SecureConnWantedError) and not at.tls:
+            raise SinkRefused(INSECURE_CHANNEL) from None
+        if isinstance(error, errors.Error) and not isinstance(error, TimeoutError):
+            raise SinkRefused(error_outcome(str(error))) from None
+        raise
+    return link
+
+
+class NatsConnection:
+    """See `connect`."""
+
+    def __init__(self, target: SinkTarget, tls: bool) -> None:
+        self._target = target
+        self._subject: str = target.settings["subject"]
+        self._client = _Client(tls)
+        self._context = _JetStream(self._client, timeout=_ASKING, publish_async_max_pending=_NO_BOUND)
+        self._transport: NatsTransport | None = None
+        self._ended = False
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[asyncio.Future[Outcome], float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._stream: str | None = None
+        self._asked = float("-inf")
+        self._asking = asyncio.Lock()
+        self._question: asyncio.Future[str] | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing can be sent any more."""
+        return self._ended or not self._client.is_connected
+
+    async def open(self, transport: NatsTransport, host: str, context: Any) -> None:
+        """Introduces itself. Raises: errors.Error, OSError."""
+        self._transport = self._client._transport = transport
+        await self._client.connect(
+            # For the library's books; the connection is there, and no other one is made.
+            "tls://connected:1" if transport.tls else f"{transport.scheme}://connected:1",
+            name="annals",
+            allow_reconnect=False,
+            error_cb=self._told,
+            closed_cb=self._closed,
+            # Used where the server asks for it, whatever the URI says.
+            tls=context,
+            tls_hostname=host,
+            connect_timeout=self._target.seconds,  # type: ignore[arg-type]
+            skip_subject_validation=True,
+            **_login(self._target.credential),
+        )
+        if not self._client.is_connected:  # the library goes on where a server hangs up instead of answering
+            raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
+
+    async def publish(self, payload: bytes, headers: Mapping[str, str], began: float) -> Outcome:
+        """What becomes of a message. began: when its attempt did, by the loop's time."""
+        if _size(payload, headers) > self._client.max_payload:
+            return error_outcome("maximum payload violation")
+        answered: asyncio.Future[Outcome] = self._loop.create_future()
+        self._waiting[answered] = began
+        if self._timer is None:
+            self._look()
+        try:
+            await (self._store if await self._taken_in() else self._tell)(payload, dict(headers), answered)
+            return await answered
+        except (errors.Error, OSError) as error:
+            return error_outcome(str(error))
+        finally:
+            del self._waiting[answered]
+
+    async def close(self) -> None:
+        """Says goodbye and lets go."""
+        self._end(Outcome(DeliveryResult.RETRY, "closed"))
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(_GOODBYE):
+                await self._client.close()
+        self.abort()
+
+    def abort(self) -> None:
+        """Lets go without a goodbye."""
+        if self._transport:
+            self._transport.abort()
+
+    async def _tell(self, payload: bytes, headers: dict[str, str], answered: asyncio.Future[Outcome]) -> None:
+        """Publishes, and asks for an answer behind it: then the server has read the message, or has refused it."""
+        await self._client.publish(self._subject, payload, headers=headers)
+        self._client.ask(answered)
+
+    async def _store(self, payload: bytes, headers: dict[str, str], answered: asyncio.Future[Outcome]) -> None:
+        """Publishes, for the stream that stores it to answer."""
+        stored = await self._context.publish_async(self._subject, payload, headers=headers)
+
+        def pass_on(stored: asyncio.Future[Any]) -> None:
+            if not stored.cancelled() and not answered.done():
+                answered.set_result(self._stored(stored.exception()))
+
+        stored.add_done_callback(pass_on)
+        answered.add_done_callback(lambda _: stored.cancel())
+
+    def _stored(self, error: BaseException | None) -> Outcome:
+        match error:
+            case None:
+                return STORED
+            case NoStreamResponseError():
+                self._stream, self._asked = None, float("-inf")
+                return Outcome(DeliveryResult.RETRY, "jetstream", "the stream does not answer")
+            case APIError():
+                result = DeliveryResult.REJECTED if error.err_code == _TOO_LARGE_FOR_STREAM else DeliveryResult.RETRY
+                return Outcome(result, f"jetstream:{error.err_code}", (error.description or "")[:1024])
+            case _:
+                return error_outcome(str(error))
+
+    async def _taken_in(self) -> bool:
+        """Whether a stream takes the subject in, as far as this user is told."""
+        if self._stream is None and (self._asking.locked() or self._asks_again):
+            await self._look_for_stream()
+        return self._stream is not None
+
+    @property
+    def _asks_again(self) -> bool:
+        return time.monotonic() - self._asked > _ASK_AGAIN
+
+    async def _look_for_stream(self) -> None:
+        """Asks, or waits for who does."""
+        async with self._asking:
+            if self._stream is None and self._asks_again:
+                self._asked = time.monotonic()
+                self._question = asyncio.ensure_future(self._context.find_stream_name_by_subject(self._subject))
+                try:
+                    await asyncio.wait((self._question,))
+                    with contextlib.suppress(asyncio.CancelledError, errors.Error, APIError, OSError):
+                        self._stream = self._question.result()
+                finally:
+                    self._question.cancel()
+
+    async def _told(self, error: Exception) -> None:
+        """What the server said beside its answers. All messages have one subject, so a refusal is for all of them."""
+        text = str(error)
+        if "permissions violation" not in text.lower():
+            return
+        if f'"{self._subject}"' in text:
+            self._stop(error_outcome(text))
+        elif self._question:  # who may not ask, or not hear the answer, never may on this connection
+            self._question.cancel()
+            self._asked = float("inf")
+
+    async def _closed(self) -> None:
+        self._end(error_outcome(str(self._client.last_error or "the connection was closed")))
+
+    def _look(self) -> None:
+        """Ends the connection of a server that owes an answer for too long: it is neither asked again nor waited for.
+
+        There is one timer for all messages, as one for each costs a third of what sending costs.
+        """
+        ends = min(self._waiting.values(), default=math.inf) + self._target.seconds
+        if self._ended or ends == math.inf:
+            self._timer = None
+        elif ends > self._loop.time():
+            self._timer = self._loop.call_at(ends, self._look)
+        else:
+            self._end(failure_outcome(TimeoutError()))
+            self.abort()
+
+    def _end(self, outcome: Outcome) -> None:
+        self._ended = True
+        if self._timer:
+            self._timer.cancel()
+        if self._question:
+            self._question.cancel()
+        self._stop(outcome)
+
+    def _stop(self, outcome: Outcome) -> None:
+        """Ends all that waits; a refusal comes before the answer to what was asked behind the message."""
+        set_outcomes(self._waiting, outcome)
+
+
+class _Client(Client):
+    """The library's client, which never reconnects by itself, as that would go around the resolver."""
+
+    def __init__(self, tls: bool) -> None:
+        super().__init__()
+        self._tls = tls
+        self._askers: list[asyncio.Future[Outcome]] = []
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        """Insists on TLS where that is wanted: a server, or whoever stands before it, could leave it out otherwise."""
+        if initial_connection and self._tls:
+            if not (info.get("tls_required") or info.get("tls_available")):
+                raise errors.SecureConnWantedError
+            self._server_info["tls_required"] = True
+        await super()._process_info(info, initial_connection)
+
+    def ask(self, answered: asyncio.Future[Outcome]) -> None:
+        """Asks for an answer behind all that was published; one question is enough for all who ask in one turn."""
+        self._askers.append(answered)
+        if len(self._askers) == 1:
+            self._asking = asyncio.ensure_future(self._ask())
+
+    async def _ask(self) -> None:
+        askers, self._askers = self._askers, []
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        answer.add_done_callback(lambda _: set_outcomes(askers, DELIVERED))
+        await self._send_ping(answer)
+
+    async def _send_ping(self, future: asyncio.Future[Any] | None = None) -> None:
+        """Asks in its turn; the library's own way overtakes what was published."""
+        self._pongs.append(future or asyncio.get_running_loop().create_future())
+        await self._send_command(b"PING\r\n")
+        await self._flush_pending()
+
+
+class _JetStream(JetStreamContext):
+    async def _handle_async_reply(self, msg: Msg) -> None:
+        """Takes a stream's answer; the library loses some of those that are errors."""
+        try:
+            await super()._handle_async_reply(msg)
+        except APIError as error:
+            stored = self._publish_async_futures.get(msg.subject.rpartition(".")[2])
+            if stored and not stored.done():
+                stored.set_exception(error)
+
+
+def set_outcomes(waiting: Iterable[asyncio.Future[Outcome]], outcome: Outcome) -> None:
+    """Tells those who wait for an outcome, and have none yet."""
+    for each in waiting:
+        if not each.done():
+            each.set_result(outcome)
+
+
+def error_outcome(text: str) -> Outcome:
+    """The outcome of what a server or the library says."""
+    short = text.removeprefix("nats: ").strip("'\" ")[:1024]
+    lower = short.lower()
+    if any(each in lower for each in _UNAUTHORIZED):
+        return Outcome(DeliveryResult.UNAUTHORIZED, "unauthorized", short)
+    if any(each in lower for each in _REJECTED):
+        return Outcome(DeliveryResult.REJECTED, "rejected", short)
+    return Outcome(DeliveryResult.RETRY, "nats", short)
+
+
+def _size(payload: bytes, headers: Mapping[str, str]) -> int:
+    """Bytes as the server counts them."""
+    return len(payload) + len(b"NATS/1.0\r\n\r\n") + sum(len(name) + len(each) + 4 for name, each in headers.items())
+
+
+def _login(credential: Credential | None) -> dict[str, Any]:
+    if credential is None:
+        return {}
+    if credential.type == "PLAIN":
+        return {"user": credential.identifier, "password": credential.secret}
+    return {"token": credential.token}

@@ -1,0 +1,180 @@
+"""The state of deliveries in its tables: read when a process takes a subscription over, written in batches.
+
+A batch is written by who holds the leases only, which the same transaction sees to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import NoneType
+from typing import Any, Final
+
+from commands.store.damage import report_once
+from projections.database.drivers import Database
+from projections.log.reader import Log
+from projections.subscriptions.decisions.delivery_queue import BEYOND_ALL_SEQUENCES, PendingEvent
+from projections.subscriptions.sequence import position_of
+from projections.subscriptions.state import tables
+from projections.subscriptions.state.delivery_record import DeadLetter, DeliveryRecord, SavedDelivery
+
+_STATES: Final = "SELECT subscription, revision, position, cursor, facts FROM delivery_state WHERE {}"
+_PENDING: Final = "SELECT subscription, lane, sequence, key, attempts, first, next FROM delivery_pending WHERE {}"
+_HELD: Final = "SELECT subscription FROM delivery_lease WHERE process = ? AND {}"
+_GONE: Final = (
+    "SELECT subscription FROM delivery_state WHERE '!subscriptions!' || subscription NOT IN"
+    " (SELECT tree_key FROM head WHERE type = 'subscriptions' AND live)"
+)
+#: Tables with rows of single subscriptions.
+_OWN: Final = ("delivery_state", "delivery_pending", "delivery_deadletter", "delivery_wish", "delivery_callback")
+
+ColumnTypes = tuple[tuple[type, ...], ...]
+#: A pending event by lane and sequence.
+PendingEvents = dict[tuple[int, int], PendingEvent]
+
+
+@dataclass(slots=True)
+class StateUpdate:
+    """What is to be written about one subscription. pending: all of it; stored: what the table has of it.
+
+    dead: dead letters to be kept, or by sequence alone to be forgotten. callbacks: hashes of secrets and their ends.
+    keys: those that wait until this is written.
+    """
+
+    id: str
+    revision: int
+    position: int
+    cursor: int
+    facts: str
+    pending: PendingEvents
+    stored: PendingEvents
+    dead: Sequence[DeadLetter | int] = ()
+    callbacks: Sequence[tuple[str, float]] = field(default=())
+    keys: Sequence[str] = ()
+
+
+#: The types of a state's columns and of a pending event's, and of a dead letter's: SQLite keeps any in any.
+_STATE: Final[ColumnTypes] = ((int,), (int,), (int,), (str,))
+_WAITING: Final[ColumnTypes] = ((int,), (str,), (int,), (int, float, NoneType), (int, float))
+DEAD_LETTER_TYPES: Final[ColumnTypes] = ((int,), (str,), (str,), (str,), (int,), (int, float), (int, float))
+
+
+def has_column_types(row: Sequence[Any], kinds: ColumnTypes) -> bool:
+    """Whether values are of their columns' types, and numbers ones that positions and times can be."""
+    return all(
+        isinstance(value, kind) and (not isinstance(value, int | float) or abs(value) < BEYOND_ALL_SEQUENCES)
+        for value, kind in zip(row, kinds, strict=True)
+    )
+
+
+def _saved_delivery(row: Sequence[Any]) -> SavedDelivery | None:
+    """A row of a state without its pending events; None where it cannot be read."""
+    revision, position, cursor, facts = row
+    try:
+        return (
+            SavedDelivery(revision, position, cursor, DeliveryRecord.of(facts), {})
+            if has_column_types(row, _STATE)
+            else None
+        )
+    except ValueError:
+        return None
+
+
+def load_deliveries(db: Database, ids: Collection[str]) -> dict[str, SavedDelivery]:
+    """What is stored of subscriptions, where anything is that can be read and is of this log."""
+    among, listed = db.named("subscription"), db.listed(ids)
+    found: dict[str, SavedDelivery] = {}
+    for id, *row in db.all(_STATES.format(among), (listed,)):
+        if (saved := _saved_delivery(row)) is not None:
+            found[id] = saved
+        else:
+            report_once(f"the state of the subscription {id} cannot be read, its deliveries begin again")
+    for id, lane, *row in db.all(_PENDING.format(among), (listed,)):
+        if id in found and has_column_types(row, _WAITING) and lane in range(3):
+            found[id].pending.setdefault(lane, []).append(PendingEvent(*row))
+        elif id in found:
+            report_once(f"what waits for the subscription {id} cannot be read, its deliveries begin again")
+            del found[id]
+    return _of_this_log(found, Log(db).head().last)  # read last: states never say more than the log has
+
+
+def _of_this_log(found: Mapping[str, SavedDelivery], head: int) -> dict[str, SavedDelivery]:
+    """Those that say nothing beyond the log's end: one of another log would leave out all up to there."""
+    kept = {id: saved for id, saved in found.items() if _last_position(saved) <= head}
+    for id in found.keys() - kept.keys():
+        reached = f"is at position {_last_position(found[id])}, beyond the end of the log"
+        report_once(f"the state of the subscription {id} {reached}, its deliveries begin again")
+    return kept
+
+
+def _last_position(saved: SavedDelivery) -> int:
+    """The highest position that a state speaks of."""
+    replay = saved.facts.replay or {}
+    waiting = (each.sequence for some in saved.pending.values() for each in some)
+    sequences = (saved.facts.reach, replay.get("reach", 0), *waiting)
+    positions: tuple[int, ...] = (saved.cursor, replay.get("cursor", 0), replay.get("to", 0))
+    return max(*positions, *map(position_of, sequences))
+
+
+def save_updates(db: Database, process: str, pages: Sequence[StateUpdate]) -> set[str]:
+    """Writes about those subscriptions that a process holds; gives their ids."""
+    ids = [page.id for page in pages]
+    # Held on to until the end, where others could take the lease meanwhile.
+    lock = " FOR SHARE" if db.stored == "" else ""
+    held = {row[0] for row in db.all(_HELD.format(db.named("subscription")) + lock, (process, db.listed(ids)))}
+    pages = [page for page in pages if page.id in held]
+    _upsert(db, tables.state, [(page.id, page.revision, page.position, page.cursor, page.facts) for page in pages])
+    _upsert(db, tables.pending, [row for page in pages for row in _changed_rows(page)])
+    _delete(db, tables.pending, [(page.id, *key) for page in pages for key in page.stored.keys() - page.pending.keys()])
+    # One letter may be kept, forgotten and kept again within a batch: the last word counts.
+    last = {(page.id, _sequence(each)): each for page in pages for each in page.dead}
+    _upsert(db, tables.deadletter, [(id, *each) for (id, _), each in last.items() if isinstance(each, DeadLetter)])
+    _delete(db, tables.deadletter, [key for key, each in last.items() if not isinstance(each, DeadLetter)])
+    _upsert(db, tables.callback, [(digest, page.id, end) for page in pages for digest, end in page.callbacks])
+    return held
+
+
+def delete_subscriptions(db: Database, ids: Iterable[str]) -> None:
+    """Removes everything about subscriptions that are no more (SUB-504)."""
+    listed = list(ids)
+    for table in (*_OWN, "delivery_lease"):
+        db.run(f"DELETE FROM {table} WHERE {db.named('subscription')}", (db.listed(listed),))
+
+
+def delete_expired(db: Database, now: float, kept: float) -> None:
+    """Removes what has had its time: dead letters, secrets, and all about subscriptions that were deleted unseen.
+
+    kept: seconds that dead letters are kept.
+    """
+    db.run("DELETE FROM delivery_deadletter WHERE last < ?", (now - kept,))
+    db.run("DELETE FROM delivery_callback WHERE until < ? OR until > ?", (now, tables.NEVER))
+    if gone := [row[0] for row in db.all(_GONE) if isinstance(row[0], str)]:
+        delete_subscriptions(db, gone)
+
+
+def take_requests(db: Database, ids: Collection[str]) -> list[tuple[str, str, str]]:
+    """Takes out what others want of subscriptions: their ids, names and values."""
+    if db.one("SELECT 1 FROM delivery_wish LIMIT 1") is None:
+        return []
+    among, listed = db.named("subscription"), db.listed(ids)
+    found = db.all(f"SELECT subscription, name, value FROM delivery_wish WHERE {among}", (listed,))
+    _delete(db, tables.wish, [row[:2] for row in found])
+    return [(id, name, value) for id, name, value in found if isinstance(value, str)]
+
+
+def _changed_rows(page: StateUpdate) -> Iterable[tuple[Any, ...]]:
+    return ((page.id, key[0], *pending) for key, pending in page.pending.items() if page.stored.get(key) != pending)
+
+
+def _sequence(each: DeadLetter | int) -> int:
+    return each.sequence if isinstance(each, DeadLetter) else each
+
+
+def _upsert(db: Database, table: Any, rows: Sequence[Any]) -> None:
+    if rows:
+        db.upsert(table, rows)
+
+
+def _delete(db: Database, table: Any, keys: Sequence[Any]) -> None:
+    if keys:
+        db.delete(table, keys)

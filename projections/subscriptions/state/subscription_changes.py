@@ -1,0 +1,70 @@
+"""The subscriptions that there are, followed from the log itself.
+
+Read in whole at the start, from `head`, and from then on event by event: created, updated, paused, deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from commands.store.damage import report_once
+from commands.store.hashes import LogRow
+from commands.store.mapper import EventMapper, UnreadableEvent, blob
+from domain.registry.evolve import evolve
+from domain.subscriptions.subscription import TYPE, Subscription
+from projections.database.drivers import Database
+from projections.log.reader import Log
+
+_COLUMNS: Final = "l.position, l.stream, l.revision, l.topic, l.state"
+_LIVE: Final = f"SELECT {_COLUMNS} FROM head h JOIN log l ON l.position = h.position WHERE h.type = ? AND h.live"
+#: An expression instead of the column, so that the stretch of positions is what is looked through.
+_SINCE: Final = (
+    f"SELECT {_COLUMNS} FROM log l WHERE l.position > ? AND l.position <= ?"
+    " AND l.stream || '' >= '/subscriptions/' AND l.stream || '' < '/subscriptions0' ORDER BY l.position"
+)
+_STREAM: Final = "/subscriptions/"
+_MAPPER: Final = EventMapper()
+#: Events of one stream that are read at once.
+_MANY: Final = 1_000
+
+
+class SubscriptionChange(NamedTuple):
+    """One event of a subscription's stream. subscription: as the event leaves it, None once deleted."""
+
+    id: str
+    revision: int
+    position: int
+    subscription: Subscription | None
+
+
+def read_living(db: Database) -> list[SubscriptionChange]:
+    """The last events of all subscriptions that live."""
+    return list(_decode_changes(db.all(_LIVE, (TYPE,))))
+
+
+def read_changes(db: Database, after: int, until: int) -> list[SubscriptionChange]:
+    """The events of all subscriptions beyond a position and up to another, in order."""
+    return list(_decode_changes(db.all(_SINCE, (after, until))))
+
+
+def read_history(db: Database, id: str, revision: int, until: int) -> list[SubscriptionChange]:
+    """The events of one subscription beyond a revision and up to a position, in order."""
+    found: list[SubscriptionChange] = []
+    while some := Log(db).revisions(_STREAM + id.lower(), revision, until, _MANY):
+        found += _decode_changes(some)
+        revision = some[-1].revision
+    return found
+
+
+def _decode_changes(rows: Sequence[Any]) -> Iterator[SubscriptionChange]:
+    for position, stream, revision, topic, state in rows:
+        try:
+            event = _MAPPER.of_row(LogRow(position, stream, revision, topic, blob(state)))
+            entity = evolve(event, position)
+            subscription = Subscription.of(entity, position) if entity is not None else None
+        except (UnreadableEvent, KeyError, TypeError) as error:
+            # Others are read by the same thread.
+            report_once(f"the subscription at position {position} is left as it was: {error}")
+            continue
+        yield SubscriptionChange(event.xid.removeprefix(_STREAM), revision, position, subscription)

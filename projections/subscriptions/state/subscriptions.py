@@ -1,0 +1,90 @@
+"""Subscriptions as the log has them, now or at a position, and the sealed values that they refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from commands.store.hashes import LogRow
+from commands.store.mapper import EventMapper, blob
+from commands.store.secrets import Vault
+from domain.registry.evolve import evolve
+from domain.registry.world import Secret
+from domain.subscriptions.subscription import TYPE, Subscription
+from projections.database.drivers import Database
+
+COLLECTION: Final = f"/{TYPE}"
+
+_ROW: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
+_ONE: Final = f"SELECT {_ROW} FROM log l WHERE l.stream = ? AND l.position <= ? ORDER BY l.revision DESC LIMIT 1"
+# A stream begins with the creation, and no id is ever given to another subscription.
+_BORN: Final = "(SELECT f.position FROM log f WHERE f.stream = l.stream AND f.revision = 1)"
+_NOW: Final = (
+    f"SELECT * FROM (SELECT {_BORN} AS born, {_ROW} FROM head h JOIN log l ON l.position = h.position"
+    " WHERE h.type = ? AND h.live) AS living WHERE born > ? ORDER BY born"
+)
+_THEN: Final = (
+    f"SELECT f.position, {_ROW} FROM log f JOIN log l ON l.stream = f.stream AND l.revision ="
+    " (SELECT max(t.revision) FROM log t WHERE t.stream = f.stream AND t.position <= ?)"
+    f" WHERE f.stream >= '{COLLECTION}/' AND f.stream < '{COLLECTION}0' AND f.revision = 1"
+    " AND f.position > ? AND f.position <= ? ORDER BY f.position"
+)
+_SECRET: Final = "SELECT wrapped, sealed FROM secret WHERE reference = ? AND owner = ? AND name = ?"
+_END: Final = (1 << 63) - 1
+
+
+class CreatedSubscription(NamedTuple):
+    """A subscription, and the position at which it was created."""
+
+    born: int
+    subscription: Subscription
+
+
+class StoredSubscriptions:
+    """Subscriptions over one connection. position: as of which they are; None for now."""
+
+    def __init__(self, db: Database, position: int | None = None) -> None:
+        self._db = db
+        self._position = position
+        self._mapper = EventMapper()
+
+    def one(self, id: str) -> Subscription | None:
+        """A living subscription by its exact id. Look-ups by index."""
+        if "\0" in id:
+            return None  # PostgreSQL takes no such text, not even to find nothing
+        row = self._db.one(_ONE, (f"{COLLECTION}/{id}".lower(), self._end))
+        found = self._subscription(row) if row else None
+        return found if found is not None and found.id == id else None
+
+    def all(self, after: int = 0) -> Iterator[CreatedSubscription]:
+        """The living subscriptions that were created beyond a position, in the order of their creation.
+
+        Cost: O(subscriptions); of the past, those that have gone included.
+        """
+        if self._position is None:
+            rows = self._db.all(_NOW, (TYPE, after))
+        else:
+            rows = self._db.all(_THEN, (self._position, after, self._position))
+        for born, *row in rows:
+            if (found := self._subscription(row)) is not None:
+                yield CreatedSubscription(born, found)
+
+    def reveal(self, vault: Vault, secret: Secret) -> str | None:
+        """A secret value; None where it is destroyed or no key opens it."""
+        return reveal_secret(self._db, vault, secret)
+
+    @property
+    def _end(self) -> int:
+        return _END if self._position is None else self._position
+
+    def _subscription(self, row: Sequence[Any]) -> Subscription | None:
+        position, stream, revision, topic, state = row
+        event = self._mapper.of_row(LogRow(position, stream, revision, topic, blob(state)))
+        entity = evolve(event, position)
+        return Subscription.of(entity, position) if entity is not None else None
+
+
+def reveal_secret(db: Database, vault: Vault, secret: Secret) -> str | None:
+    """A secret value; None where it is destroyed or no key opens it."""
+    row = db.one(_SECRET, (secret.reference, secret.owner, secret.name))
+    return vault.opened(secret, blob(row[0]), blob(row[1])) if row else None

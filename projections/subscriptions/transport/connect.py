@@ -1,0 +1,129 @@
+"""The way to a sink: a connection to the checked address, TLS with the host's name, and what fails on the way.
+
+Nothing here needs a thread or looks a name up: whom to connect to is what the Resolver says.
+Spec: SUB-901, 904, 906.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+import ssl
+from collections.abc import Callable
+from ipaddress import ip_address
+from typing import Final, TypeVar
+
+from domain.subscriptions.error_places import ErrorPlace
+from domain.subscriptions.sink_uris import SinkAddress, parse_sink
+from projections.outgoing import certificates
+from projections.subscriptions.contract import DeliveryResult, ForbiddenAddress, Outcome, Resolver, SinkTarget
+
+T = TypeVar("T")
+
+
+def target_address(target: SinkTarget, protocol: str) -> SinkAddress:
+    """Where a target is, in parts. Raises: InvalidSubscription for a URI that was never checked."""
+    return parse_sink(target.uri, protocol, ErrorPlace())
+
+
+class SinkRefused(Exception):
+    """A sink that says no, with what that comes to."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.code)
+        self.outcome = outcome
+
+
+async def dial(host: str, port: int, resolver: Resolver) -> socket.socket:
+    """A connection to the one address that the resolver gives. Raises: Unreachable, OSError."""
+    checked = await resolver.resolve(host, port)
+    connection = socket.socket(socket.AF_INET6 if ":" in checked else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await asyncio.get_running_loop().sock_connect(connection, (checked, port))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def is_private(connection: socket.socket, tls: bool) -> bool:
+    """Whether a secret may be said on a connection: through TLS, or where it stays on the machine (SUB-306)."""
+    return tls or ip_address(connection.getpeername()[0]).is_loopback
+
+
+INSECURE_CHANNEL: Final = Outcome(
+    DeliveryResult.UNAUTHORIZED, "insecure", "credentials are not sent over a channel without TLS"
+)
+
+
+async def start_tls(connection: socket.socket, host: str, resolver: Resolver) -> ssl.SSLSocket:
+    """A connection with TLS, whose certificate is the host's. Raises: ssl.SSLError, OSError; then it is closed."""
+    try:
+        wrapped = certificates.client_tls_context(resolver).wrap_socket(
+            connection, server_hostname=host, do_handshake_on_connect=False
+        )
+    except BaseException:
+        connection.close()
+        raise
+    try:
+        await retry_when_ready(wrapped, wrapped.do_handshake)
+    except BaseException:
+        wrapped.close()
+        raise
+    return wrapped
+
+
+async def retry_when_ready(connection: socket.socket, act: Callable[[], T]) -> T:
+    """What an action on a non-blocking socket comes to, once it can be done."""
+    while True:
+        try:
+            return act()
+        except (ssl.SSLWantReadError, BlockingIOError):
+            await _wait_until_ready(connection, writing=False)
+        except ssl.SSLWantWriteError:
+            await _wait_until_ready(connection, writing=True)
+
+
+async def _wait_until_ready(connection: socket.socket, writing: bool) -> None:
+    loop = asyncio.get_running_loop()
+    add, remove = (loop.add_writer, loop.remove_writer) if writing else (loop.add_reader, loop.remove_reader)
+    number, ready = connection.fileno(), loop.create_future()
+
+    def tell() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    add(number, tell)
+    try:
+        await ready
+    finally:
+        remove(number)
+
+
+def failure_outcome(error: Exception) -> Outcome:
+    """What an attempt comes to that did not get through. The message names no address (SUB-904)."""
+    match error:
+        case SinkRefused():
+            return error.outcome
+        case ForbiddenAddress():
+            return _retry_outcome("unreachable", str(error))
+        case TimeoutError():
+            return _retry_outcome("timeout", "no answer in time")
+        case socket.gaierror():
+            return _retry_outcome("unresolved", "the host has no address")
+        case ssl.SSLCertVerificationError():
+            return _retry_outcome("tls", f"the certificate is not accepted: {error.verify_message}")
+        case ssl.SSLError():
+            return _retry_outcome("tls", f"TLS failed: {error.reason or 'no reason given'}")
+        case OSError(errno=int(number)):
+            return _retry_outcome(errno.errorcode.get(number, "connection"), os.strerror(number))
+        case _:
+            return _retry_outcome("connection", "the connection failed")
+
+
+def _retry_outcome(code: str, message: str) -> Outcome:
+    return Outcome(DeliveryResult.RETRY, code, message[:1024])

@@ -1,0 +1,100 @@
+"""Whether a sink wants events at all: when it is asked, and what its answer allows (SUB-711 to 714)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+from secrets import token_urlsafe
+from typing import Any, Final
+
+from projections.subscriptions.decisions.delivery_state import DeliveryState
+from projections.subscriptions.decisions.sink_status import note_consent
+from projections.subscriptions.workers.deliverer_context import DelivererContext
+from projections.subscriptions.workers.request_scheduler import RequestScheduler
+from projections.subscriptions.workers.sink_manager import SinkManager
+
+#: Seconds between two times that a sink is asked, and that a callback's secret is good for.
+CHECK_SECONDS: Final = 86400.0
+
+
+class ConsentChecker:
+    """The consent of one subscription's sink.
+
+    save: has the state written soon. settled: runs when an answer is there.
+    """
+
+    def __init__(
+        self,
+        hub: DelivererContext[Any],
+        state: DeliveryState,
+        access: SinkManager,
+        pace: RequestScheduler,
+        save: Callable[[], None],
+        settled: Callable[[], None],
+    ) -> None:
+        self._hub = hub
+        self._state = state
+        self._access = access
+        self._pace = pace
+        self._save = save
+        self._settled = settled
+        self._asking = False
+        self._wanted = False
+
+    def ask(self) -> None:
+        """Has the sink asked soon."""
+        self._wanted = True
+
+    def see_to(self) -> None:
+        """Asks the sink where it is time to."""
+        if not self._state.asks_consent or self._asking:
+            return
+        facts, now = self._state.facts, self._hub.ports.time.now()
+        due = facts.checked + CHECK_SECONDS
+        if self._wanted or not facts.consent or due <= now:
+            self._asking, self._wanted = True, False
+            self._hub.start(self._ask())
+        else:
+            self._pace.wait(due)
+
+    def grant(self, rate: int | None) -> None:
+        """The sink has consented by itself, to a rate or to the one that was asked for."""
+        self._settle(True, rate if rate is not None else self._state.plan.rate)
+        self._settled()
+
+    async def _ask(self) -> None:
+        state, ports = self._state, self._hub.ports
+        plan = state.plan
+        try:
+            target = plan.target(await self._access.revealed(), ports.origin)
+            assert ports.validator is not None
+            found = await ports.validator.validate(target, plan.rate, self._callback())
+            allowed, rate = found.allowed, found.rate
+        except Exception:
+            allowed, rate = False, None
+        finally:
+            self._asking = False
+        if plan.sink == state.plan.sink:
+            state.facts.checked = ports.time.now()
+            self._settle(allowed, rate)
+        self._settled()
+
+    def _settle(self, allowed: bool, rate: int | None) -> None:
+        if note_consent(self._state.facts, allowed, rate):
+            self._access.forget()  # deliveries say another origin now
+        self._save()
+
+    def _callback(self) -> str | None:
+        """Where the sink may consent later, with a secret of 192 bits that is good once."""
+        make = self._hub.ports.callback
+        if make is None:
+            return None
+        secret = token_urlsafe(24)
+        self._state.callbacks.append((hash_secret(secret), self._hub.ports.time.now() + CHECK_SECONDS))
+        self._save()
+        return make(self._state.id, secret)
+
+
+def hash_secret(secret: str) -> str:
+    """As a secret is kept."""
+    return sha256(secret.encode()).hexdigest()

@@ -1,0 +1,31 @@
+"""Dead letters that are told to a sink of their own (SUB-832)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from cloudevents.core.v1.event import CloudEvent
+
+from projections.subscriptions.contract import DeliveryResult
+from projections.subscriptions.decisions.delivery_plan import DeliveryPlan
+from projections.subscriptions.event_messages import EventMessage
+from projections.subscriptions.ports import DeliveryPorts
+
+
+async def send_dead_letter(
+    ports: DeliveryPorts, plan: DeliveryPlan, secrets: Mapping[str, str], told: EventMessage, reason: str, attempts: int
+) -> bool:
+    """Whether the sink for dead letters has taken an event, which says why it is one."""
+    whole = told.cloudevent()
+    more = {"dlreason": reason, "dlattempts": attempts, "dlsubscription": plan.subscription.id}
+    letter = CloudEvent({**whole.get_attributes(), **more}, whole.get_data())
+    try:
+        sink = ports.sinks["HTTP"](plan.for_letters(secrets, ""), ports.resolver)
+        try:
+            async with asyncio.timeout(plan.seconds):
+                return (await sink.send([letter])).result is DeliveryResult.DELIVERED
+        finally:
+            await sink.close()
+    except Exception:
+        return False  # it is stored instead

@@ -1,0 +1,236 @@
+"""All deliveries of one process: reading the log, matching, and seeing to it that what is found out is kept.
+
+Everything runs in one event loop; what waits for the store runs in threads of its own, one for each purpose. The log is
+read for many subscriptions at once: those at its end first, then a piece for whoever is furthest behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+from projections.events.event_families import EventFamily
+from projections.subscriptions.event_messages import EventMessage, EventMessageReader
+from projections.subscriptions.ports import LEASE_SECONDS, DeliveryPorts
+from projections.subscriptions.state import delivery_store
+from projections.subscriptions.state.delivery_record import SavedDelivery
+from projections.subscriptions.state.delivery_store import DRIVER_ERRORS, DeliveryStore
+from projections.subscriptions.state.subscription_changes import SubscriptionChange
+from projections.subscriptions.workers.event_dispatcher import EventDispatcher
+from projections.subscriptions.workers.housekeeping import Housekeeping
+from projections.subscriptions.workers.lease_manager import GRACE_SECONDS, LeaseManager
+from projections.subscriptions.workers.metrics import DeliveryMetrics
+from projections.subscriptions.workers.state_writer import DeliveryProgress, StateWriter
+from projections.subscriptions.workers.subscription_follower import SubscriptionFollower
+from projections.subscriptions.workers.subscription_worker import SubscriptionWorker
+from projections.subscriptions.workers.threads import ReaderThread, WorkerThread
+
+T = TypeVar("T")
+
+#: Seconds between looks at the log, for what other processes commit.
+POLL_SECONDS: Final = 0.1
+#: See Deliverer.
+WRITE_DELAY_SECONDS: Final = 0.1
+_LOG: Final = logging.getLogger("annals.deliveries")
+
+
+class Deliverer:
+    """See the module. `run` it; `committed` and `hurry` may be called from any thread.
+
+    lease: seconds after which other processes take over from this one when it says nothing. write: seconds from a
+    change to its being written, together with all others of that time.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        ports: DeliveryPorts,
+        families: Sequence[EventFamily],
+        *,
+        metrics: DeliveryMetrics | None = None,
+        lease: float = LEASE_SECONDS,
+        write: float = WRITE_DELAY_SECONDS,
+    ) -> None:
+        self.ports = ports
+        self.families = families
+        self.metrics = metrics or DeliveryMetrics()
+        self.lines: dict[str, SubscriptionWorker] = {}
+        self._url = url
+        self._reader, self._watcher, self._writer = (
+            ReaderThread("log", url),
+            ReaderThread("follow", url),
+            WorkerThread("books"),
+        )
+        self._books = DeliveryStore(url)
+        self._feed = EventMessageReader(self._reader.log, families)
+        self._readings = EventDispatcher(self._piece)
+        self.following = SubscriptionFollower(self._watcher, self._take)
+        self.saving = StateWriter(self._writer, self._books, self.lines, write)
+        self._caring = Housekeeping(self._writer, self._books, self.lines, ports.time.now)
+        self._holding = LeaseManager(self, url, lease)
+        self._woken, self._ended = asyncio.Event(), asyncio.Event()
+        self._stopping = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    # --- what others call --------------------------------------------------------------------------------------------
+
+    def committed(self) -> None:
+        """Says that something was committed, before anybody is answered."""
+        self.following.committed()
+        self._in_loop(self._woken.set)
+
+    def hurry(self) -> None:
+        """Has wishes seen to now."""
+        self._in_loop(self._caring.hurry)
+
+    def stop(self) -> None:
+        """Lets `run` come to its end, also where it is yet to begin."""
+        self._stopping = True
+        self._in_loop(self._ended.set)
+
+    def lags(self) -> list[tuple[str, int]]:
+        """How many positions each subscription is behind the log."""
+        found = [(id, _worker_progress(line)) for id, line in list(self.lines.items())]
+        return [(id, max(0, self.following.head - now.cursor)) for id, now in found if now is not None]
+
+    def progress(self, id: str) -> DeliveryProgress | None:
+        """How far the deliveries of a subscription are by now, where it is this process that makes them."""
+        line = self.lines.get(id)
+        return _worker_progress(line) if line is not None else None
+
+    # --- see hub.Hub -------------------------------------------------------------------------------------------------
+
+    @property
+    def may_send(self) -> bool:
+        return not self._stopping and self._holding.lasts
+
+    async def caught_up(self) -> None:
+        await self.following.caught_up()
+
+    async def again(self, sequences: Sequence[int]) -> Mapping[int, EventMessage]:
+        return await self._reader.look(self._feed.again, sequences)
+
+    def changed(self, line: SubscriptionWorker) -> None:
+        self.saving.changed(line)
+
+    def hungry(self, line: SubscriptionWorker) -> None:
+        if self.lines.get(line.id) is line:
+            self._readings.hungry(line)
+            self.wake()
+
+    def failed(self, error: Exception) -> None:
+        _LOG.warning("deliveries: %s: %s", type(error).__name__, error)
+
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # --- running -----------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Delivers until `stop`. Cancelled it ends at once, as in a crash: nothing is written any more."""
+        self._loop = asyncio.get_running_loop()
+        loops: list[asyncio.Task[None]] = []
+        try:
+            await self._writer.do(delivery_store.create_tables, self._url)
+            await self.following.begin()
+            works = (self._read, self.saving.write, self._holding.beat, self._caring.care)
+            loops = [asyncio.create_task(self._lasting(each)) for each in works]
+            if not self._stopping:
+                await self._ended.wait()
+            await self._end()
+        finally:
+            for task in (*loops, *self._tasks):
+                task.cancel()
+            await asyncio.gather(*loops, *self._tasks, return_exceptions=True)
+            for each in (self._reader, self._watcher, self._writer, self._holding, self._books):
+                each.close()
+
+    async def _end(self) -> None:
+        """Attempts come to their end, what they came to is written, and other processes may have what was held."""
+        self._stopping = True
+        lines = list(self.lines.values())
+        await asyncio.gather(*(line.close(GRACE_SECONDS) for line in lines))
+        try:
+            await self.saving.save(lines)
+            await self._holding.end()
+        except DRIVER_ERRORS as error:
+            self.failed(error)
+
+    async def _lasting(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Does work for ever, whatever happens to the store."""
+        while True:
+            try:
+                await work()
+            except Exception as error:
+                self.failed(error)
+                await asyncio.sleep(1.0)
+
+    async def _read(self) -> None:
+        """Follows the log, and matches what it brings, until there is no more."""
+        self._woken.clear()
+        await self.following.follow()
+        while await self._readings.turn(self.following.head):
+            await self.following.follow()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(POLL_SECONDS):
+                await self._woken.wait()
+
+    async def _piece(self, after: int, head: int) -> tuple[int, list[EventMessage]]:
+        return await self._reader.look(self._feed.chunk, after, head)
+
+    # --- lines -------------------------------------------------------------------------------------------------------
+
+    def begin(self, id: str, changes: list[SubscriptionChange], saved: SavedDelivery | None) -> None:
+        """Delivers for a subscription from now on, from where others have left off."""
+        if id in self.lines:
+            return
+        line = self.lines[id] = SubscriptionWorker(self, changes, saved)
+        self._readings.put(line)
+        self.changed(line)
+        line.pump()
+
+    def drop(self, line: SubscriptionWorker) -> None:
+        """Delivers no more for a subscription; attempts that run may end."""
+        self.lines.pop(line.id, None)
+        self._readings.remove(line)
+        self.saving.drop(line)
+        self.start(line.close(GRACE_SECONDS))
+
+    def wake(self) -> None:
+        """Has the log read now."""
+        self._woken.set()
+
+    def _take(self, change: SubscriptionChange) -> None:
+        """Takes in what became of a subscription."""
+        line = self.lines.get(change.id)
+        if change.subscription is None:
+            if line is not None:
+                self.drop(line)
+                self.saving.deleted(change.id)
+            self.metrics.forget(change.id)
+        elif change.id not in self.following.known:
+            self._holding.hurry()  # it is nobody's yet
+        elif line is not None:
+            line.take(change)
+            self._readings.put(line)
+
+    def _in_loop(self, work: Callable[[], object]) -> None:
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            with suppress(RuntimeError):  # it was closed in between
+                loop.call_soon_threadsafe(work)
+
+
+def _worker_progress(line: SubscriptionWorker) -> DeliveryProgress | None:
+    """How far a line is, for another thread; None where that is just changing."""
+    try:
+        return DeliveryProgress.of(line)
+    except RuntimeError:
+        return None

@@ -1,0 +1,180 @@
+"""The log read for many subscriptions at once, and what they want of it handed to their lines.
+
+Most of them are at its end: they share one place, and an event costs nothing to those that do not want it. Who is
+behind, because it is new, was full or replays, is read for apart, a piece in each turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from domain.subscriptions.subscription_index import SubscriptionIndex
+from projections.subscriptions.decisions.delivery_queue import DeliveryQueue, LogTail
+from projections.subscriptions.decisions.delivery_state import LIVE, REPLAY
+from projections.subscriptions.event_messages import CHUNK_POSITIONS, EventMessage
+from projections.subscriptions.sequence import last_sequence, position_of
+from projections.subscriptions.workers.subscription_worker import SubscriptionWorker
+
+#: Messages that are matched before others have a turn: a millisecond or so.
+_SLICE: Final = 20
+#: Seconds between two of these where nobody waits for them: a thread that only offers its turn has it back before
+#: another one wakes up.
+_YIELD_SECONDS: Final = 0.0005
+#: Subscriptions from which on an index is asked instead of each of them.
+_MANY: Final = 16
+
+#: Gives the messages of a piece of the log beyond a position, up to another at most, and where it ends.
+ReadChunk = Callable[[int, int], Awaitable[tuple[int, list[EventMessage]]]]
+_Key = tuple[str, int]
+
+
+class _LaggingQueue(NamedTuple):
+    """A lane that is not at the end. after: the position that it is at."""
+
+    line: SubscriptionWorker
+    number: int
+    lane: DeliveryQueue
+    after: int
+
+
+class EventDispatcher:
+    """See the module. All of it belongs to one event loop."""
+
+    def __init__(self, pieces: ReadChunk) -> None:
+        self._pieces = pieces
+        self._index = SubscriptionIndex[str]()
+        self._tail = LogTail()
+        self._live: dict[str, SubscriptionWorker] = {}
+        self._behind: dict[_Key, SubscriptionWorker] = {}
+
+    def put(self, line: SubscriptionWorker) -> None:
+        """Reads for a line from now on, under the settings that it has now."""
+        self._index.put(line.id, line.state.plan.wants.interest)
+        self.hungry(line)
+
+    def remove(self, line: SubscriptionWorker) -> None:
+        """Reads no more for a line."""
+        self._index.remove(line.id)
+        self._live.pop(line.id, None)
+        self._behind.pop((line.id, LIVE), None)
+        self._behind.pop((line.id, REPLAY), None)
+
+    def hungry(self, line: SubscriptionWorker) -> None:
+        """Sees where a line is: it may have been set back, or has room again."""
+        self._live.pop(line.id, None)
+        for number in (LIVE, REPLAY):
+            if number in line.state.lanes:
+                line.state.lanes[number].part()
+                self._behind[line.id, number] = line
+
+    async def turn(self, head: int) -> bool:
+        """Whether any of the log was read. head: its last position."""
+        behind = list(self._those_behind())
+        at = position_of(self._tail.sequence + 1) - 1
+        if not self._live:
+            self._tail.sequence = last_sequence(head)  # nobody is there
+        elif at < head:
+            await self._at_the_end(at, head)
+        if not behind:
+            return at < head
+        near, far = max(each.after for each in behind), min(each.after for each in behind)
+        for after in {near, far}:
+            await self._piece(behind, after)
+        return True
+
+    def _those_behind(self) -> Iterator[_LaggingQueue]:
+        """The lanes to be read for now. Those that have caught up join the others; the rest says when it is hungry."""
+        at = position_of(self._tail.sequence + 1) - 1
+        for key, line in list(self._behind.items()):
+            lane = line.state.lanes.get(key[1])
+            after = position_of(lane.read + 1) - 1 if lane is not None else 0
+            if lane is None or line.state.stopped or not lane.has_room():
+                del self._behind[key]
+            elif after < (at if lane.end is None else min(at, lane.end)):
+                yield _LaggingQueue(line, key[1], lane, after)
+            elif lane.end is None:
+                del self._behind[key]
+                if after == at:
+                    lane.join(self._tail)
+                    self._live[line.id] = line
+                else:
+                    self._behind[key] = line  # it starts where the log has not come to
+            elif after >= lane.end:
+                del self._behind[key]
+
+    async def _at_the_end(self, after: int, head: int) -> None:
+        end, messages = await self._pieces(after, head)
+        async for some in _slices(messages):
+            pumped: dict[SubscriptionWorker, None] = {}
+            for told in some:
+                for id in self._candidates(told, self._live):
+                    line = self._live.get(id)
+                    if line is None or not line.wants(LIVE, told):
+                        continue
+                    if line.state.stopped or not line.state.offer(LIVE, told):
+                        self.hungry(line)
+                    pumped[line] = None
+            for line in pumped:
+                line.pump()
+        self._tail.sequence = last_sequence(end)
+
+    async def _piece(self, behind: Iterable[_LaggingQueue], after: int) -> None:
+        """Reads the log beyond a position for those who are at it, or in the piece behind it."""
+        at = position_of(self._tail.sequence + 1) - 1
+        some = {
+            (each.line.id, each.number): each
+            for each in behind
+            if after <= each.after < min(at, after + CHUNK_POSITIONS)
+        }
+        reads = {key: each.lane.read for key, each in some.items()}
+        end, messages = await self._pieces(after, at)
+        async for slice in _slices(messages, _YIELD_SECONDS):
+            lines: dict[SubscriptionWorker, None] = {}
+            for told in slice:
+                for key in self._keys(told, some):
+                    each = some.get(key)
+                    if each is None:
+                        continue
+                    before = reads[key]
+                    if not self._offered(each, told, reads):
+                        del some[key]
+                    if reads[key] != before:
+                        lines[each.line] = None
+            for line in lines:
+                line.pump()
+        for key, each in some.items():
+            if each.lane.read == reads[key]:
+                each.lane.passed(end if each.lane.end is None else min(end, each.lane.end))
+                if each.number == REPLAY:
+                    each.line.pump()  # it may be at its end
+
+    def _offered(self, each: _LaggingQueue, told: EventMessage, reads: dict[_Key, int]) -> bool:
+        """Whether more of the piece is for a lane: nobody has set it back meanwhile, and there is room."""
+        key = (each.line.id, each.number)
+        if each.lane.read != reads[key] or self._behind.get(key) is not each.line:
+            return False
+        if each.lane.end is not None and told.sequence > last_sequence(each.lane.end):
+            return True
+        if told.sequence <= each.lane.read or not each.line.wants(each.number, told):
+            return True
+        has_room = each.line.state.offer(each.number, told)
+        reads[key] = told.sequence
+        return has_room
+
+    def _keys(self, told: EventMessage, some: dict[_Key, _LaggingQueue]) -> Sequence[_Key]:
+        if len(some) < _MANY:
+            return list(some)
+        return [(id, number) for id in self._index.candidates(told.attributes) for number in (LIVE, REPLAY)]
+
+    def _candidates(self, told: EventMessage, lines: dict[str, SubscriptionWorker]) -> Sequence[str]:
+        return list(lines) if len(lines) < _MANY else self._index.candidates(told.attributes)
+
+
+async def _slices(messages: Sequence[EventMessage], breath: float = 0.0) -> AsyncIterator[Sequence[EventMessage]]:
+    """Some of the messages at a time; in between others have a turn, other threads too where there is a breath."""
+    for start in range(0, len(messages), _SLICE):
+        if start:
+            await asyncio.sleep(breath)
+        yield messages[start : start + _SLICE]

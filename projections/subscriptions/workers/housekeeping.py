@@ -1,0 +1,69 @@
+"""Sees to what others wish of deliveries, and removes what has had its time.
+
+Apart from the leases, which must not wait for whoever writes for long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from projections.subscriptions.state import delivery_queries
+from projections.subscriptions.state.delivery_store import DeliveryStore
+from projections.subscriptions.workers.subscription_worker import SubscriptionWorker
+from projections.subscriptions.workers.threads import WorkerThread
+
+#: Seconds between two times that what has had its time is removed, and that dead letters are kept (SUB-831).
+SWEEP_SECONDS: Final = 3600.0
+DEAD_LETTER_SECONDS: Final = 30 * 86400.0
+#: Seconds between two looks at what others wish.
+_PAUSE: Final = 1.0
+
+
+class Housekeeping:
+    """now: gives seconds since 1970."""
+
+    def __init__(
+        self,
+        worker: WorkerThread,
+        books: DeliveryStore,
+        lines: Mapping[str, SubscriptionWorker],
+        now: Callable[[], float],
+    ) -> None:
+        self._worker, self._books = worker, books
+        self._lines = lines
+        self._now = now
+        self._hurry = asyncio.Event()
+        self._sweeps = 0.0
+
+    def hurry(self) -> None:
+        """Has wishes seen to now."""
+        self._hurry.set()
+
+    async def care(self) -> None:
+        """Does what is to be done now, and waits for more."""
+        await self._grant()
+        if time.monotonic() >= self._sweeps:
+            self._sweeps = time.monotonic() + SWEEP_SECONDS
+            await self._worker.do(self._swept_up)
+        self._hurry.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PAUSE):
+                await self._hurry.wait()
+
+    async def _grant(self) -> None:
+        for id, name, value in await self._worker.do(self._wishes, list(self._lines)):
+            line = self._lines.get(id)
+            if line is not None and name == "consent":
+                line.grant(int(value) if value.isdecimal() else None)
+
+    def _wishes(self, ids: Sequence[str]) -> list[tuple[str, str, str]]:
+        with self._books.reading() as db:
+            return delivery_queries.take_requests(db, ids)
+
+    def _swept_up(self) -> None:
+        with self._books.writing() as db:
+            delivery_queries.delete_expired(db, self._now(), DEAD_LETTER_SECONDS)

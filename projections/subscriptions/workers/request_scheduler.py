@@ -1,0 +1,90 @@
+"""When the next request of a subscription may be made, and what wakes its deliveries up then."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from projections.subscriptions.decisions.delivery_queue import DeliveryQueue
+from projections.subscriptions.decisions.delivery_state import DeliveryState
+from projections.subscriptions.decisions.token_bucket import UNVALIDATED_LIMIT, TokenBucket
+from projections.subscriptions.workers.deliverer_context import DelivererContext
+
+#: Seconds to wait when something here has failed.
+_PAUSE: Final = 1.0
+
+
+class RequestScheduler:
+    """See the module. Times are seconds since 1970. wake: starts what can be started now."""
+
+    def __init__(self, hub: DelivererContext[Any], state: DeliveryState, wake: Callable[[], None]) -> None:
+        self._hub = hub
+        self._state = state
+        self._wake = wake
+        self._timer: asyncio.Task[None] | None = None
+        self._at = 0.0
+        self._failed_until = 0.0
+        self._gathering: float | None = None
+
+    def shut_until(self, now: float, sink: float) -> float | None:
+        """The time before which no request may be made; None where one may be made now. sink: before it is usable."""
+        if (until := max(self._state.facts.hold, sink, self._failed_until)) > now:
+            return until
+        bucket = self._bucket(now)
+        wait = bucket.wait(now) if bucket else 0.0
+        return now + max(wait, 0.001) if wait > 0 else None
+
+    def spend(self, now: float) -> None:
+        """A request is made."""
+        if bucket := self._bucket(now):
+            self._state.facts.bucket = list(bucket.taken(now))
+
+    def failed(self, now: float) -> None:
+        """Something here has failed, which gets a moment to recover."""
+        self._failed_until = now + _PAUSE
+
+    def gathered(self, lane: DeliveryQueue, now: float) -> bool:
+        """Whether a batch is as large as it may be, or has been waited for as long as that takes."""
+        plan = self._state.plan
+        if not plan.gather or lane.unsent >= plan.most:
+            self._gathering = None
+            return True
+        if self._gathering is None:
+            self._gathering = now + plan.gather
+        if self.wait(self._gathering if self._gathering > now else None):
+            return False
+        self._gathering = None
+        return True
+
+    def wait(self, until: float | None) -> bool:
+        """Whether there is something to wait for; `wake` runs at the earliest of the times given."""
+        if until is None:
+            return False
+        if until == float("inf"):
+            return True  # somebody has to do something first
+        if self._timer is None or self._timer.done() or until < self._at:
+            self.end()
+            self._at = until
+            self._timer = self._hub.start(self._after(until))
+        return True
+
+    def end(self) -> None:
+        """Wakes nobody any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def _after(self, until: float) -> None:
+        time = self._hub.ports.time
+        while (left := until - time.now()) > 0:
+            await time.sleep(left)
+        self._timer = None
+        self._wake()
+
+    def _bucket(self, now: float) -> TokenBucket | None:
+        """What limits the rate of requests, with the level that it was left at."""
+        facts = self._state.facts
+        if self._state.is_unlimited:
+            return None
+        rate, most = (facts.rate, None) if facts.consent == "validated" else UNVALIDATED_LIMIT
+        return TokenBucket(*facts.bucket).like(rate, now, most) if facts.bucket else TokenBucket.of(rate, now, most)

@@ -1,0 +1,180 @@
+"""The sink of one subscription: opened when it is needed, with credentials that are good (SUB-306 to 308, 914)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+
+from projections.subscriptions.contract import Sink, SinkTarget
+from projections.subscriptions.decisions.delivery_state import DeliveryState
+from projections.subscriptions.ports import DeliveryPorts
+
+#: Seconds before its end that a token is renewed.
+RENEWAL_LEAD_SECONDS: Final = 60.0
+#: Seconds after which a renewal that failed is tried again, first and at most: nobody writes when the endpoint is back.
+_FIRST_RETRY_SECONDS: Final = 30.0
+_LONGEST_RETRY_SECONDS: Final = 300.0
+_TOKEN: Final = "sinkcredential.accesstoken"
+_REFRESH: Final = "sinkcredential.refreshtoken"
+#: Secrets that are too short to be told from other text.
+_MIN_SECRET_LENGTH: Final = 4
+
+
+class SinkManager:
+    """until: before this time there is no use in asking for the sink."""
+
+    def __init__(self, ports: DeliveryPorts, state: DeliveryState) -> None:
+        self._ports = ports
+        self._state = state
+        self._facts = state.facts
+        self._sink: Sink | None = None
+        self._good = 0.0
+        self._secrets: Mapping[str, str] = {}
+        self._users: dict[Sink, int] = {}
+        self._one = asyncio.Lock()
+        self._failures = 0
+        self._token = ""
+        self.until = 0.0
+        self.width = 1
+
+    async def sink(self) -> Sink | None:
+        """The sink, open; None where the credential will not do now, which the facts then say."""
+        if self._sink is not None and self._ports.time.now() < self._good:
+            return self._sink
+        async with self._one:
+            return await self._opened()
+
+    async def renewed(self) -> bool:
+        """Whether another token was had for the one that a sink has just refused (SUB-307)."""
+        used = self._token
+        if not self._state.plan.renewal or not used:
+            return False
+        async with self._one:
+            if self._token != used:
+                return True  # somebody else's request was refused as well, and has seen to it
+            return await self._renew()
+
+    @property
+    def secrets(self) -> Mapping[str, str]:
+        """The values that the sink was opened with."""
+        return self._secrets
+
+    async def revealed(self) -> Mapping[str, str]:
+        """The secret values of the settings. Raises: LookupError."""
+        subscription = self._state.plan.subscription
+        found = await asyncio.to_thread(self._ports.secrets.reveal, subscription) if subscription.secrets else {}
+        self._secrets = found
+        return self._secrets
+
+    def forget(self) -> None:
+        """Has the next request use whatever the settings say by then."""
+        self._good = 0.0
+        self._failures, self.until = 0, 0.0
+
+    def scrubbed(self, text: str) -> str:
+        """A text without what must not be seen in it (SUB-303)."""
+        for value in self._secrets.values():
+            if len(value) >= _MIN_SECRET_LENGTH:
+                text = text.replace(value, "***")
+        return text
+
+    @asynccontextmanager
+    async def using(self, sink: Sink) -> AsyncIterator[None]:
+        """Keeps a sink open for a request, whatever comes in its place meanwhile."""
+        self._users[sink] = self._users.get(sink, 0) + 1
+        try:
+            yield
+        finally:
+            left = self._users.get(sink, 0) - 1
+            if left > 0:
+                self._users[sink] = left
+            elif left == 0:
+                del self._users[sink]
+                if sink is not self._sink:
+                    await sink.close()
+
+    async def close(self) -> None:
+        """Lets go of the sink, and of those that it came after."""
+        sinks = {*self._users, *([self._sink] if self._sink is not None else ())}
+        self._sink = None
+        self._users.clear()
+        for sink in sinks:
+            await sink.close()
+
+    async def _retire(self) -> None:
+        """Lets go of the sink once nobody uses it."""
+        sink, self._sink = self._sink, None
+        if sink is not None and sink not in self._users:
+            await sink.close()
+
+    async def _opened(self) -> Sink | None:
+        now = self._ports.time.now()
+        if self._sink is not None and now < self._good:
+            return self._sink
+        plan = self._state.plan
+        try:
+            await self.revealed()
+        except LookupError:
+            self._without(now, retry=False)
+            return None
+        expires = self._facts.expires or plan.expires
+        if expires is not None and now >= expires - (RENEWAL_LEAD_SECONDS if plan.renewal else 0.0):
+            if not plan.renewal:
+                self._without(now, retry=False)
+                return None
+            if not await self._renew():
+                return None
+            expires = self._facts.expires or None
+        await self._retire()
+        if plan is not self._state.plan:
+            return None  # an update came meanwhile
+        return self._open(plan.target(self._secrets, self._state.origin(self._ports.origin)), expires)
+
+    def _open(self, target: SinkTarget, expires: float | None) -> Sink | None:
+        now = self._ports.time.now()
+        try:
+            self._sink = self._ports.sinks[self._state.plan.protocol](target, self._ports.resolver)
+        except (KeyError, ImportError):
+            self._facts.lasterror = {"time": now, "code": "protocolunavailable", "message": self._state.plan.protocol}
+            self.until = now + _LONGEST_RETRY_SECONDS
+            return None
+        if self._facts.state == "credentialexpired":
+            self._facts.state = ""
+        self._failures = 0
+        self._token = target.credential.token if target.credential else ""
+        # Of a token that is short-lived half the time has to do.
+        early = (
+            min(RENEWAL_LEAD_SECONDS, (expires - now) / 2) if expires is not None and self._state.plan.renewal else 0.0
+        )
+        self._good = float("inf") if expires is None else expires - early
+        self.width = getattr(self._sink, "concurrency", 1)
+        return self._sink
+
+    async def _renew(self) -> bool:
+        plan, now = self._state.plan, self._ports.time.now()
+        try:
+            found = await self._ports.renew(plan.endpoint(self._secrets), self._secrets.get(_REFRESH, ""))
+        except Exception:
+            found = None
+        if found is None:
+            self._without(now, retry=True)
+            return False
+        values = {_TOKEN: found.accesstoken} | ({_REFRESH: found.refreshtoken} if found.refreshtoken else {})
+        await asyncio.to_thread(self._ports.secrets.replace, plan.subscription, values)
+        self._secrets = {**self._secrets, **values}
+        # One whose end nobody knows is good until a sink says otherwise.
+        self._facts.expires = found.expires if found.expires is not None else float(1 << 40)
+        self._good = 0.0
+        self._token = found.accesstoken
+        return True
+
+    def _without(self, now: float, *, retry: bool) -> None:
+        self._facts.state = "credentialexpired"
+        self._failures += 1
+        self.until = (
+            now + min(_FIRST_RETRY_SECONDS * 2 ** min(self._failures - 1, 10), _LONGEST_RETRY_SECONDS)
+            if retry
+            else float("inf")
+        )

@@ -1,0 +1,109 @@
+"""Sees to it that what lines have come to is written, together and some moments later."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from projections.subscriptions.state import delivery_queries
+from projections.subscriptions.state.delivery_store import DeliveryStore
+from projections.subscriptions.workers.subscription_worker import SubscriptionWorker
+from projections.subscriptions.workers.threads import WorkerThread
+
+#: Seconds between two times that the cursors of subscriptions are written that have nothing to do, or whose attempts
+#: have not come to anything yet.
+IDLE_SECONDS: Final = 5.0
+
+
+class DeliveryProgress(NamedTuple):
+    """How far deliveries are. pending: events on their way, or waiting for another attempt."""
+
+    cursor: int
+    pending: int
+
+    @classmethod
+    def of(cls, line: SubscriptionWorker) -> DeliveryProgress:
+        """A line's. Raises: RuntimeError in another thread, where the line is just changing."""
+        return cls(line.state.cursor, line.state.pending)
+
+
+class StateWriter:
+    """process: under whose name; only what that holds is written. after: seconds from a change to its being written."""
+
+    def __init__(
+        self, worker: WorkerThread, books: DeliveryStore, lines: Mapping[str, SubscriptionWorker], after: float
+    ) -> None:
+        self.process = ""
+        self._worker, self._books = worker, books
+        self._lines = lines
+        self._after = after
+        self._due = asyncio.Event()
+        self._turn = asyncio.Lock()
+        self._dirty: dict[SubscriptionWorker, None] = {}
+        self._written: dict[str, DeliveryProgress] = {}
+        self._quiet = 0.0
+        self._gone: set[str] = set()
+
+    def changed(self, line: SubscriptionWorker) -> None:
+        """Has a line's state written soon."""
+        if not self._dirty:
+            self._due.set()
+        self._dirty[line] = None
+
+    def deleted(self, id: str) -> None:
+        """Has all about a subscription forgotten soon."""
+        self._gone.add(id)
+        self._due.set()
+
+    def drop(self, line: SubscriptionWorker) -> None:
+        """Writes about a line no more."""
+        self._dirty.pop(line, None)
+        self._written.pop(line.id, None)
+
+    async def write(self) -> None:
+        """Writes what has changed, some moments after it has, and now and then what has moved on by itself."""
+        try:
+            async with asyncio.timeout(IDLE_SECONDS):
+                await self._due.wait()
+        except TimeoutError:
+            pass
+        else:
+            await asyncio.sleep(self._after)
+        if time.monotonic() >= self._quiet:
+            self._quiet = time.monotonic() + IDLE_SECONDS
+            for line in self._lines.values():
+                if self._written.get(line.id) != DeliveryProgress.of(line):
+                    self._dirty[line] = None
+        self._due.clear()
+        await self.save()
+
+    async def save(self, lines: Iterable[SubscriptionWorker] = ()) -> None:
+        """Writes what has changed now. lines: those to be written about whether they have or not."""
+        self._dirty |= dict.fromkeys(lines)
+        async with self._turn:
+            dirty, gone = list(self._dirty), set(self._gone)
+            self._dirty.clear()
+            pages = [line.page() for line in dirty if self._lines.get(line.id) is line]
+            progress = {page.id: DeliveryProgress.of(self._lines[page.id]) for page in pages}
+            if not pages and not gone:
+                return
+            try:
+                held = await self._worker.do(self._saved, self.process, pages, gone)
+            except BaseException:
+                self._dirty |= dict.fromkeys(dirty)
+                self._due.set()
+                raise
+            self._gone -= gone
+            for page in pages:
+                line = self._lines.get(page.id)
+                if line is not None and page.id in held:
+                    line.mark_written(page)
+                    self._written[page.id] = progress[page.id]
+
+    def _saved(self, process: str, pages: Sequence[delivery_queries.StateUpdate], gone: set[str]) -> set[str]:
+        with self._books.writing() as db:
+            if gone:
+                delivery_queries.delete_subscriptions(db, gone)
+            return delivery_queries.save_updates(db, process, pages)

@@ -1,0 +1,90 @@
+"""What becomes of subscriptions, taken in as far as the log goes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from projections.subscriptions.state import delivery_queries, subscription_changes
+from projections.subscriptions.state.delivery_record import SavedDelivery
+from projections.subscriptions.state.subscription_changes import SubscriptionChange
+from projections.subscriptions.workers.threads import ReaderThread
+
+
+class SubscriptionFollower:
+    """known: the last change of each subscription that lives, up to the position `head`.
+
+    taken: is told of each change that comes after `begin`, in order, before `known` has it.
+    """
+
+    def __init__(self, watcher: ReaderThread, taken: Callable[[SubscriptionChange], None]) -> None:
+        self.head = 0
+        self.known: dict[str, SubscriptionChange] = {}
+        self._watcher = watcher
+        self._taken = taken
+        self._turn = asyncio.Lock()
+        self._commits = 0
+        self._followed = -1
+
+    def committed(self) -> None:
+        """Something was committed; from any thread, before anybody is answered."""
+        self._commits += 1
+
+    async def begin(self) -> None:
+        """Learns of the subscriptions that there are."""
+        self.head, found = await self._watcher.do(self._all)
+        self.known = {change.id: change for change in found}
+        self._followed = 0 if self._commits == 0 else -1
+
+    async def follow(self) -> None:
+        """Takes in what became of subscriptions up to the end of the log."""
+        async with self._turn:
+            commits = self._commits
+            self.head, changes = await self._watcher.look(self._news, self.head)
+            for change in changes:
+                self._taken(change)
+                if change.subscription is None:
+                    self.known.pop(change.id, None)
+                else:
+                    self.known[change.id] = change
+            self._followed = commits
+
+    async def caught_up(self) -> None:
+        """Returns when every change that was answered by now is taken in (SUB-833)."""
+        while self._followed != self._commits:
+            await self.follow()
+
+    async def histories(
+        self, ids: Sequence[str], begun: Callable[[str, list[SubscriptionChange], SavedDelivery | None], None]
+    ) -> None:
+        """Gives what is stored of subscriptions, and what the log says of them since, before anything that comes."""
+        saved = await self._watcher.do(self._saved, ids)
+        async with self._turn:
+            revisions = {id: saved[id].revision if id in saved else 0 for id in ids}
+            found = await self._watcher.do(self._histories, revisions)
+            for id in ids:
+                if id in self.known:
+                    begun(id, [*found.get(id, ()), self.known[id]], saved.get(id))
+
+    # --- in the watcher's thread -------------------------------------------------------------------------------------
+
+    def _all(self) -> tuple[int, list[SubscriptionChange]]:
+        # In this order: what comes between the two is followed, and taken in once.
+        head = self._watcher.log().head().last
+        return head, subscription_changes.read_living(self._watcher.database())
+
+    def _news(self, after: int) -> tuple[int, list[SubscriptionChange]]:
+        head = self._watcher.log().head().last
+        return head, subscription_changes.read_changes(self._watcher.database(), after, head) if head > after else []
+
+    def _saved(self, ids: Sequence[str]) -> dict[str, SavedDelivery]:
+        return delivery_queries.load_deliveries(self._watcher.database(), ids)
+
+    def _histories(self, revisions: Mapping[str, int]) -> dict[str, list[SubscriptionChange]]:
+        head, db = self.head, self._watcher.database()
+        newest = {id: change.revision for id, change in self.known.items()}
+        return {
+            id: subscription_changes.read_history(db, id, revision, head)
+            for id, revision in revisions.items()
+            if newest.get(id, revision) > revision
+        }

@@ -1,0 +1,60 @@
+"""Threads for what waits for the store, beside the event loop of deliveries."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from sqlalchemy import make_url
+
+from projections.database.connections import ReadConnection, connect
+from projections.log.reader import Log
+
+T = TypeVar("T")
+
+
+class WorkerThread:
+    """A thread that does one thing after the other."""
+
+    def __init__(self, name: str) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix=f"annals-deliveries-{name}")
+
+    async def do(self, work: Callable[..., T], *arguments: object) -> T:
+        """What work in the thread gives."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
+
+    def close(self) -> None:
+        """Ends the thread, once what it does is done."""
+        self._pool.shutdown(wait=True)
+
+
+class ReaderThread(WorkerThread):
+    """A thread with a connection that reads the store, opened anew after a failure."""
+
+    def __init__(self, name: str, url: str) -> None:
+        super().__init__(name)
+        self._url = url
+        self._is_file = make_url(url).get_backend_name() == "sqlite"
+        self._reader: ReadConnection | None = None
+
+    async def look(self, work: Callable[..., T], *arguments: object) -> T:
+        """What a look at the log gives. A file is read in less time than two threads take to hand over to each other,
+        and nobody who writes to it keeps readers waiting; a server may."""
+        return work(*arguments) if self._is_file else await self.do(work, *arguments)
+
+    def database(self) -> ReadConnection:
+        """The connection."""
+        if self._reader is None or not self._reader.usable:
+            self._reader = connect(self._url)
+        return self._reader
+
+    def log(self) -> Log:
+        """The log, over the connection."""
+        return Log(self.database())
+
+    def close(self) -> None:
+        super().close()
+        if self._reader is not None:
+            self._reader.close()
