@@ -10,55 +10,55 @@ from typing import Final
 
 from starlette.applications import Starlette
 
-from api.callers import Authenticator, FixedCallerAuthenticator, TokenVerifier, parse_fixed_tokens
-from api.compat.description import COMPAT_OPENAPI, CompatOpenapiRoutes
-from api.compat.mounts import CompatAliases
-from api.cors import Cors
-from api.feeds.delivery import Feeds
-from api.feeds.following import LogHeadWatcher
-from api.front import Dispatcher, Mount, ServerConfig
-from api.hosts import AllowedHosts
-from api.jwt import JwtVerifier
-from api.jwt_claims import ClaimSettings
-from api.jwt_keys import IssuerKeys, is_url
-from api.links.canonical import CanonicalLinks
-from api.links.metrics import add_link_metrics as measure_links
-from api.links.parts import LinkApiContext as LinkParts
-from api.links.wiring import ActiveReplication, PassiveReplication, build_link_context
-from api.links.wiring import build_link_service as replication_of
-from api.metrics import ServerMetrics
-from api.observers import CommitListeners
-from api.proxies import TrustedProxies
-from api.routes import discovery
-from api.routes.check import CHECK, CheckRoutes
-from api.routes.compat import COMPAT, CompatRoutes
-from api.routes.diff import DIFF, DiffRoutes
-from api.routes.docs import DOCS, OPENAPI, OpenapiRoutes
-from api.routes.documents import DOCUMENTS, DocumentsRoutes
-from api.routes.events import EVENTS, EventFeedRoutes
-from api.routes.findings import FINDINGS, FindingsRoutes
-from api.routes.hash import HASH, HashRoutes
-from api.routes.health import LIVEZ, READYZ, HealthRoutes
-from api.routes.history import HISTORY, HistoryRoutes
-from api.routes.imports import IMPORT, ImportRoutes
-from api.routes.interactions import INTERACTIONS, InteractionsRoutes
-from api.routes.links import LINKS, LinksRoutes
-from api.routes.log import LOG, LogFeedRoutes
-from api.routes.match import MATCH, MatchRoutes
-from api.routes.metrics import METRICS, MetricsRoutes
-from api.routes.previews import PREVIEWS, PreviewRoutes
-from api.routes.resolved import RESOLVED, ResolvedMessagesRoutes
-from api.routes.restore import RESTORE, RestoreRoutes
-from api.routes.shortself import ShortselfRoutes
-from api.routes.subscriptions import SUBSCRIPTIONS, SubscriptionsRoutes
-from api.routes.xregistry import XRegistryRoutes
+from api.audit.diff import DIFF, DiffRoutes
+from api.audit.hash import HASH, HashRoutes
+from api.audit.history import HISTORY, HistoryRoutes
+from api.audit.interactions import INTERACTIONS, InteractionsRoutes
+from api.auth.callers import Authenticator, FixedCallerAuthenticator, TokenVerifier, parse_fixed_tokens
+from api.auth.jwt import JwtVerifier
+from api.auth.jwt_claims import ClaimSettings
+from api.auth.jwt_keys import IssuerKeys, is_url
+from api.checks.routes import CHECK, CheckRoutes
+from api.commit_listeners import CommitListeners
+from api.compat.aliases import CompatAliases
+from api.compat.openapi_routes import COMPAT_OPENAPI, CompatOpenapiRoutes
+from api.compat.routes import COMPAT, CompatRoutes
+from api.feeds.documents_route import DOCUMENTS, DocumentsRoutes
+from api.feeds.events_route import EVENTS, EventFeedRoutes
+from api.feeds.feeds import Feeds
+from api.feeds.log_head_watcher import LogHeadWatcher
+from api.feeds.log_route import LOG, LogFeedRoutes
+from api.http.allowed_hosts import AllowedHosts
+from api.http.cors import Cors
+from api.http.dispatch import Dispatcher, Mount, ServerConfig
+from api.http.trusted_proxies import TrustedProxies
+from api.messaging.findings import FINDINGS, FindingsRoutes
+from api.messaging.match import MATCH, MatchRoutes
+from api.messaging.resolved import RESOLVED, ResolvedMessagesRoutes
+from api.openapi.routes import DOCS, OPENAPI, OpenapiRoutes
+from api.ops import discovery
+from api.ops.health import LIVEZ, READYZ, HealthRoutes
+from api.ops.metrics import ServerMetrics
+from api.ops.metrics_route import METRICS, MetricsRoutes
+from api.registry import Registry, open_registry
+from api.replication.canonical_header import CanonicalLinks
+from api.replication.metrics import add_link_metrics as measure_links
+from api.replication.representations import LinkApiContext as LinkParts
+from api.replication.routes import LINKS, LinksRoutes
+from api.replication.wiring import ActiveReplication, PassiveReplication, build_link_context
+from api.replication.wiring import build_link_service as replication_of
 from api.settings import Settings
-from api.shortself import SHORTSELF_PATH
-from api.subscriptions.advertising import write_endpoint
-from api.subscriptions.delivering import build_delivery_service
+from api.subscriptions.delivery_service import build_delivery_service
+from api.subscriptions.endpoint import write_endpoint
 from api.subscriptions.ports import Deliveries
+from api.subscriptions.previews_route import PREVIEWS, PreviewRoutes
+from api.subscriptions.routes import SUBSCRIPTIONS, SubscriptionsRoutes
 from api.subscriptions.wiring import build_event_families, build_guard_for_url, build_subscription_context
-from api.wiring import Registry, open_registry
+from api.xregistry.imports import IMPORT, ImportRoutes
+from api.xregistry.render.shortself import SHORTSELF_PATH
+from api.xregistry.restore import RESTORE, RestoreRoutes
+from api.xregistry.routes import XRegistryRoutes
+from api.xregistry.shortself_route import ShortselfRoutes
 from commands.store.append import NewSalt
 from commands.store.clock import Clock
 from commands.store.correlation_ids import NewId

@@ -13,13 +13,15 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from api import callers, cors, jsonfiles, proxies
-from api.compat.mounts import families_by_host
-from api.connection_limits import ConnectionLimits, HeadLimits
-from api.hosts import parse_hosts as host_names
-from api.jwt_keys import is_url
-from api.limits import MAX_BODY
-from api.links.declared import parse_configured_links
+from api.auth import callers, json_settings
+from api.auth.jwt_keys import is_url
+from api.compat.aliases import families_by_host
+from api.http import cors
+from api.http import trusted_proxies as proxies
+from api.http.allowed_hosts import parse_hosts as host_names
+from api.http.connection_limits import ConnectionLimits, HeadLimits
+from api.http.limits import MAX_BODY
+from api.replication.configured_links import parse_configured_links
 from commands.store.secrets import parse_keys
 from domain.compat.legacy_apis import LegacyApi
 from domain.registry.world import DomainValidation
@@ -204,7 +206,7 @@ class Settings(BaseSettings):
     master_key: Annotated[str | None, _parsed(parse_keys)] = Field(
         None, description="keys that seal secrets: base64 of 32 bytes each, with commas, the newest first"
     )
-    master_key_file: Annotated[str | None, _parsed(lambda path: parse_keys(jsonfiles.read_file(path)))] = Field(
+    master_key_file: Annotated[str | None, _parsed(lambda path: parse_keys(json_settings.read_file(path)))] = Field(
         None, description="path of a file with such keys, with commas or on lines of their own"
     )
     subscriptions_endpoint: Annotated[str | None, _parsed(_id)] = Field(
@@ -242,7 +244,7 @@ class Settings(BaseSettings):
     @property
     def master_keys(self) -> tuple[bytes, ...]:
         """The keys in `master_key`, else those in the file."""
-        text = self.master_key or (jsonfiles.read_file(self.master_key_file) if self.master_key_file else "")
+        text = self.master_key or (json_settings.read_file(self.master_key_file) if self.master_key_file else "")
         return parse_keys(text) if text else ()
 
     @property
@@ -308,7 +310,7 @@ def mask_password(database: str) -> str:
 
 
 def _without_secrets(setting: str) -> str:
-    return "***" if jsonfiles.is_inline_json(setting) else setting
+    return "***" if json_settings.is_inline_json(setting) else setting
 
 
 _HIDDEN: Final[dict[str, Callable[[str], str]]] = {

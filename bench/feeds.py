@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from api.feeds.forms import EVENT_STREAM, NDJSON
+from api.feeds.formats import EVENT_STREAM, NDJSON
+from api.registry import open_registry
 from api.settings import Settings
-from api.wiring import open_registry
 from bench import samples
 from bench.figures import Figure, Want
 from bench.places import Place, serving

@@ -77,9 +77,9 @@ def verify_log(
 ) -> LogHead:
     """Where a log ends, once every event of it is shown to be the one that was written.
 
-    log: rows of `projections.log.table_rows`, whole interactions, in any order. in_files: they are read from files whose
-    names say something to a user. size: positions of one range. begins: the end of what is before them. Reads the log
-    twice, the first time without its states.
+    log: rows of `projections.log.table_rows`, whole interactions, in any order. in_files: they are read from files
+    whose names say something to a user. size: positions of one range. begins: the end of what is before them. Reads
+    the log twice, the first time without its states.
     Raises: Unproved with the first position that differs.
     """
     trust = trust or ChainAnchors()

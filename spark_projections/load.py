@@ -26,8 +26,8 @@ BATCH_ROWS: Final = 5000
 def compute_read_model(log: DataFrame, position: int, folder: str, most: int = MAX_LEAVES) -> PrecomputedRows:
     """The read model as of the end of an interaction, staged as Parquet files.
 
-    log: rows of `projections.log.table_rows` up to that position at least. folder: a URI that both Spark and this process
-    reach, empty or not there; the caller removes it afterwards. most: leaves that the index takes of one entity.
+    log: rows of `projections.log.table_rows` up to that position at least. folder: a URI that both Spark and this
+    process reach, empty or not there; the caller removes it afterwards. most: index leaves of one entity.
     Raises: ValueError for a URI of no filesystem.
     """
     spark, staged, (files, root) = log.sparkSession, spark_uri(folder), filesystem_at(folder)

@@ -35,8 +35,8 @@ Batches = Iterable[pa.RecordBatch]
 def published_rows(log: DataFrame) -> DataFrame:
     """Every row of `published` at the end of a log.
 
-    log: rows of `projections.log.table_rows`, from the first position on without a gap, whole interactions. Only streams
-    of Versions that were deleted, or of which the legacy APIs know more than the registry, are brought together.
+    log: rows of `projections.log.table_rows`, from the first position on without a gap, whole interactions. Only
+    streams of Versions that were deleted, or of which the legacy APIs know more than the registry, are grouped.
     """
     events = upcast_log(log).select("position", "stream", "revision", "topic", "state").where(_are_of_versions())
     told = (f.col("topic") == EntityDeleted.TOPIC) | f.col("state").contains(f'"{FACADE}":')

@@ -31,9 +31,9 @@ OPERATOR: Final = "operator"
 NOWHERE: Final = "nowhere"
 
 SITES: Final = {
-    "api/console/elsewhere.py": OPERATOR,  # `annals log hash --against`
-    "api/console/publishing.py": NOWHERE,
-    "api/console/serve.py": NOWHERE,
+    "api/cli/remote_registry.py": OPERATOR,  # `annals log hash --against`
+    "api/cli/verbs/publish.py": NOWHERE,
+    "api/cli/verbs/serve.py": NOWHERE,
     "commands/store/engine.py": OPERATOR,  # ANNALS_DATABASE
     "projections/kafka/cluster.py": GUARDED,  # but for `annals publish --kafka`
     "projections/kafka/producer.py": NOWHERE,

@@ -9,9 +9,9 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from api.audit.forms import JsonMembers, TableLayout
-from api.audit.shapes import moment_members
-from api.feeds.asked import QueryParams, invalid_param, single_value
+from api.audit.formats import JsonMembers, TableLayout
+from api.audit.representations import moment_members
+from api.feeds.request_params import QueryParams, invalid_param, single_value
 from domain.values import xid as xids
 from projections.audit.tree_hashes import KeyRange, TreePart, key_range_of, merge_parts, part_members
 from projections.entities.query import View

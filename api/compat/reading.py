@@ -8,17 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from api import conditional
-from api.answer import Response
-from api.asof import asof_suffix, escape_link_url, with_asof
 from api.compat.access import check_read
-from api.compat.answers import document_response, json_response
-from api.compat.asked import AFTER, ASOF, LIMIT, URI, query_params
+from api.compat.entity_tags import check_conditions, group_entity_tag
 from api.compat.paths import CompatPathKind, CompatTarget
-from api.compat.tags import check_conditions, group_entity_tag
-from api.moments import Snapshot, Snapshots
-from api.request import Request
-from api.wiring import Registry
+from api.compat.request_params import AFTER, ASOF, LIMIT, URI, query_params
+from api.compat.responses import document_response, json_response
+from api.http import conditional
+from api.http.request import Request
+from api.http.response import Response
+from api.registry import Registry
+from api.xregistry.asof import asof_suffix, escape_link_url, with_asof
+from api.xregistry.snapshots import Snapshot, Snapshots
 from domain.compat.errors import invalid_definition
 from domain.errors import problems
 from domain.values import xid as xids

@@ -13,20 +13,27 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.answer import Headers, Response
 from api.compat.access import check_write
-from api.compat.answers import json_response, no_content_response, post_response
-from api.compat.asked import DRYRUN, parse_attributes, query_params, read_content, read_object, sent_content_type
+from api.compat.entity_tags import group_entity_tag, write_condition
 from api.compat.paths import CompatPathKind, CompatTarget
 from api.compat.reading import not_found
-from api.compat.tags import group_entity_tag, write_condition
+from api.compat.request_params import (
+    DRYRUN,
+    parse_attributes,
+    query_params,
+    read_content,
+    read_object,
+    sent_content_type,
+)
+from api.compat.responses import json_response, no_content_response, post_response
 from api.compat.urls import group_path
-from api.definitions import DefinitionsCache
-from api.dryrun import dry_run, findings_headers
-from api.headers import CORRELATION_HEADER
-from api.request import Request
-from api.rules import MethodNotAllowed
-from api.wiring import Registry
+from api.http.request import Request
+from api.http.response import Headers, Response
+from api.registry import Registry
+from api.xregistry.definitions import DefinitionsCache
+from api.xregistry.dryrun import dry_run, findings_headers
+from api.xregistry.request.headers import CORRELATION_HEADER
+from api.xregistry.request.request_checks import MethodNotAllowed
 from commands.pending_command import BuildAnswer as Built
 from commands.store.log import Recorded
 from commands.store.log import WriteTransaction as Transaction

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from api.feeds.forms import FeedFormat, PositionLines
+from api.feeds.formats import FeedFormat, PositionLines
 from api.feeds.sources import FeedSource
 
 #: About how many bytes, and at most how many positions, one piece of an answer holds.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Final, Protocol
 
-from api.feeds.choosing import EventSelection
-from api.feeds.forms import PositionLines
+from api.feeds.formats import PositionLines
 from api.feeds.rights import VisibilityTest, is_public_stream
+from api.feeds.selection import EventSelection
 from commands.store.hashes import Interaction, LogRow
 from projections.events.event_families import EventFamily, published_events
 from projections.events.feed import OpenLog, interactions, page_end

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from api.capabilities import Capabilities
 from api.openapi import flags
-from api.openapi.coding import add_coding_headers, add_coding_to_paths
+from api.openapi.builders import CONTENT_ENCODING_DESCRIPTION, CONTENT_ENCODING_NAME, FINDINGS_NAME, STRING_SCHEMA
+from api.openapi.content_encoding import add_coding_headers, add_coding_to_paths
 from api.openapi.operations import CONDITIONS, document_response, header_parameters, operation
-from api.openapi.own import OWN_PATH_ITEMS
-from api.openapi.parts import CONTENT_ENCODING_DESCRIPTION, CONTENT_ENCODING_NAME, FINDINGS_NAME, STRING_SCHEMA
-from api.openapi.places import PathTemplate, path_templates
+from api.openapi.own_paths import OWN_PATH_ITEMS
+from api.openapi.path_templates import PathTemplate, path_templates
 from api.openapi.problems import problem_responses, problem_schemas
-from api.openapi.restoring import DRY_RUN, DRY_RUN_SCHEMA
 from api.openapi.schemas import (
     CAPABILITIES,
     CAPABILITIESOFFERED,
@@ -25,7 +23,9 @@ from api.openapi.schemas import (
     model_schemas,
     object_schema,
 )
-from api.paths import allow_header, availability_name
+from api.xregistry.capabilities import Capabilities
+from api.xregistry.request.paths import allow_header, availability_name
+from api.xregistry.restore_openapi import DRY_RUN, DRY_RUN_SCHEMA
 from domain.model import Model
 from domain.model.capabilities import AVAILABLE, OFFERED
 from domain.model.spec_attributes import SPECVERSION

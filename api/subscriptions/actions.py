@@ -8,19 +8,19 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
-from api.answer import Response
-from api.dryrun import dry_run
-from api.feeds.asked import query_params
-from api.request import Request
-from api.subscriptions.asked import read_optional_json, write_condition
-from api.subscriptions.parts import (
+from api.feeds.request_params import query_params
+from api.http.request import Request
+from api.http.response import Response
+from api.subscriptions.context import (
     SubscriptionApiContext,
     check_writer,
     find_subscription,
     position_of_time,
     subscription_xid,
 )
-from api.subscriptions.shown import json_response
+from api.subscriptions.request_params import read_optional_json, write_condition
+from api.subscriptions.responses import json_response
+from api.xregistry.dryrun import dry_run
 from commands.store.log import WriteTransaction as Transaction
 from domain.decisions.commands import ControlSubscription
 from domain.errors import problems

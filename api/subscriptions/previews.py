@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from api.subscriptions.actions import parse_replay_range
-from api.subscriptions.parts import position_of_time
+from api.subscriptions.context import position_of_time
 from domain.subscriptions.error_places import ErrorPlace
 from domain.subscriptions.member_types import integer_type
 from domain.subscriptions.subscription_document import SubscriptionSupport, parse_preview

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from api.subscriptions.parts import subscription_xid
+from api.subscriptions.context import subscription_xid
 from commands.store.engine import WRITING
 from commands.store.log import Store
 from domain.registry.world import Secret

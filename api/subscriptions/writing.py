@@ -10,12 +10,10 @@ from uuid import uuid4
 
 from starlette.types import Receive
 
-from api.answer import Response
-from api.dryrun import dry_run
-from api.feeds.asked import query_params
-from api.request import Request
-from api.subscriptions.asked import check_addresses, read_json, write_condition
-from api.subscriptions.parts import (
+from api.feeds.request_params import query_params
+from api.http.request import Request
+from api.http.response import Response
+from api.subscriptions.context import (
     SubscriptionApiContext,
     check_writer,
     find_subscription,
@@ -23,7 +21,9 @@ from api.subscriptions.parts import (
     subscription_xid,
 )
 from api.subscriptions.reading import SubscriptionReadHandler
-from api.subscriptions.shown import json_response, subscription_document, subscription_headers
+from api.subscriptions.request_params import check_addresses, read_json, write_condition
+from api.subscriptions.responses import json_response, subscription_document, subscription_headers
+from api.xregistry.dryrun import dry_run
 from commands.pending_command import BuildAnswer as Built
 from commands.store.log import Recorded
 from commands.store.log import WriteTransaction as Transaction

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from api.audit.forms import CONTENT_TYPES, TableFormat
+from api.audit.formats import CONTENT_TYPES, TableFormat
 from commands.store.log import Store
 from projections.database import drivers
 from projections.log.reader import Log

@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import ValidationError
 from sqlalchemy import text
 
-from api.jwt import JwtVerifier
-from api.jwt_claims import ClaimSettings
-from api.jwt_keys import IssuerKeys
+from api.auth.jwt import JwtVerifier
+from api.auth.jwt_claims import ClaimSettings
+from api.auth.jwt_keys import IssuerKeys
 from api.settings import Settings, list_settings
 from commands.store.log import Store
 from domain.errors.http_errors import Unauthorized
@@ -291,7 +291,7 @@ def test_the_keys_of_an_issuer_are_followed(monkeypatch: pytest.MonkeyPatch) -> 
     Issuer.keys = key_set(k1=KEY)
     assert asyncio.run(names(tokens, issued(), issued(OTHER, kid="k2"), issued(kid="k3"))) == ["jo", None, None]
     assert Issuer.looks == 1
-    monkeypatch.setattr("api.jwt_keys.MIN_REFRESH_SECONDS", 0.0)
+    monkeypatch.setattr("api.auth.jwt_keys.MIN_REFRESH_SECONDS", 0.0)
     Issuer.keys = key_set(k1=KEY, k2=OTHER)
     assert asyncio.run(names(tokens, issued(OTHER, kid="k2"))) == ["jo"]
     Issuer.keys = None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import zstandard
 
-from api.compression import THREAD_SIZE, choose_coding
+from api.http.compression import THREAD_SIZE, choose_coding
 from tests.api.conftest import Api
 
 PLAIN: dict[str, Callable[[bytes], bytes]] = {

@@ -9,9 +9,9 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from api.feeds import delivery
-from api.feeds.following import MIN_POLL_SECONDS, POLL_SECONDS, LogHeadWatcher
-from api.feeds.forms import PositionLines
+from api.feeds import feeds
+from api.feeds.formats import PositionLines
+from api.feeds.log_head_watcher import MIN_POLL_SECONDS, POLL_SECONDS, LogHeadWatcher
 from api.feeds.reader import FeedReader
 from api.feeds.sources import LogFeedSource
 from tests.api.conftest import Api, create, serving
@@ -79,7 +79,7 @@ def test_the_log_as_a_stream(api: Api) -> None:
 
 def test_an_idle_stream_shows_that_it_lives(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     # a sign of life carries the position, so that a reader who wants little does not begin anew
-    monkeypatch.setattr(delivery, "HEARTBEAT_SECONDS", 0.02)
+    monkeypatch.setattr(feeds, "HEARTBEAT_SECONDS", 0.02)
 
     async def follow() -> str:
         async with reading(api, "/-/events?subject=/dirs/none") as stream:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from api.capabilities import Capabilities
-from api.flags import INLINE_OF_EXPORT, Flags, parse_flags
-from api.inline import InlineTree, parse_inline
-from api.paths import resolve_path
+from api.xregistry.capabilities import Capabilities
+from api.xregistry.request.flags import INLINE_OF_EXPORT, Flags, parse_flags
+from api.xregistry.request.inline import InlineTree, parse_inline
+from api.xregistry.request.paths import resolve_path
 from domain.decisions.commands import IGNORES
 from domain.errors import problems
 from domain.model import compile_model

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from api.limits import read_body
-from api.request import Request
+from api.http.limits import read_body
+from api.http.request import Request
 from domain.errors.http_errors import BodyTooLarge
 from tests.api.conftest import Api, create, serving
 

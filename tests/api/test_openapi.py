@@ -13,14 +13,14 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from api import compression
-from api.capabilities import Capabilities
+from api.http import compression
 from api.openapi.document import openapi_document
 from api.openapi.html import element
 from api.openapi.operations import SUMMARIES
 from api.openapi.problems import ALL_PROBLEM_TYPES
 from api.openapi.schemas import attribute_schema
-from api.paths import METHODS, PathKind
+from api.xregistry.capabilities import Capabilities
+from api.xregistry.request.paths import METHODS, PathKind
 from domain.model import compile_model
 from domain.model.builtin import default_source
 from domain.model.capabilities import INITIAL

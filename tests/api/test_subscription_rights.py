@@ -7,8 +7,8 @@ import sys
 from contextlib import closing
 from itertools import count
 
-from api.callers import parse_fixed_tokens
-from api.subscriptions.rights import CACHE_SECONDS, OwnerRights
+from api.auth.callers import parse_fixed_tokens
+from api.subscriptions.owner_rights import CACHE_SECONDS, OwnerRights
 from projections.entities.query import ViewPool
 from projections.subscriptions.state.subscriptions import StoredSubscriptions
 from tests.api.conftest import create, serving
@@ -50,6 +50,6 @@ def test_callers_that_an_issuer_vouches_for(store_url: str) -> None:
 def test_protocols_without_their_clients() -> None:
     # SUB-202: what is not installed is not offered, and is no reason not to start
     blocked = "import sys; sys.modules.update(dict.fromkeys(('paho', 'nats', 'proton')));"
-    script = f"{blocked} from api.subscriptions.offer import protocols; print(*protocols())"
+    script = f"{blocked} from api.subscriptions.config import protocols; print(*protocols())"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["HTTP", "KAFKA"], done.stderr

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 from sqlalchemy import Table
 
-from api.console.outcome import exit_outcome
+from api.cli.outcome import exit_outcome
 from commands.store import tables as written
 from commands.store.log import Store
 from commands.verify.verify_log import verify_log, verify_row_hashes

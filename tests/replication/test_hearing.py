@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import httpx
 import pytest
 
-from api.links.sink import MAX_CONCURRENT
+from api.replication.notifications import MAX_CONCURRENT
 from tests.replication.registries import Registry, registries, together, until
 
 #: Seconds after which a link would look by itself: longer than any test.

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from api.cli import main
+from api.cli.main import main
 from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
 
 __all__ = ["postgres_server", "postgres_url", "sqlite_url", "store_url"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from api.console.lines import printable_text
+from api.cli.tables import printable_text
 from tests.shell.conftest import Annals
 from tests.shell.test_console import samples, written
 

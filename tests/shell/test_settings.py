@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from api.console.serve import url_of_socket
+from api.cli.verbs.serve import url_of_socket
 from api.settings import Settings, mask_password
 from tests.shell.conftest import Annals
 

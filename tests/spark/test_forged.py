@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import create_engine
 
-from api.cli import main
+from api.cli.main import main
 from commands.store.hashes import EMPTY_HASH, ChainHasher
 from projections.log.table_rows import LogTableRow, interaction_of, log_row
 from projections.segments.folder import open_folder

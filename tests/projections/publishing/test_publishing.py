@@ -13,7 +13,7 @@ from random import Random
 import pytest
 from sqlalchemy import text
 
-from api.console.kafka import KafkaSettings
+from api.cli.kafka_settings import KafkaSettings
 from projections.database import drivers
 from projections.kafka.records import EVENTS, LOG, PublishedCounts
 from projections.log.reader import Log

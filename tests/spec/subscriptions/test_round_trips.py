@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.subscriptions.shown import subscription_document
+from api.subscriptions.responses import subscription_document
 from domain.access.roles import Caller, Role
 from domain.decisions.commands import WriteSubscription
 from domain.decisions.decide import decide

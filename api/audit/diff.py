@@ -1,0 +1,45 @@
+"""`/-/diff`: two moments compared, for an entity and what is below it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.types import Receive
+
+from api.audit.formats import ListWrapper
+from api.audit.queries import compare_moments
+from api.audit.representations import DIFFERENCE_TABLE, moment_members
+from api.audit.request_params import parse_audit_params
+from api.audit.responses import TableContent, may_see_outside_tree, stream_table, subject_xid
+from api.http.request import Request
+from api.http.response import Response
+from api.registry import Registry
+from api.xregistry.request.request_checks import read_only_options
+from domain.values import xid as xids
+from projections.entities.query import View
+
+DIFF: Final = "diff"
+#: The parameters that are understood.
+PARAMETERS: Final = ("from", "to", "below", "format")
+
+
+class DiffRoutes:
+    """The surface of `/-/diff`."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """See `front.Surface`. Raises: NotFound for what never existed, Forbidden, BadRequest, NotAllowed."""
+        if (options := read_only_options(request)) is not None:
+            return options
+        xid, wanted = subject_xid(request), parse_audit_params(request.query, PARAMETERS)
+
+        def look(view: View) -> TableContent:
+            before, after, found = compare_moments(view, xid, wanted, self._registry.store.clock())
+            if not may_see_outside_tree(request.caller):
+                found = (each for each in found if not xids.is_outside_tree(xids.stream(each.xid)))
+            around = ListWrapper({"xid": xid, "from": moment_members(before), "to": moment_members(after)}, "entities")
+            return TableContent(DIFFERENCE_TABLE, found, view.position(), around)
+
+        return await stream_table(self._registry, request, wanted, look)

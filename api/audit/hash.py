@@ -1,0 +1,44 @@
+"""`/-/hash`: hashes of parts of the tree, now or at any moment, so that two registries find where they differ."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.types import Receive
+
+from api.audit.formats import ListWrapper
+from api.audit.hashes import HASH_PARAMS, HASH_TABLE, hash_tree_parts, parse_hash_params
+from api.audit.request_params import parse_audit_params
+from api.audit.responses import TableContent, stream_table, subject_xid
+from api.feeds.request_params import query_params
+from api.http.request import Request
+from api.http.response import Response
+from api.registry import Registry
+from api.xregistry.request.request_checks import read_only_options
+from domain.errors import problems
+from domain.values import xid as xids
+from projections.entities.query import View
+
+HASH: Final = "hash"
+
+
+class HashRoutes:
+    """The surface of `/-/hash`."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """See `front.Surface`. Raises: Forbidden, NotFound for what the caller may not see, BadRequest, NotAllowed."""
+        if (options := read_only_options(request)) is not None:
+            return options
+        xid, form = subject_xid(request), parse_audit_params(request.query, ("format",))
+        if "\0" in xid or xids.is_outside_tree(xids.stream(xid) + "/"):
+            raise problems.NotFound(request.path)
+        choice = parse_hash_params(query_params(request, HASH_PARAMS), xid)
+
+        def look(view: View) -> TableContent:
+            found = hash_tree_parts(view, xid, choice, self._registry.store.clock())
+            return TableContent(HASH_TABLE, found.parts, found.position, ListWrapper(found.members, "parts"))
+
+        return await stream_table(self._registry, request, form, look)

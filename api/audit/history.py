@@ -1,0 +1,45 @@
+"""`/-/history`: every revision of an entity, also of one that is gone, and of what is below it.
+
+Whoever may read an entity may read who changed it, when and how.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.types import Receive
+
+from api.audit.queries import history_positions
+from api.audit.representations import revision_table
+from api.audit.request_params import parse_audit_params
+from api.audit.responses import TableContent, may_see_outside_tree, paginate, stream_table, subject_xid
+from api.http.request import Request
+from api.http.response import Response
+from api.registry import Registry
+from api.xregistry.request.request_checks import read_only_options
+from projections.entities.query import View
+
+HISTORY: Final = "history"
+#: The parameters that are understood.
+PARAMETERS: Final = ("images", "below", "order", "after", "limit", "from", "until", "format")
+
+
+class HistoryRoutes:
+    """The surface of `/-/history`."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """See `front.Surface`. Raises: NotFound for what never existed, Forbidden, BadRequest, NotAllowed."""
+        if (options := read_only_options(request)) is not None:
+            return options
+        xid, wanted = subject_xid(request), parse_audit_params(request.query, PARAMETERS)
+        apart = may_see_outside_tree(request.caller)
+
+        def look(view: View) -> TableContent:
+            found = paginate(request, wanted, history_positions(view, xid, wanted, self._registry.store.clock(), apart))
+            things = view.trail.revisions(found.positions, before="before" in wanted.images)
+            return TableContent(revision_table(wanted.images), things, view.position(), links=found.links)
+
+        return await stream_table(self._registry, request, wanted, look)

@@ -1,0 +1,89 @@
+"""`/-/interactions`: everything that one request did, and the list of all requests that did something.
+
+The list is for callers who may read the whole registry. Others see of an interaction what it did in their Groups, and
+nothing of one that did nothing there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Final
+
+from starlette.types import Receive
+
+from api.audit.formats import ListWrapper
+from api.audit.queries import find_interaction
+from api.audit.representations import INTERACTION_TABLE as FACTS
+from api.audit.representations import interaction_members, revision_table
+from api.audit.request_params import parse_audit_params, requested_span
+from api.audit.responses import TableContent, may_see_outside_tree, paginate, stream_table
+from api.http.request import Request
+from api.http.response import Response
+from api.registry import Registry
+from api.xregistry.request.request_checks import read_only_options
+from domain.access.roles import Caller
+from domain.errors import problems
+from domain.errors.http_errors import Forbidden
+from domain.values import xid as xids
+from projections.audit.trail import Revision
+from projections.entities.query import View
+
+INTERACTIONS: Final = "interactions"
+#: The parameters that the list and one interaction understand.
+LIST_PARAMS: Final = ("caller", "order", "after", "limit", "from", "until", "format")
+ONE_PARAMS: Final = ("images", "format")
+
+
+class InteractionsRoutes:
+    """The surface of `/-/interactions`."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """See `front.Surface`. Raises: NotFound, ApiNotFound, Forbidden, BadRequest, NotAllowed."""
+        if (options := read_only_options(request)) is not None:
+            return options
+        names = request.segments[2:]
+        if len(names) > 1:
+            raise problems.ApiNotFound()
+        return await (self._one(request, names[0]) if names else self._all(request))
+
+    async def _all(self, request: Request) -> Response:
+        if request.caller.role is None:
+            raise Forbidden(caller=request.caller.name)
+        wanted = parse_audit_params(request.query, LIST_PARAMS)
+
+        def look(view: View) -> TableContent:
+            part = requested_span(wanted, view.log, self._registry.store.clock())
+            found = paginate(
+                request, wanted, view.trail.interactions(part, wanted.caller, may_see_outside_tree(request.caller))
+            )
+            return TableContent(FACTS, view.trail.facts(found.positions), view.position(), links=found.links)
+
+        return await stream_table(self._registry, request, wanted, look)
+
+    async def _one(self, request: Request, xregcorrelationid: str) -> Response:
+        wanted = parse_audit_params(request.query, ONE_PARAMS)
+
+        def look(view: View) -> TableContent:
+            facts, done = find_interaction(view, xregcorrelationid, wanted) or (None, iter(()))
+            things = _seen(request.caller, done)
+            first = next(things, None)
+            if facts is None or first is None:
+                raise problems.NotFound(request.path)
+            around = ListWrapper(interaction_members(facts), "events")
+            return TableContent(revision_table(wanted.images), chain((first,), things), facts.last, around)
+
+        return await stream_table(self._registry, request, wanted, look)
+
+
+def _seen(caller: Caller, found: Iterator[Revision]) -> Iterator[Revision]:
+    """Those of entities that a caller may see."""
+    apart = may_see_outside_tree(caller)
+    return (
+        revision
+        for revision in found
+        if caller.reads(revision.event.xid) and (apart or not xids.is_outside_tree(revision.event.stream))
+    )

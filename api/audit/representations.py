@@ -1,0 +1,138 @@
+"""What answers show of revisions, interactions and differences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from api.audit.formats import JsonMembers, TableLayout
+from commands.store.hashes import Interaction
+from domain.registry.events import EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from domain.values.json_text import dumps
+from projections.audit.entity_diff import ABSENT, EntityDiff, unless_deleted
+from projections.audit.trail import Revision
+
+#: The two images that a revision can show.
+IMAGES: Final = ("before", "after")
+
+_ACTIONS: Final[dict[type[EntityEvent], str]] = {
+    EntityUpdated: "updated",
+    EntityRefreshed: "refreshed",
+    EntityDeleted: "deleted",
+}
+
+
+def action_name(event: EntityEvent) -> str:
+    """What an event did: `created`, `updated`, `refreshed` or `deleted`."""
+    return _ACTIONS.get(type(event), "created")
+
+
+def revision_table(images: Iterable[str] = ()) -> TableLayout[Revision]:
+    """Revisions, with some of their images. What an image shows is what the API showed, less absolute URLs."""
+    wanted = tuple(images)
+
+    def members(revision: Revision) -> JsonMembers:
+        found = {"before": _image(revision.before), "after": _image(revision.event)}
+        return _revision(revision) | {name: found[name] for name in wanted}
+
+    def rows(revision: Revision) -> Iterator[JsonMembers]:
+        yield members(revision) | {"changed": " ".join(revision.event.changed)}
+
+    return TableLayout((*_REVISION, *IMAGES), members, rows)
+
+
+def _revision(revision: Revision) -> JsonMembers:
+    event, interaction = revision.event, revision.interaction
+    return {
+        "position": revision.position,
+        "time": interaction.time,
+        "xid": event.xid,
+        "type": event.type,
+        "revision": event.revision,
+        "action": action_name(event),
+        **({"reason": event.reason} if isinstance(event, EntityDeleted) else {}),
+        "epoch": event.epoch,
+        "changed": event.changed,
+        "caller": interaction.caller,
+        "command": interaction.command,
+        "xregcorrelationid": interaction.xregcorrelationid,
+    }
+
+
+def _image(event: EntityEvent | None) -> JsonMembers | None:
+    """The state in which an event left its entity; None where it does not live."""
+    living = unless_deleted(event)
+    return living.attributes if living else None
+
+
+_REVISION: Final = (
+    *("position", "time", "xid", "type", "revision", "action", "reason", "epoch", "changed"),
+    *("caller", "command", "xregcorrelationid"),
+)
+
+
+def interaction_members(interaction: Interaction) -> JsonMembers:
+    """The facts of one interaction; hashes as hexadecimal text."""
+    return {
+        "xregcorrelationid": interaction.xregcorrelationid,
+        "first": interaction.first,
+        "last": interaction.last,
+        "time": interaction.time,
+        "caller": interaction.caller,
+        "command": interaction.command,
+        "registryurl": interaction.registry_url,
+        "chain": interaction.chain.hex(),
+        "state": interaction.state.hex(),
+    }
+
+
+INTERACTION_TABLE: Final[TableLayout[Interaction]] = TableLayout(
+    ("xregcorrelationid", "first", "last", "time", "caller", "command", "registryurl", "chain", "state"),
+    interaction_members,
+    lambda interaction: (interaction_members(interaction),),
+)
+
+
+def moment_members(interaction: Interaction) -> JsonMembers:
+    """A moment: where the log stood, and since which interaction. The empty log has position 0 only."""
+    if not interaction.last:
+        return {"position": 0}
+    named = {"time": interaction.time, "xregcorrelationid": interaction.xregcorrelationid}
+    return {"position": interaction.last, **named}
+
+
+def _difference(difference: EntityDiff) -> JsonMembers:
+    before, after = difference.documents
+    document = {"changed": before != after, "before": before, "after": after}
+    return {
+        "xid": difference.xid,
+        "type": difference.type,
+        "change": difference.change,
+        "attributes": [_present(path=each.path, before=each.before, after=each.after) for each in difference.values],
+        **({"document": document} if before or after else {}),
+    }
+
+
+def _present(**members: Any) -> JsonMembers:
+    """Members whose value is there: an attribute that was null has one."""
+    return {name: value for name, value in members.items() if value is not ABSENT}
+
+
+def _difference_rows(difference: EntityDiff) -> Iterator[JsonMembers]:
+    """A row for each attribute, and one for a document that changed; values as JSON."""
+    named = {"xid": difference.xid, "type": difference.type, "change": difference.change}
+    for each in difference.values:
+        values = _present(before=each.before, after=each.after)
+        yield {**named, "of": "attribute", "path": each.path, **{name: _text(values[name]) for name in values}}
+    before, after = difference.documents
+    if before != after:
+        yield {**named, "of": "document", "path": "", "before": before, "after": after}
+
+
+def _text(value: Any) -> str:
+    return dumps(value).decode()
+
+
+DIFFERENCE_TABLE: Final[TableLayout[EntityDiff]] = TableLayout(
+    ("xid", "type", "change", "of", "path", "before", "after"), _difference, _difference_rows
+)

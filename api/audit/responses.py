@@ -1,0 +1,101 @@
+"""What the surfaces of the audit trail share: whom and what a request is about, pages, and answers that stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote_plus
+
+from api.audit.formats import CONTENT_TYPES, ListWrapper, TableFormat, TableLayout, negotiate_format, write_table
+from api.audit.queries import xid_of
+from api.audit.request_params import AuditParams
+from api.http import conditional
+from api.http.problem_response import root_link
+from api.http.request import Request
+from api.http.response import Headers, Response
+from api.registry import Registry
+from api.xregistry.asof import escape_link_url
+from api.xregistry.request.request_checks import check_caller
+from domain.access.roles import Caller, Role
+from domain.errors import problems
+from domain.values import xid as xids
+from projections.entities.query import View
+
+#: Segments before the path of an entity.
+_ABOVE: Final = 2
+_VARY: Final = (b"vary", b"accept")
+
+
+class PositionsPage(NamedTuple):
+    """What one answer lists: positions, and a link to the page behind it."""
+
+    positions: Iterable[int]
+    links: Headers
+
+
+class TableContent(NamedTuple):
+    """An answer before it is bytes. position: of the log, with which the answer changes."""
+
+    table: TableLayout[Any]
+    things: Iterable[Any]
+    position: int
+    around: ListWrapper | None = None
+    links: Headers = []
+
+
+def subject_xid(request: Request) -> str:
+    """The xid of the entity or collection in the path. Raises: Forbidden, NotFound for what the caller may not see."""
+    segments = request.segments[_ABOVE:]
+    check_caller(replace(request, segments=segments))
+    xid = xid_of(segments)
+    if not all(segments) or (xids.is_outside_tree(xids.stream(xid) + "/") and not may_see_outside_tree(request.caller)):
+        raise problems.NotFound(request.path)
+    return xid
+
+
+def may_see_outside_tree(caller: Caller) -> bool:
+    """Whether a caller may see what became of subscriptions and links, which are nobody else's business (SUB-911)."""
+    return caller.role is Role.ADMIN
+
+
+def paginate(request: Request, asked: AuditParams, positions: Iterator[int]) -> PositionsPage:
+    """As many positions as the request wants, all of them without a limit."""
+    if asked.limit is None:
+        return PositionsPage(positions, [])
+    found = list(islice(positions, asked.limit + 1))
+    more = len(found) > asked.limit
+    return PositionsPage(found[: asked.limit], [_next(request, found[asked.limit - 1])] if more else [])
+
+
+async def stream_table(
+    registry: Registry, request: Request, asked: AuditParams, look: Callable[[View], TableContent]
+) -> Response:
+    """What a look at one moment of the registry lists, in the format that is wanted. Raises: what the look raises."""
+    format = asked.format or negotiate_format(request)
+
+    def job() -> Generator[Any, None, None]:
+        with registry.readers.view() as view:
+            listed = look(view)
+            tag = _tag(listed.position, request, format)
+            conditional.check_conditions(request, tag)
+            links = [root_link(request.base), *listed.links]
+            yield [CONTENT_TYPES[format], *links, _VARY, *conditional.tag_headers(tag)]
+            yield from write_table(format, listed.table, listed.things, listed.around)
+
+    headers, body = await registry.streams.start(job)
+    return Response(200, headers, body)
+
+
+def _tag(position: int, request: Request, format: TableFormat) -> bytes:
+    form = replace(request, query=b"%b#%b" % (request.query, format.encode()))
+    return conditional.log_tag(position, form, (0, 0))
+
+
+def _next(request: Request, after: int) -> tuple[bytes, bytes]:
+    """The link to what comes behind a position; the same request otherwise."""
+    given = (part for part in request.query.decode("latin-1").split("&") if part)
+    kept = [part for part in given if unquote_plus(part.partition("=")[0]) != "after"]
+    url = f"{request.base}{xids.join(*request.segments)}?{'&'.join([*kept, f'after={after}'])}"
+    return b"link", f"<{escape_link_url(url)}>;rel=next".encode("latin-1")

@@ -1,0 +1,122 @@
+"""Who asks: bearer tokens of a fixed list, or JWTs of an issuer, name a caller with roles.
+
+Spec: RFC 6750, "Authenticated Requests", "The WWW-Authenticate Response Header Field".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from api.auth import json_settings
+from api.auth.caller_names import check_name
+from api.http.request import Request
+from domain.access.roles import ANONYMOUS, Caller, Role
+from domain.errors.http_errors import Unauthorized
+from domain.values import xid as xids
+
+BEARER_CHALLENGE: Final = (b"www-authenticate", b'Bearer realm="annals"')
+INVALID_TOKEN_CHALLENGE: Final = (b"www-authenticate", b'Bearer realm="annals", error="invalid_token"')
+
+_BEARER: Final = re.compile(r"bearer +([A-Za-z0-9._~+/=\-]+) *\Z", re.IGNORECASE)
+_HASHED: Final = re.compile(r"sha256:([0-9a-fA-F]{64})\Z")
+_GROUP: Final = re.compile(r"/[^/]+/[^/]+\Z")
+
+
+class TokenVerifier(Protocol):
+    """A kind of bearer tokens."""
+
+    async def caller(self, token: str) -> Caller | None:
+        """Who has a token, None where it is none of this kind. Raises: Unauthorized where it is, and is no good."""
+
+
+class Authenticator:
+    """Who may come in. kinds: none where everybody is the same anonymous writer."""
+
+    def __init__(self, *kinds: TokenVerifier) -> None:
+        self._kinds = kinds
+
+    async def caller(self, request: Request) -> Caller:
+        """Who asks. Raises: Unauthorized."""
+        if not self._kinds:
+            return ANONYMOUS
+        token = _token(request)
+        for kind in self._kinds:
+            if (found := await kind.caller(token)) is not None:
+                return found
+        raise Unauthorized(error_detail="this one is not known")
+
+
+class FixedCallerAuthenticator(Authenticator):
+    """A gate for one caller that is known beforehand, such as the console command."""
+
+    def __init__(self, caller: Caller) -> None:
+        super().__init__()
+        self._caller = caller
+
+    async def caller(self, request: Request) -> Caller:
+        return self._caller
+
+
+class FixedTokenVerifier:
+    """The tokens of a setting, known by their SHA-256 only, so that looking one up tells nothing about others."""
+
+    def __init__(self, callers: Mapping[str, Caller]) -> None:
+        self._callers = callers
+
+    async def caller(self, token: str) -> Caller | None:
+        return self._callers.get(_hash(token))
+
+    def named(self, name: str) -> list[Caller]:
+        """The callers that have a name, whatever their tokens."""
+        return [caller for caller in self._callers.values() if caller.name == name]
+
+
+def parse_fixed_tokens(setting: str) -> FixedTokenVerifier:
+    """The tokens that a setting lists. setting: JSON text, or the path of a file with it.
+
+    The JSON is an object: a token, or `sha256:` and its hash in hex, to `{"name", "role", "groups"}`, where `groups`
+    has further roles by the xid of a Group. Raises: ValueError.
+    """
+    entries = json.loads(json_settings.load_json_text(setting))
+    if not isinstance(entries, dict):
+        raise ValueError("an object of tokens is needed")
+    return FixedTokenVerifier({_key(token): _caller(entry) for token, entry in entries.items()})
+
+
+def parse_group_roles(value: Any) -> dict[str, Role]:
+    """Roles by the lower-cased xid of a Group. Raises: ValueError for what is no map of Groups to roles."""
+    if not isinstance(value, dict) or not all(_GROUP.match(str(xid)) for xid in value):
+        raise ValueError('"groups" has to be an object of Groups, such as {"/dirs/d1": "writer"}')
+    return {xids.stream(xid): Role(role) for xid, role in value.items()}
+
+
+def _caller(entry: Any) -> Caller:
+    if not isinstance(entry, dict) or "name" not in entry or set(entry) - {"name", "role", "groups"}:
+        raise ValueError('a token stands for an object with a "name", and perhaps a "role" and "groups"')
+    role = entry.get("role")
+    return Caller(
+        check_name(entry["name"]), Role(role) if role is not None else None, parse_group_roles(entry.get("groups", {}))
+    )
+
+
+def _key(token: str) -> str:
+    hashed = _HASHED.match(token)
+    return hashed[1].lower() if hashed else _hash(token)
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _token(request: Request) -> str:
+    header = request.header(b"authorization")
+    if header is None:
+        raise Unauthorized(error_detail="there is none")
+    found = _BEARER.match(header)
+    if found is None:
+        raise Unauthorized(error_detail="the Authorization header holds none")
+    return found[1]

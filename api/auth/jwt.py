@@ -1,0 +1,111 @@
+"""JWTs of an issuer: checked against its keys, with the caller's name and roles in their claims.
+
+Spec: RFC 7519, RFC 7515; RFC 8725 for what is not accepted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from collections import OrderedDict
+from typing import Any, Final
+
+import jwt
+from jwt.utils import base64url_decode
+
+from api.auth.jwt_claims import ClaimSettings, InvalidToken, caller_of_claims, parse_json_object
+from api.auth.jwt_keys import ALGORITHMS, IssuerKeys
+from domain.access.roles import Caller
+from domain.errors.http_errors import Unauthorized
+
+_LOG: Final = logging.getLogger("annals.callers")
+
+#: Characters of a token, and of the id of its key (ACC-21, ACC-22).
+MAX_TOKEN_LENGTH: Final = 8192
+MAX_KEY_ID_LENGTH: Final = 256
+#: What a header may say the token is, in any letter case.
+TOKEN_TYPES: Final = ("jwt", "at+jwt")
+#: How many tokens are remembered as checked, and for how many seconds: checking one costs as much as a read.
+CACHE_SIZE: Final = 1024
+CACHE_SECONDS: Final = 60.0
+#: Refusals that are logged in one second.
+MAX_LOG_LINES_PER_SECOND: Final = 10
+_JWS: Final = jwt.PyJWS()
+
+
+class JwtVerifier:
+    """The JWTs of one issuer."""
+
+    def __init__(self, keys: IssuerKeys, claims: ClaimSettings) -> None:
+        self._keys = keys
+        self._claims = claims
+        self._known: OrderedDict[bytes, tuple[float, Caller]] = OrderedDict()
+        self._told = (0, 0)
+
+    async def caller(self, token: str) -> Caller | None:
+        """See `callers.Tokens`. Cost: some 100 µs for a token that is not remembered."""
+        if token.count(".") != 2:
+            return None
+        hash = hashlib.sha256(token.encode()).digest()
+        until, caller = self._known.get(hash, (0.0, None))
+        if caller is not None and time.time() < until:
+            return caller
+        try:
+            caller, expires = await self._checked(token)
+        except InvalidToken as error:
+            self._tell(error)
+            raise Unauthorized(error_detail="this one is not known") from None
+        self._known[hash] = min(time.time() + CACHE_SECONDS, expires), caller
+        while len(self._known) > CACHE_SIZE:
+            self._known.popitem(last=False)
+        return caller
+
+    def _tell(self, error: InvalidToken) -> None:
+        """Logs why a token is refused, some times a second at most: anybody can send bad ones."""
+        second, lines = int(time.monotonic()), 0
+        if second == self._told[0]:
+            lines = self._told[1]
+        self._told = second, lines + 1
+        if lines < MAX_LOG_LINES_PER_SECOND:
+            _LOG.warning("a JWT is refused: %s", str(error)[:500])
+
+    async def _checked(self, token: str) -> tuple[Caller, float]:
+        """Raises: BadToken."""
+        if len(token) > MAX_TOKEN_LENGTH:
+            raise InvalidToken(f"it has more than {MAX_TOKEN_LENGTH} characters")
+        header, claims = (_part(part) for part in token.split(".")[:2])
+        algorithm, id = _signed(header)
+        key = await self._keys.find(id, algorithm)
+        if key is None:
+            raise InvalidToken("its key is not known")
+        try:
+            _JWS.decode(token, key, [algorithm])
+        except (jwt.PyJWTError, ValueError, TypeError) as error:
+            raise InvalidToken(str(error)) from None
+        return caller_of_claims(claims, self._claims, time.time())
+
+
+def _part(text: str) -> dict[str, Any]:
+    """Raises: BadToken."""
+    try:
+        return parse_json_object(base64url_decode(text))
+    except ValueError as error:
+        raise InvalidToken(f"a part of it is no base64url: {error}") from None
+
+
+def _signed(header: dict[str, Any]) -> tuple[str, str | None]:
+    """The algorithm of a signature and the id of the key. Keys and URLs in a header are ignored. Raises: BadToken."""
+    algorithm, id, type = header.get("alg"), header.get("kid"), header.get("typ", TOKEN_TYPES[0])
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
+        raise InvalidToken("its alg is none that is accepted")
+    if "kid" in header and not (isinstance(id, str) and len(id) <= MAX_KEY_ID_LENGTH):
+        raise InvalidToken(f"its kid is no text of up to {MAX_KEY_ID_LENGTH} characters")
+    if not isinstance(type, str) or type.lower() not in TOKEN_TYPES:
+        raise InvalidToken("its typ is another one")
+    if "crit" in header:
+        raise InvalidToken("it has critical headers that are not known here")
+    return algorithm, id
+
+
+__all__ = ["ClaimSettings", "IssuerKeys", "JwtVerifier"]

@@ -1,0 +1,130 @@
+"""What the claims of a JWT say about a caller: whatever they are, they name one or are refused (ACC-23 to ACC-26)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from api.auth.caller_names import check_name
+from api.auth.callers import parse_group_roles
+from domain.access.roles import Caller, Role, highest_role
+from domain.values.json_text import InvalidJson, loads
+
+#: Seconds by which clocks may differ, and the last one of the year 9999.
+LEEWAY: Final = 30
+MAX_TIME: Final = 253402300799
+#: How deep the JSON of a token may nest.
+MAX_DEPTH: Final = 10
+#: Audiences, and roles and Groups, that a token may list.
+MAX_AUDIENCES: Final = 20
+MAX_ROLES: Final = 100
+
+
+class InvalidToken(Exception):
+    """A token that names nobody; the message says why, for the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSettings:
+    """What tokens have to say, and where they say roles. role, groups: dots lead into objects."""
+
+    issuer: str | None = None
+    audience: str | None = None
+    role: str = "role"
+    groups: str = "xregistry_groups"
+
+
+def parse_json_object(text: bytes) -> dict[str, Any]:
+    """The JSON object of a part of a token. Raises: BadToken."""
+    try:
+        found = loads(text)
+    except InvalidJson as error:
+        raise InvalidToken(str(error)) from None
+    if not isinstance(found, dict):
+        raise InvalidToken("a part of it is no JSON object")
+    if _is_deeper(found, MAX_DEPTH):
+        raise InvalidToken(f"its JSON nests more than {MAX_DEPTH} deep")
+    return found
+
+
+def caller_of_claims(claims: Mapping[str, Any], wanted: ClaimSettings, now: float) -> tuple[Caller, float]:
+    """Whom claims name, and until when, both in seconds since 1970. Raises: BadToken."""
+    expires = _time(claims, "exp")
+    if expires is None or expires + LEEWAY <= now:
+        raise InvalidToken("exp is missing" if expires is None else "it has expired")
+    for name in ("nbf", "iat"):
+        if (_time(claims, name) or 0) > now + LEEWAY:
+            raise InvalidToken(f"{name} is in the future")
+    if wanted.issuer is not None and claims.get("iss") != wanted.issuer:
+        raise InvalidToken("iss is another one")
+    if wanted.audience is not None and wanted.audience not in _audiences(claims.get("aud")):
+        raise InvalidToken("aud has another one")
+    try:
+        name = check_name(claims.get("sub"))
+    except ValueError as error:
+        raise InvalidToken(f"sub: {error}") from None
+    return Caller(name, _role(_at(claims, wanted.role)), _groups(_at(claims, wanted.groups))), expires
+
+
+def _is_deeper(value: Any, most: int) -> bool:
+    level = [value]
+    for _ in range(most):
+        level = [inner for each in level for inner in _within(each)]
+        if not level:
+            return False
+    return any(isinstance(each, dict | list) for each in level)
+
+
+def _within(value: Any) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+
+
+def _time(claims: Mapping[str, Any], name: str) -> float | None:
+    """A claim that is a time; None where there is none. Raises: BadToken for what is no time."""
+    if name not in claims:
+        return None
+    value = claims[name]
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not 0 <= value <= MAX_TIME:
+        raise InvalidToken(f"{name} is no number of seconds from 0 to {MAX_TIME}")
+    return float(value)
+
+
+def _audiences(value: Any) -> list[str]:
+    """Raises: BadToken."""
+    found = value if isinstance(value, list) else [value]
+    if len(found) > MAX_AUDIENCES or not all(isinstance(each, str) for each in found):
+        raise InvalidToken(f"aud is no text and no list of up to {MAX_AUDIENCES}")
+    return found
+
+
+def _role(value: Any) -> Role | None:
+    """The highest role that a claim names, in a text or a list of texts; other words are somebody else's roles."""
+    words = value if isinstance(value, list) else [value]
+    if len(words) > MAX_ROLES or not all(isinstance(word, str) for word in words):
+        return None
+    return highest_role(*(Role(word) for word in words if word in _NAMES))
+
+
+_NAMES: Final = frozenset(map(str, Role))
+
+
+def _groups(value: Any) -> dict[str, Role]:
+    """Roles by Group; none where one of them is no Group or no role."""
+    if not isinstance(value, dict) or len(value) > MAX_ROLES:
+        return {}
+    try:
+        return parse_group_roles(value)
+    except ValueError:
+        return {}
+
+
+def _at(claims: Mapping[str, Any], path: str) -> Any:
+    """The value of a claim. A name that has dots itself is tried first."""
+    if path in claims:
+        return claims[path]
+    value: Any = claims
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value

@@ -1,0 +1,68 @@
+"""`/-/check`: whether a document could become the next Version of a Resource, without writing it."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Final
+
+from starlette.types import Receive
+
+from api.checks.check import CandidateVersion, load_candidate
+from api.feeds.request_params import query_params, single_value
+from api.http.limits import read_body
+from api.http.problem_response import root_link
+from api.http.request import Request
+from api.http.response import JSON, Response
+from api.registry import Registry
+from api.xregistry.request.paths import PathKind, resolve_path
+from api.xregistry.request.request_checks import check_caller, post_only_options
+from domain.errors import problems
+from domain.registry.document_checks import CheckResults
+from domain.values.json_text import dumps
+
+CHECK: Final = "check"
+
+_PARAMETERS: Final = ("format", "compatibility", "against")
+#: Checks at a time. They have threads of their own, as each may wait long, and others need those that all share.
+MAX_CONCURRENT_CHECKS: Final = 8
+
+
+class CheckRoutes:
+    """The surface of `/-/check`. Whoever may read a Resource may ask."""
+
+    def __init__(self, registry: Registry, max_body: int) -> None:
+        self._registry = registry
+        self._max_body = max_body
+        self._latest = registry.latest
+        self._threads = ThreadPoolExecutor(MAX_CONCURRENT_CHECKS, thread_name_prefix="annals-check")
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """See `front.Surface`. Raises: NotFound, Forbidden, BadRequest, NotAllowed."""
+        if (options := post_only_options(request)) is not None:
+            return options
+        check_caller(replace(request, method="GET", segments=request.segments[2:]))
+        content = await read_body(request, receive, self._max_body)
+        told = await asyncio.get_running_loop().run_in_executor(self._threads, self._told, request, content)
+        return Response(200, [JSON, root_link(request.base)], told)
+
+    def _told(self, request: Request, content: bytes) -> bytes:
+        given = query_params(request, _PARAMETERS)
+        format, rule, against = (single_value(given, name) for name in _PARAMETERS)
+        with self._registry.readers.view() as view:
+            definitions = self._latest.current(view)
+            target = resolve_path(request.segments[2:], definitions.model)
+            if target.kind is not PathKind.RESOURCE or target.resource is None or not target.resource.hasdocument:
+                raise problems.NotFound(target.xid, detail="it is no Resource with documents")
+            asked = load_candidate(view, target, content, format, rule, against)
+        # Documents never change, so no snapshot is held meanwhile.
+        return dumps(asked.told(self._verdicts(asked, content)))
+
+    def _verdicts(self, asked: CandidateVersion, content: bytes) -> CheckResults:
+        own, readers = asked.document.sha256, self._registry.readers
+
+        def document(sha256: str) -> bytes:
+            return content if sha256 == own else readers.quick().document(sha256)
+
+        return self._registry.checker.answers(frozenset(asked.questions()), document)

@@ -1,0 +1,5 @@
+"""`python -m api.cli`: the command `annals`."""
+
+from api.cli.main import main
+
+main()

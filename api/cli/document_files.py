@@ -1,0 +1,90 @@
+"""xRegistry documents in files, and the commands that take them into a registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from api.cli.outcome import InvalidInput
+from domain.decisions.commands import Command, ReplaceModel, WriteMethod, WriteTree
+from domain.model.includes import expand_includes
+from domain.values.json_text import InvalidJson, loads
+
+#: Members of a modelsource document besides `groups`.
+_MODEL_MEMBERS: Final = {"$schema", "attributes", "description", "documentation", "groups", "labels"}
+
+
+class DocumentKind(StrEnum):
+    """What a document describes: the types of a registry, or what it holds."""
+
+    MODELSOURCE = "modelsource"
+    REGISTRY = "registry"
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFile:
+    """One document as it was read."""
+
+    path: Path
+    kind: DocumentKind
+    content: dict[str, Any]
+
+
+def read_document_file(path: Path, kind: DocumentKind | None = None) -> DocumentFile:
+    """The document in a file. kind: None tells it by what it holds.
+
+    Raises: Refused when it is no JSON object; ModelError for includes that lead nowhere.
+    """
+    try:
+        content = loads(path.read_bytes())
+    except InvalidJson as error:
+        raise InvalidInput(f"{path}: {error}") from None
+    if not isinstance(content, dict):
+        raise InvalidInput(f"{path}: an xRegistry document is a JSON object")
+    content.pop("$schema", None)
+    kind = kind or (
+        DocumentKind.MODELSOURCE if "groups" in content and content.keys() <= _MODEL_MEMBERS else DocumentKind.REGISTRY
+    )
+    if kind is DocumentKind.MODELSOURCE:
+        content = expand_includes(content, _neighbour(path), loose=True)
+    return DocumentFile(path, kind, content)
+
+
+def import_command(paper: DocumentFile, current: dict[str, Any]) -> Command | None:
+    """What takes the document in; None where nothing of it is new.
+
+    current: attributes of the registry's model, `modelsource` and `model`.
+    """
+    if paper.kind is DocumentKind.REGISTRY:
+        return _write(paper.content, current["model"].get("groups", {}))
+    source = merge_modelsource(current["modelsource"], paper.content)
+    return ReplaceModel(source) if source != current["modelsource"] else None
+
+
+def merge_modelsource(current: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """A modelsource with another one added: types and attributes that both name become the given ones.
+
+    An import never takes anything away, and a type left out of a model would go with all that it holds.
+    """
+    both: dict[str, Any] = {
+        name: {**current.get(name, {}), **given[name]} for name in ("attributes", "groups") if name in given
+    }
+    return {**current, **given, **both}
+
+
+def _write(content: dict[str, Any], groups: dict[str, Any]) -> WriteTree:
+    """A map of Group collections adds to them (`POST /`); with attributes of the registry it updates these as well."""
+    collections = {plural + suffix for plural in groups for suffix in ("", "url", "count")}
+    if content.keys() <= collections:
+        return WriteTree("/", content, WriteMethod.POST, ignore=frozenset({"epoch"}), keepids=True)
+    return WriteTree("/", content, WriteMethod.PATCH, ignore=frozenset({"epoch", "id"}), keepids=True)
+
+
+def _neighbour(path: Path) -> Callable[[str], Any]:
+    def read_neighbour(name: str) -> Any:
+        return loads((path.parent / name).read_bytes())
+
+    return read_neighbour

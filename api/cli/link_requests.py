@@ -1,0 +1,63 @@
+"""`/-/links` as the console asks it, and the links that `ANNALS_LINKS` asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from typing import Any
+
+from api.auth.callers import FixedCallerAuthenticator
+from api.cli.open_registry import open_local_registry
+from api.cli.surface_client import SurfaceClient
+from api.replication.configured_links import parse_configured_links
+from api.replication.representations import LinkApiContext
+from api.replication.routes import LinksRoutes
+from api.replication.wiring import PassiveReplication, build_link_context
+from api.settings import Settings
+from domain.access.roles import CONSOLE
+from domain.errors.http_errors import InvalidLink
+from domain.errors.problems import NotFound
+from domain.replication.link import COLLECTION
+from projections.replication.link_state import LinkStates
+
+
+@contextmanager
+def open_link_client(settings: Settings) -> Iterator[SurfaceClient]:
+    """The surface of links over a store, asked by an administrator. Raises: StoreFault."""
+    with open_local_registry(settings) as registry, closing(LinkStates(settings.database)) as states:
+        parts = LinkApiContext(registry, PassiveReplication(states, build_link_context(settings, registry, states)))
+        yield SurfaceClient(LinksRoutes(parts, FixedCallerAuthenticator(CONSOLE)))
+
+
+def ensure_configured_links(settings: Settings) -> None:
+    """Has the links be there that the settings ask for, as they are described there. Others stay.
+
+    What was done with one since stays as well: one that is paused is not resumed, a promoted one is left alone.
+    Raises: InvalidLink, where one would become what no link becomes; StoreFault.
+    """
+    wanted = parse_configured_links(settings.links) if settings.links else {}
+    if not wanted:
+        return
+    with open_link_client(settings) as console:
+        for id, document in wanted.items():
+            _ensure(console, id, document)
+
+
+def _ensure(console: SurfaceClient, id: str, document: Mapping[str, Any]) -> None:
+    link = _found(console, id)
+    if link is not None and link["status"]["state"] == "promoted":
+        return
+    kept = {"enabled": link["enabled"]} if link is not None else {}
+    try:
+        console.ask("PUT", f"{COLLECTION}/{id}", {**kept, **document})
+    except InvalidLink:
+        if link is not None or _found(console, id) is None:
+            raise
+        _ensure(console, id, document)  # another process of the same store has made it meanwhile
+
+
+def _found(console: SurfaceClient, id: str) -> dict[str, Any] | None:
+    with suppress(NotFound):
+        link: dict[str, Any] = console.ask("GET", f"{COLLECTION}/{id}")
+        return link
+    return None

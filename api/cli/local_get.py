@@ -1,0 +1,65 @@
+"""The registry's answer to a GET, in this process and without a socket."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Message, Scope
+
+from api.app import create_app
+from api.cli.outcome import StoreError
+from api.settings import Settings
+from domain.access.roles import CONSOLE
+
+
+async def get_body(settings: Settings, path: str) -> AsyncIterator[bytes]:
+    """The body of a GET as it comes; memory stays flat whatever its size.
+
+    path: with a query, if there is one. Raises: StoreFault when the answer is no success.
+    """
+    app = create_app(settings, caller=CONSOLE)
+    async with app.router.lifespan_context(app):
+        messages: asyncio.Queue[Message | None] = asyncio.Queue(maxsize=4)
+        asked = asyncio.create_task(_ask(app, _scope(settings, path), messages))
+        try:
+            start = await messages.get() or {"status": 500}
+            while message := await messages.get():
+                if start["status"] != 200:
+                    raise StoreError(f"GET {path} answers {start['status']}: {message['body'].decode()}")
+                yield message["body"]
+            await asked
+        finally:
+            asked.cancel()
+
+
+async def _ask(app: ASGIApp, scope: Scope, messages: asyncio.Queue[Message | None]) -> None:
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    try:
+        await app(scope, receive, messages.put)
+    finally:
+        # Once for an answer that never began, once for its end.
+        await messages.put(None)
+        await messages.put(None)
+
+
+def _scope(settings: Settings, target: str) -> Scope:
+    """What a server on the configured address would hand on."""
+    path, _, query = target.partition("?")
+    root = urlsplit(settings.public_url or f"http://{settings.host}:{settings.port}")
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": root.scheme,
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
+        "headers": [(b"host", root.netloc.encode())],
+        "server": (settings.host, settings.port),
+    }

@@ -1,0 +1,77 @@
+"""The console command `annals`: one thin verb per file of `api/console`."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from api.cli.outcome import EXIT_CODES_HELP, exit_outcome
+from api.cli.progress import STDERR
+from api.cli.verbs.cesql import cesql
+from api.cli.verbs.config import config
+from api.cli.verbs.export import export
+from api.cli.verbs.import_files import import_
+from api.cli.verbs.log import log
+from api.cli.verbs.publish import publish
+from api.cli.verbs.rebuild import rebuild
+from api.cli.verbs.replicate import replicate
+from api.cli.verbs.secrets import secrets
+from api.cli.verbs.segments import segments
+from api.cli.verbs.serve import serve
+from api.cli.verbs.spark import spark
+from api.cli.verbs.subscriptions import subscriptions
+
+app = typer.Typer(
+    help="A registry for schemas, messages and endpoints that remembers every change.\n\nStart with `annals serve`. "
+    "Settings come from flags, from the environment (ANNALS_...) and from .env; `annals config` shows them.",
+    epilog=EXIT_CODES_HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"annals {version('annals')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """Options that stand before the verb."""
+
+
+for verb in (serve, export, rebuild, publish, config, cesql):
+    app.command(epilog=EXIT_CODES_HELP)(verb)
+app.command("import", epilog=EXIT_CODES_HELP)(import_)
+app.add_typer(log, name="log", epilog=EXIT_CODES_HELP)
+app.add_typer(subscriptions, name="subscriptions", epilog=EXIT_CODES_HELP)
+app.add_typer(replicate, name="replicate", epilog=EXIT_CODES_HELP)
+app.add_typer(segments, name="segments", epilog=EXIT_CODES_HELP)
+app.add_typer(spark, name="spark", epilog=EXIT_CODES_HELP)
+app.add_typer(secrets, name="secrets", epilog=EXIT_CODES_HELP)
+
+
+def main() -> None:
+    """Runs the command line and ends the process with its exit code."""
+    try:
+        app(prog_name="annals")
+    except Exception as error:
+        found = exit_outcome(error)
+        if found is None:
+            raise
+        code, line = found
+        STDERR.print(f"annals: {line}", markup=False)
+        sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""Another registry, asked over HTTP for hashes of its tree."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from api.cli.outcome import InvalidInput, StoreError
+from projections.audit.hash_comparison import HashQuery, HashSource
+
+_SECONDS = 60
+
+
+class RemoteRegistry:
+    """A registry by the URL of its root; `close` it. token: a bearer token, where it wants one."""
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        self._root = url.rstrip("/")
+        self._client = httpx.Client(headers=headers, timeout=_SECONDS)
+
+    def close(self) -> None:
+        """Ends its connections."""
+        self._client.close()
+
+    def side(self, xid: str, asof: str | None) -> HashSource:
+        """What lives at and below an xid, at a moment or now; from the first answer on, as of the position of that.
+
+        The side raises: Refused for an answer that is none, StoreFault where none comes.
+        """
+        moment = [asof] if asof else []
+
+        def ask(query: HashQuery) -> dict[str, Any]:
+            found = self._answer(xid, {**query, "asof": moment})
+            moment[:] = [str(found["asof"]["position"])]
+            return found
+
+        return ask
+
+    def _answer(self, xid: str, query: HashQuery) -> dict[str, Any]:
+        url = f"{self._root}/-/hash{quote(xid)}"
+        try:
+            answer = self._client.get(url, params=query)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise StoreError(f"{self._root} does not answer: {error}.") from None
+        try:
+            found = answer.json()
+            if answer.status_code == 200 and {"asof", "parts"} <= found.keys():
+                return dict(found)
+            said = f"{found['title']} {found.get('detail', '')}".strip()
+        except (ValueError, KeyError, TypeError, AttributeError):
+            said = "that is no answer of a registry with hashes"
+        raise InvalidInput(f"GET {url} answers {answer.status_code}: {said}")

@@ -1,0 +1,99 @@
+"""`annals cesql`: what CloudEvents SQL expressions are for events, without a store."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from api.cli.outcome import InvalidInput, UsageError
+from domain.cesql import CesqlExpression, ContextAttributes, ErrorKind, EvaluationResult, ParseError, compile_expression
+from domain.cesql.values import DATA_MEMBER
+from domain.values.json_text import InvalidJson, dumps, loads
+
+Text = Annotated[str | None, typer.Argument(metavar="EXPRESSION", help="The expression.")]
+EventFile = Annotated[
+    Path | None,
+    typer.Option("--event", metavar="FILE", exists=True, dir_okay=False, readable=True, help="A CloudEvent as JSON."),
+]
+Lines = Annotated[bool, typer.Option("--jsonl", help="Read lines with an expression and an event from standard input.")]
+
+#: Lines that name the same expression compile it once.
+_KEPT: Final = 1024
+
+
+def cesql(expression: Text = None, event: EventFile = None, jsonl: Lines = False) -> None:
+    """Evaluate a CloudEvents SQL expression, and print its value and its first error as JSON.
+
+    With --jsonl each line of standard input is an object with `expression` and `event`, and each line of output an
+    object with `result` and `error`; an expression that does not parse has the result false and the error "parse".
+    Without an event all attributes are missing.
+
+    Example: annals cesql "type LIKE '%.created'" --event event.json
+    """
+    if jsonl:
+        if expression is not None or event is not None:
+            raise UsageError("--jsonl reads expressions and events from standard input; give none of them beside it.")
+        _lines()
+        return
+    if expression is None:
+        raise UsageError('give an expression, such as annals cesql "1 + 1", or --jsonl.')
+    try:
+        compiled = compile_expression(expression)
+    except ParseError as error:
+        raise InvalidInput(f"the expression does not parse: {error}") from None
+    typer.echo(_shown(compiled.evaluate(_read(event) if event else {})))
+
+
+def _read(file: Path) -> ContextAttributes:
+    try:
+        return _attributes(loads(file.read_bytes()))
+    except (InvalidJson, TypeError) as error:
+        raise InvalidInput(f"{file}: {error}") from None
+
+
+def _lines() -> None:
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        if not line.strip():
+            continue
+        try:
+            typer.echo(_answer(loads(line)))
+        except (InvalidJson, TypeError) as error:
+            raise InvalidInput(f"line {number}: {error}") from None
+
+
+def _answer(asked: Any) -> str:
+    if not isinstance(asked, dict) or not isinstance(asked.get("expression"), str):
+        raise TypeError('an object is needed, with the string "expression"')
+    event = asked.get("event")
+    attributes = {} if event is None else _attributes(event)
+    try:
+        return _shown(_compiled(asked["expression"]).evaluate(attributes))
+    except ParseError:
+        return _shown(EvaluationResult(False, (ErrorKind.PARSE,)))
+
+
+@lru_cache(_KEPT)
+def _compiled(text: str) -> CesqlExpression:
+    return compile_expression(text)
+
+
+def _attributes(event: Any) -> ContextAttributes:
+    """The context attributes of an event in JSON. Raises: TypeError."""
+    if not isinstance(event, dict):
+        raise TypeError("an event is an object")
+    found: Mapping[str, Any] = {
+        name: value for name, value in event.items() if name not in (DATA_MEMBER, "data_base64")
+    }
+    for name, value in found.items():
+        if isinstance(value, dict | list):
+            raise TypeError(f'the attribute "{name}" of the event is neither a string, a number nor a Boolean')
+    return found
+
+
+def _shown(result: EvaluationResult) -> str:
+    return dumps({"result": result.value, "error": result.error}).decode()

@@ -1,0 +1,69 @@
+"""`annals export`: the whole registry as one document."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from api.cli.local_get import get_body
+from api.cli.options import Database, PublicUrl, load_settings, require_store
+from api.cli.outcome import UsageError
+from api.cli.progress import ReportProgress, progress_bar
+from api.settings import Settings
+
+Output = Annotated[Path | None, typer.Option("--output", "-o", dir_okay=False, help="File to write; else stdout.")]
+
+
+Stated = Annotated[bool, typer.Option("--stated", help="Leave out values that nobody stated: those of defaults.")]
+
+
+def export(
+    output: Output = None, stated: Stated = False, database: Database = None, public_url: PublicUrl = None
+) -> None:
+    """Write the registry as one document, the same bytes as GET /export, or with `--stated` GET /export?stated.
+
+    `annals import` takes it into another registry. A file appears under its name only once it is complete.
+    """
+    settings = require_store(load_settings(database=database, public_url=public_url))
+    path = "/export?stated" if stated else "/export"
+    try:
+        if output is None:
+            asyncio.run(_copy(settings, path, sys.stdout.buffer, lambda done, total: None))
+        else:
+            _write(settings, path, output)
+    except BrokenPipeError:
+        raise  # whoever read has enough
+    except OSError as error:
+        raise UsageError(f"cannot write {output or 'to stdout'}: {error.strerror or error}.") from None
+
+
+def _write(settings: Settings, path: str, output: Path) -> None:
+    # A device or a pipe takes bytes; a file of that name would take its place.
+    aside = output.is_file() or not output.exists()
+    output = output.resolve() if aside else output  # a link stays, and what it leads to is replaced
+    part = output.with_name(output.name + ".part") if aside else output
+    try:
+        with part.open("wb") as file, progress_bar("Exporting (bytes)") as report:
+            asyncio.run(_copy(settings, path, file, report))
+            if aside:
+                os.fsync(file.fileno())
+        if aside:
+            part.replace(output)
+    except BaseException:
+        if aside:
+            part.unlink(missing_ok=True)
+        raise
+
+
+async def _copy(settings: Settings, path: str, file: BinaryIO, report: ReportProgress) -> None:
+    done = 0
+    async for chunk in get_body(settings, path):
+        file.write(chunk)
+        done += len(chunk)
+        report(done, 0)
+    file.flush()

@@ -1,0 +1,95 @@
+"""`annals import`: xRegistry documents from files into the registry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from api.cli.document_files import DocumentFile, DocumentKind, import_command, read_document_file
+from api.cli.open_registry import open_local_registry
+from api.cli.options import Database, PublicUrl, load_settings
+from api.cli.outcome import InvalidInput, UsageError, problem_line
+from api.cli.progress import progress_bar
+from api.registry import Registry
+from commands.store.log import Store
+from domain.access.roles import CONSOLE
+from domain.errors.problems import Problem
+from domain.messaging.rc2 import DIALECTS, DialectMismatch
+from domain.registry.entities import Attributes
+from domain.values import xid as xids
+from domain.values.json_text import InvalidJson, loads
+
+Files = Annotated[
+    list[Path], typer.Argument(metavar="FILE...", exists=True, dir_okay=False, readable=True, help="JSON documents.")
+]
+KindOption = Annotated[
+    DocumentKind | None, typer.Option("--as", help="What the files are; else each file's content tells.")
+]
+
+
+Dialect = Annotated[str | None, typer.Option(help=f"The older form that the files are in: {', '.join(DIALECTS)}.")]
+
+
+def import_(
+    files: Files,
+    as_: KindOption = None,
+    dialect: Dialect = None,
+    database: Database = None,
+    public_url: PublicUrl = None,
+) -> None:
+    """Take xRegistry documents into the registry, in the order given.
+
+    A file is a modelsource (types under `groups`) or a registry document: collections of Groups, alone or beside
+    attributes of the registry. What is there already stays or is updated; nothing is removed. Each file goes in as a
+    whole or not at all, and the first that is refused ends the import. Files in a dialect are registry documents, or
+    maps of endpoints, and what is changed to take them in is told on stderr.
+    """
+    settings = load_settings(database=database, public_url=public_url)
+    papers = [_translated(file, dialect) if dialect else _read(file, as_) for file in files]
+    with open_local_registry(settings) as registry, progress_bar("Importing") as report:
+        for done, paper in enumerate(papers):
+            report(done, len(papers))
+            line = f"{paper.path}: {_take(registry, paper)}"
+            report(done + 1, len(papers))
+            typer.echo(line)
+
+
+def _read(file: Path, kind: DocumentKind | None) -> DocumentFile:
+    try:
+        return read_document_file(file, kind)
+    except Problem as problem:
+        raise InvalidInput(f"{file}: {problem_line(problem)}") from problem
+
+
+def _translated(file: Path, dialect: str) -> DocumentFile:
+    if dialect not in DIALECTS:
+        raise UsageError(f"there is no dialect {dialect!r}, only {', '.join(DIALECTS)}")
+    try:
+        translated = DIALECTS[dialect](loads(file.read_bytes()))
+    except (InvalidJson, DialectMismatch) as error:
+        raise InvalidInput(f"{file}: {error}") from None
+    for change in translated.report:
+        names = f"{', '.join(change.was)} -> {', '.join(change.now) or 'left out'}"
+        typer.echo(f"{file}{change.path}: {names} ({change.why})", err=True)
+    return DocumentFile(file, DocumentKind.REGISTRY, translated.tree)
+
+
+def _take(registry: Registry, paper: DocumentFile) -> str:
+    """What became of a document, in words."""
+    try:
+        asked = import_command(paper, _model(registry.store))
+        recorded = registry.road.submit(asked, CONSOLE).result() if asked else None
+    except Problem as problem:
+        raise InvalidInput(f"{paper.path}: {problem_line(problem)}") from problem
+    if recorded is None or recorded.xregcorrelationid is None:
+        return "nothing new"
+    return f"{len(recorded.events)} events, {recorded.xregcorrelationid}"
+
+
+def _model(store: Store) -> Attributes:
+    """The `modelsource` and `model` in force."""
+    last = store.recorder.select_events(xids.MODEL, desc=True, limit=1)[0]
+    attributes: Attributes = store.mapper.to_domain_event(last).attributes
+    return attributes

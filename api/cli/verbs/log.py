@@ -1,0 +1,130 @@
+"""`annals log`: what is written in the log, read as it lies there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Annotated, Any, Final
+
+import typer
+
+from api.cli.options import Database, load_settings, require_store
+from api.cli.outcome import InvalidInput, StoreError
+from api.cli.progress import progress_bar
+from api.cli.tables import Column, print_json
+from api.cli.tables import print_rows as show_lines
+from api.cli.verbs.log_hash import hash_
+from api.cli.verbs.log_history import CHANGE_STYLES, diff, history, interaction
+from commands.store.log import Store
+from commands.verify.verify_log import verify_log as walk
+from commands.verify.verify_log import verify_row_hashes
+from domain.registry.events import EntityEvent
+from domain.values.json_text import dumps
+from projections.entities.verify_history import verify_history
+from projections.entities.verify_index import verify_index
+
+log: Final = typer.Typer(no_args_is_help=True, help="Look at the log: every change, in order, for ever.")
+for _verb in (history, interaction, diff):
+    log.command()(_verb)
+log.command("hash")(hash_)
+
+Lines = Annotated[int, typer.Option("--lines", "-n", min=0, help="How many events to begin with.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on with new events until Ctrl-C.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, with all that the event holds.")]
+
+_BATCH: Final = 500
+_PAUSE: Final = 0.3
+_EVENT: Final = (
+    *(Column(7, "cyan"), Column(24, "dim"), Column(15, CHANGE_STYLES), Column(style="bold"), Column()),
+    Column(style="dim"),
+)
+_FINDING: Final = (Column(style="red"),)
+_DAMAGED: Final = "restore the store from a backup"
+_STALE: Final = "the log is whole: make the read model anew with annals rebuild"
+
+
+@log.command()
+def tail(lines: Lines = 20, follow: Follow = False, as_json: AsJson = False, database: Database = None) -> None:
+    """Print the last events: position, time, kind, xid, epoch and correlation id, separated by tabs.
+
+    Events with the same correlation id are one interaction: what one request did.
+
+    Example: annals log tail -n 100 --follow
+    """
+    with closing(open_store(database)) as store:
+        after = max(0, store.tip().position - lines)
+        for position, event in tail_events(store, after, follow):
+            if as_json:
+                typer.echo(_json(position, event))
+            else:
+                show_lines(_EVENT, [_row(position, event)])
+
+
+@log.command()
+def show(
+    position: Annotated[int, typer.Argument(min=1, help="Position of the event, as `annals log tail` prints it.")],
+    database: Database = None,
+) -> None:
+    """Print one event with the state in which it left its entity, as JSON.
+
+    Example: annals log show 42
+    """
+    with closing(open_store(database)) as store:
+        found = store.events(position - 1, 1)
+        if not found:
+            raise InvalidInput(f"the log has no position {position}; it ends at {store.tip().position}.")
+        print_json(_json(*found[0]).encode())
+
+
+@log.command()
+def verify(database: Database = None) -> None:
+    """Walk the whole log and prove it: positions, revisions, hash chain, state hash, documents, read model and past.
+
+    Prints each finding with its position. Exit code 0 means that nothing was found, 3 that the store is damaged.
+
+    Example: annals log verify --database sqlite:///backup.db
+    """
+    with closing(open_store(database)) as store:
+        with progress_bar("Verifying") as report:
+            damaged = [*walk(store, progress=report)]
+            findings = [*damaged, *verify_row_hashes(store), *verify_history(store), *verify_index(store)]
+        show_lines(_FINDING, ((f"position {finding.position}: {finding.what}",) for finding in findings))
+        if findings:
+            raise StoreError(f"{len(findings)} findings; {_DAMAGED if damaged else _STALE}.")
+        tip = store.tip()
+    typer.echo(f"{tip.position} events, no findings. chain {tip.chain.hex()} state {tip.state.hex()}")
+
+
+def open_store(database: str | None) -> Store:
+    """The store that the settings name, for looking only."""
+    settings = require_store(load_settings(database=database))
+    return Store(settings.database)
+
+
+def tail_events(store: Store, after: int, follow: bool) -> Iterator[tuple[int, EntityEvent]]:
+    """Events beyond a position; `follow` waits for new ones for ever."""
+    while True:
+        batch = store.events(after, _BATCH)
+        yield from batch
+        if batch:
+            after = batch[-1][0]
+        elif follow:
+            time.sleep(_PAUSE)
+        else:
+            return
+
+
+def _kind(event: EntityEvent) -> str:
+    return event.TOPIC.partition(":")[0]
+
+
+def _row(position: int, event: EntityEvent) -> tuple[object, ...]:
+    at = event.time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return position, at, _kind(event), event.xid, event.epoch, event.xregcorrelationid
+
+
+def _json(position: int, event: EntityEvent) -> str:
+    members: dict[str, Any] = {"position": position, "kind": _kind(event), **event.model_dump(exclude_none=True)}
+    members["time"] = event.time.isoformat().replace("+00:00", "Z")
+    return dumps(members).decode()

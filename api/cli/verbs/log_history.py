@@ -1,0 +1,199 @@
+"""`annals log history`, `interaction` and `diff`: the audit trail, read from the store itself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from typing import Annotated, Any, Final
+from urllib.parse import urlencode
+
+import typer
+
+from api.audit import queries
+from api.audit.formats import ListWrapper, TableFormat, TableLayout, write_table
+from api.audit.representations import DIFFERENCE_TABLE, action_name, interaction_members, revision_table
+from api.audit.request_params import AuditParams, parse_audit_params
+from api.cli.options import Database, load_settings, require_store
+from api.cli.outcome import InvalidInput
+from api.cli.tables import Column, print_rows
+from commands.store.log import Store
+from projections.audit.entity_diff import EntityDiff
+from projections.audit.trail import Revision
+from projections.entities.query import View
+
+PathArgument = Annotated[str, typer.Argument(help="The xid of an entity or collection; / is the registry.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, as the HTTP API gives it.")]
+Below = Annotated[bool, typer.Option("--below/--alone", help="With everything below the entity, or without.")]
+Limit = Annotated[int | None, typer.Option("--limit", "-n", min=1, help="How many to print at most.")]
+Newest = Annotated[bool, typer.Option("--newest-first", "-r", help="Begin with the newest one.")]
+Start = Annotated[str, typer.Option("--from", help="The moment to start from: a position, a time or a correlation id.")]
+After = Annotated[str | None, typer.Option("--from", help="Only what came after a moment.")]
+Until = Annotated[str | None, typer.Option("--until", help="Only what had come by a moment.")]
+End = Annotated[str | None, typer.Option("--to", help="The moment to compare with; now unless given.")]
+
+#: How the kinds of change look.
+CHANGE_STYLES: Final = {
+    **dict.fromkeys(("created", "EntityCreated"), "green"),
+    **dict.fromkeys(("updated", "changed", "EntityUpdated"), "yellow"),
+    **dict.fromkeys(("deleted", "EntityDeleted"), "red"),
+    **dict.fromkeys(("refreshed", "EntityRefreshed"), "dim"),
+}
+_REVISION: Final = (
+    *(
+        Column(7, "cyan"),
+        Column(27, "dim"),
+        Column(9, CHANGE_STYLES),
+        Column(style="bold"),
+        Column(),
+        Column(style="magenta"),
+    ),
+    *(Column(style="dim"), Column()),
+)
+_DIFFERENCE: Final = (
+    Column(8, CHANGE_STYLES),
+    Column(style="bold"),
+    Column(style="cyan"),
+    Column(),
+    Column(style="dim"),
+)
+_HEADING: Final = (Column(17, "cyan"), Column())
+
+
+def history(
+    path: PathArgument = "/",
+    below: Below = False,
+    after: After = None,
+    until: Until = None,
+    limit: Limit = None,
+    newest_first: Newest = False,
+    as_json: AsJson = False,
+    database: Database = None,
+) -> None:
+    """Print every revision of an entity: position, time, action, xid, epoch, caller, correlation id, what changed.
+
+    An entity that is gone has its history still; one that came back goes on in it. Moments are positions, times or
+    correlation ids.
+
+    Example: annals log history /schemagroups/weather --below --from 2026-01-31T00:00:00Z
+    """
+    wanted = _asked(below=_word(below), order="desc" if newest_first else "asc", until=until, **{"from": after})
+    with open_view(database) as (view, store):
+        positions = queries.history_positions(view, parse_path_argument(path), wanted, store.clock())
+        found = view.trail.revisions(_first(positions, limit), before=as_json)
+        _print_revisions(found, as_json)
+
+
+def interaction(
+    xregcorrelationid: Annotated[str, typer.Argument(metavar="ID", help="A correlation id, in any case.")],
+    as_json: AsJson = False,
+    database: Database = None,
+) -> None:
+    """Print everything that one request did: who asked for what, when, and the events that it recorded.
+
+    Writes answer with the id in the header xRegistry-xregcorrelationid; `annals log tail` prints it last.
+
+    Example: annals log interaction 01kd3yh5rz9m4t7c2x8v6b1nqw
+    """
+    with open_view(database) as (view, _):
+        found = queries.find_interaction(
+            view, xregcorrelationid, AuditParams(images=("before", "after") if as_json else ())
+        )
+        if found is None:
+            raise InvalidInput(f"no interaction has the id {xregcorrelationid}.")
+        facts, events = found
+        if as_json:
+            _print(
+                TableFormat.JSON,
+                revision_table(("before", "after")),
+                events,
+                ListWrapper(interaction_members(facts), "events"),
+            )
+            return
+        print_rows(_HEADING, interaction_members(facts).items())
+        _print_revisions(events, as_json)
+
+
+def diff(
+    start: Start,
+    path: PathArgument = "/",
+    end: End = None,
+    below: Below = True,
+    as_json: AsJson = False,
+    database: Database = None,
+) -> None:
+    """Print what differs between two moments: what became of which entity, attribute, value before and after, as JSON.
+
+    What is not there is empty. Documents are compared by their SHA-256. Moments are positions, times or
+    correlation ids.
+
+    Example: annals log diff /schemagroups/weather --from 2026-01-31T00:00:00Z --to 2026-02-01T00:00:00Z
+    """
+    wanted = _asked(below=_word(below), to=end, **{"from": start})
+    with open_view(database) as (view, store):
+        found = queries.compare_moments(view, parse_path_argument(path), wanted, store.clock()).differences
+        if as_json:
+            _print(TableFormat.NDJSON, DIFFERENCE_TABLE, found)
+        else:
+            print_rows(_DIFFERENCE, (row for each in found for row in _difference_rows(each)))
+
+
+@contextmanager
+def open_view(database: str | None) -> Iterator[tuple[View, Store]]:
+    """One moment of the store that the settings name."""
+    with closing(Store(require_store(load_settings(database=database)).database)) as store:
+        engine = store.engine
+        if engine.dialect.name == "postgresql":
+            engine = engine.execution_options(isolation_level="REPEATABLE READ")
+        with engine.begin() as connection:
+            yield View.over(connection), store
+
+
+def _asked(**parameters: str | None) -> AuditParams:
+    """The same as a request with these parameters. Raises: BadRequest."""
+    given = {name: value for name, value in parameters.items() if value is not None}
+    return parse_audit_params(urlencode(given).encode(), given.keys())
+
+
+def _word(flag: bool) -> str:
+    return "true" if flag else "false"
+
+
+def parse_path_argument(path: str) -> str:
+    """The xid of a path, which may begin and end with a slash, and end with `$details`."""
+    whole = path.removesuffix("$details").strip("/")
+    return queries.xid_of(whole.split("/") if whole else ())
+
+
+def _first(positions: Iterator[int], limit: int | None) -> Iterator[int]:
+    return (position for position, _ in zip(positions, range(limit), strict=False)) if limit else positions
+
+
+def _print_revisions(found: Iterable[Revision], as_json: bool) -> None:
+    if as_json:
+        _print(TableFormat.NDJSON, revision_table(("before", "after")), found)
+    else:
+        print_rows(_REVISION, map(_revision_row, found))
+
+
+def _revision_row(revision: Revision) -> tuple[object, ...]:
+    event, by = revision.event, revision.interaction
+    return (
+        *(revision.position, by.time, action_name(event), event.xid, event.epoch, by.caller),
+        *(by.xregcorrelationid, " ".join(event.changed)),
+    )
+
+
+def _difference_rows(difference: EntityDiff) -> Iterator[tuple[object, ...]]:
+    for row in DIFFERENCE_TABLE.rows(difference):
+        path = row["path"] if row["of"] == "attribute" else "(document)"
+        yield row["change"], row["xid"], path, row.get("before"), row.get("after")
+
+
+def _print(
+    format: TableFormat, table: TableLayout[Any], things: Iterable[Any], around: ListWrapper | None = None
+) -> None:
+    for chunk in write_table(format, table, things, around):
+        sys.stdout.write(chunk.decode())
+    if format is TableFormat.JSON:
+        sys.stdout.write("\n")

@@ -1,0 +1,102 @@
+"""`annals publish`: the log and its events on Kafka topics."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from threading import Event
+from typing import Annotated, Final, Literal
+
+import typer
+from kafka import errors
+
+from api.cli.kafka_settings import kafka_cluster
+from api.cli.options import Database, load_settings, require_store
+from api.cli.outcome import InvalidInput, StoreError, UsageError
+from api.cli.progress import STDERR, progress_bar
+from api.cli.stop_signals import stop_event
+from commands.store.log import Store
+from projections.events.xregistry_events import XRegistryEvents
+from projections.kafka.log_agreement import TopicsDiverged
+from projections.kafka.producer import RecordFailed
+from projections.kafka.progress import PublishingProgress
+from projections.kafka.publisher import Publisher
+from projections.kafka.records import PublishedCounts, RecordBuilder
+from projections.subscriptions.contract import DeliveryResult
+from projections.subscriptions.sinks.kafka.outcomes import error_outcome
+
+Brokers = Annotated[
+    str, typer.Option("--kafka", metavar="HOST:PORT,...", help="Brokers to begin with; SSL:// before them for TLS.")
+]
+Prefix = Annotated[str, typer.Option("--prefix", help="What the topics' names begin with.")]
+Once = Annotated[bool, typer.Option("--once", help="End at the end of the log, instead of following it.")]
+Mode = Annotated[Literal["structured", "binary"], typer.Option("--contentmode", help="How events become records.")]
+Partitions = Annotated[
+    int | None, typer.Option("--partitions", min=1, help="Of topics that are made; as the brokers have it by default.")
+]
+Documents = Annotated[bool, typer.Option("--documents", help="With the documents, in headers of the log's records.")]
+
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,200}\Z")
+
+
+def publish(
+    brokers: Brokers,
+    prefix: Prefix = "annals",
+    once: Once = False,
+    contentmode: Mode = "structured",
+    partitions: Partitions = None,
+    documents: Documents = False,
+    database: Database = None,
+) -> None:
+    """Publish the log on the topic PREFIX.log and its events on PREFIX.events, until Ctrl-C or SIGTERM.
+
+    It goes on where it was, and records that are there twice have the same number. Credentials and authorities are in
+    ANNALS_KAFKA_USERNAME, ANNALS_KAFKA_PASSWORD, ANNALS_KAFKA_TOKEN and ANNALS_KAFKA_CA.
+
+    Example: annals publish --kafka 127.0.0.1:9092 --prefix registry --once
+    """
+    if not _TOPIC.match(prefix):
+        raise UsageError("--prefix: letters, digits, dots, dashes and underscores are needed, 200 at most.")
+    to, settings = kafka_cluster(brokers), require_store(load_settings(database=database))
+    with closing(Store(settings.database)) as store, progress_bar("Publishing") as report, stop_event() as stop:
+        records = RecordBuilder(XRegistryEvents(settings.event_changes), contentmode)
+        progress = PublishingProgress(store, records, prefix, documents=documents)
+        publisher = Publisher(progress, to, prefix, partitions=partitions or -1, report=report, tell=_report_progress)
+        _published(publisher, once, stop)
+        place = progress.place()
+    typer.echo(_line(place, prefix))
+
+
+def _published(publisher: Publisher, once: bool, stop: Event) -> None:
+    try:
+        if once:
+            publisher.once(stop)
+        else:
+            publisher.run(stop)
+    except TopicsDiverged as error:
+        raise InvalidInput(str(error)) from None
+    except RecordFailed as error:
+        raise _failure(error.error, f"the record of position {error.record.position}: ") from None
+    except (errors.KafkaError, TimeoutError) as error:
+        raise _failure(error) from None
+
+
+def _failure(error: Exception, place: str = "") -> Exception:
+    """How the verb ends that failed at a broker."""
+    found = error_outcome(error)
+    said = f"Kafka: {place}{found.code} {found.message}".strip()
+    if found.result is DeliveryResult.REJECTED:
+        return InvalidInput(
+            f"{said}. Everything before it is published; max.message.bytes of the topic may be too small."
+        )
+    if found.result is DeliveryResult.UNAUTHORIZED:
+        return UsageError(f"{said}. Look at ANNALS_KAFKA_USERNAME and its neighbours, and at the rights of that user.")
+    return StoreError(f"{said}. Look at the brokers, and at --kafka.")
+
+
+def _report_progress(line: str) -> None:
+    STDERR.print(f"annals: {line}", markup=False)
+
+
+def _line(place: PublishedCounts, prefix: str) -> str:
+    return f"position {place.log}: {place.log} records on {prefix}.log, {place.events} on {prefix}.events"

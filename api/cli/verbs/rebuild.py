@@ -1,0 +1,116 @@
+"""`annals rebuild`: the read model made anew from the log."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from functools import partial
+from typing import Annotated, Final, Literal
+
+import typer
+
+from api.cli.options import Database, load_settings
+from api.cli.outcome import StoreError, UsageError
+from api.cli.progress import STDERR, progress_bar
+from api.cli.spark_session import EventsOutput, LogAnchors, LogLocation, SourceKind, rebuild_rows
+from api.cli.verbs.log import open_store
+from commands.store.log import Store
+from projections.database.drivers import database_of
+from projections.entities.rebuild import RebuildDiverged, RebuildReport
+from projections.entities.rebuild import rebuild as make_anew
+from projections.log.reader import Log
+
+Engine = Annotated[Literal["process", "spark"], typer.Option("--engine", help="Who works out the rows.")]
+From = Annotated[SourceKind, typer.Option("--from", help="Where Spark reads the log.")]
+AsOf = Annotated[int | None, typer.Option("--as-of", min=0, help="Position up to which Spark works; the rest follows.")]
+Folder = Annotated[
+    str | None, typer.Option("--folder", envvar="ANNALS_SEGMENTS", metavar="URI", help="Of the segments.")
+]
+Brokers = Annotated[str | None, typer.Option("--kafka", metavar="HOST:PORT,...", help="Brokers of the log's topic.")]
+Prefix = Annotated[str, typer.Option("--prefix", help="What the topic's name begins with.")]
+Stage = Annotated[
+    str | None,
+    typer.Option("--stage", metavar="URI", help="A new folder that Spark's workers reach as well as this machine."),
+]
+
+EventsFolder = Annotated[
+    str | None,
+    typer.Option("--events", metavar="URI", help="A new folder for the xRegistry events of Spark's part, as Parquet."),
+]
+Head = Annotated[
+    str | None,
+    typer.Option(
+        "--head", metavar="POSITION:HASH", help="A chain hash that was noted earlier; Spark's log must have it."
+    ),
+]
+
+_HEAD: Final = re.compile(r"([0-9]{1,18}):([0-9a-fA-F]{64})")
+
+
+def rebuild(
+    engine: Engine = "process",
+    source: From = "postgres",
+    asof: AsOf = None,
+    folder: Folder = None,
+    brokers: Brokers = None,
+    prefix: Prefix = "annals",
+    stage: Stage = None,
+    events: EventsFolder = None,
+    head: Head = None,
+    database: Database = None,
+) -> None:
+    """Make the read model anew from the log, while readers and writers go on.
+
+    The old one serves until the new one is complete; a rebuild that is stopped half-way leaves it as it was. Spark
+    proves the chain hashes of its log before it makes anything of it; exit code 3 says that they do not hold.
+
+    Example: annals rebuild --engine spark --from segments --folder s3://lake/annals --stage s3://lake/stage
+    """
+    if engine == "process" and any(each is not None for each in (asof, stage, events, head)):
+        raise UsageError("--as-of, --stage, --events and --head go with --engine spark.")
+    noted = _parse_head(head) if head is not None else None
+    with closing(open_store(database)) as store:
+        settings = load_settings(database=database)
+        try:
+            if engine == "process":
+                with progress_bar("Rebuilding") as report:
+                    result = make_anew(store, progress=report, most=settings.indexed_leaves)
+            else:
+                place = LogLocation(source, settings.database, folder, brokers, prefix)
+                told = EventsOutput(events, settings.event_changes) if events else None
+                anchors = LogAnchors(partial(_chain_at, store), noted)
+                result = _with_spark(store, place, asof, stage, told, settings.indexed_leaves, anchors)
+        except RebuildDiverged as error:
+            raise StoreError(
+                f"{error}; the read model stays as it was. `annals log verify` says what is wrong."
+            ) from error
+    rate = result.events / result.seconds if result.seconds else 0
+    typer.echo(f"{result.events} events in {result.seconds:.1f} s, {rate:.0f} a second")
+
+
+def _parse_head(head: str) -> tuple[int, str]:
+    """Position and chain hash of the option. Raises: Misused."""
+    if (found := _HEAD.fullmatch(head)) is None:
+        raise UsageError("--head is POSITION:HASH, as in 42:9c41…, with a chain hash of 64 hex digits.")
+    return int(found[1]), found[2].lower()
+
+
+def _chain_at(store: Store, position: int) -> str | None:
+    """The chain hash of the store's own log where an interaction ends at a position."""
+    with store.engine.connect() as connection:
+        found = Log(database_of(connection)).interactions(position - 1, 1)
+    return found[0].chain.hex() if found and found[0].last == position else None
+
+
+def _with_spark(
+    store: Store,
+    place: LogLocation,
+    asof: int | None,
+    stage: str | None,
+    events: EventsOutput | None,
+    most: int,
+    anchors: LogAnchors,
+) -> RebuildReport:
+    with progress_bar("Loading") as report:
+        STDERR.print("Working out the rows with Spark ...")
+        return rebuild_rows(place, partial(make_anew, store, report, most=most), asof, stage, events, most, anchors)

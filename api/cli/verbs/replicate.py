@@ -1,0 +1,265 @@
+"""`annals replicate`: what the API does with replication links, done on the store itself as an administrator.
+
+Whoever serves the store looks at its links about once a second, so what is done here reaches the links that run there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from api.cli.link_check import LinkCheck, check_link
+from api.cli.link_requests import open_link_client
+from api.cli.options import Database, load_settings, require_store
+from api.cli.outcome import InvalidInput, UsageError
+from api.cli.surface_client import SurfaceClient
+from api.cli.tables import Column, print_json, printable_text
+from api.cli.tables import print_rows as show_lines
+from domain.replication.link import COLLECTION
+from domain.values.json_text import InvalidJson, dumps, loads
+
+replicate: Final = typer.Typer(no_args_is_help=True, help="Copy from other registries, and to them.")
+
+#: Where a token or a password may come from, besides a file and a prompt. An argument would be seen by all processes.
+SECRET_VARIABLE: Final = "ANNALS_LINK_SECRET"
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a link.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, as the HTTP API gives it.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+_STATES: Final = {
+    "active": "green",
+    **dict.fromkeys(("resting", "failing"), "yellow"),
+    "diverged": "red",
+    "promoted": "dim",
+}
+_VERDICTS: Final = {"equal": "green", "differs": "red"}
+_LIST: Final = (Column(24, "bold"), Column(9, _STATES), Column(14), Column(7), Column(style="cyan"))
+_STATUS: Final = (
+    *(Column(24, "bold"), Column(9, _STATES), Column(7), Column(8), Column(20, "dim"), Column(9, _VERDICTS)),
+    *(Column(4), Column(style="red")),
+)
+
+
+def _console(database: str | None) -> AbstractContextManager[SurfaceClient]:
+    return open_link_client(require_store(load_settings(database=database)))
+
+
+@replicate.command()
+def add(
+    id: Id,
+    url: Annotated[str, typer.Argument(metavar="URL", help="The root of the other registry, or of its older API.")],
+    dialect: Annotated[str | None, typer.Option("--dialect", help="What it speaks; log unless given.")] = None,
+    mode: Annotated[
+        str | None, typer.Option("--mode", help="pull, events, push or receive; pull unless given.")
+    ] = None,
+    groups: Annotated[list[str] | None, typer.Option("--group", help="A Group's xid; all unless given.")] = None,
+    resources: Annotated[list[str] | None, typer.Option("--resource", help="A Resource's xid.")] = None,
+    filters: Annotated[list[str] | None, typer.Option("--filter", help="A filter of Groups, as JSON.")] = None,
+    names: Annotated[list[str] | None, typer.Option("--name", metavar="THERE=HERE", help="Renames a Group.")] = None,
+    interval: Annotated[float | None, typer.Option("--interval", help="Seconds between looks and checks.")] = None,
+    conflicts: Annotated[str | None, typer.Option("--conflicts", help="rename or skip.")] = None,
+    remote: Annotated[str | None, typer.Option("--remote", help="Id of the link at the other end of a push.")] = None,
+    username: Annotated[
+        str | None, typer.Option("--username", help="Whose password it is; a token unless given.")
+    ] = None,
+    secret_file: Annotated[
+        Path | None, typer.Option("--secret-file", help="Has the token or the password; - reads standard input.")
+    ] = None,
+    ask: Annotated[bool, typer.Option("--ask", help="Ask for the token or the password.")] = False,
+    database: Database = None,
+) -> None:
+    """Make a link, and print its id. What the server that runs needs to know of it, it finds in the store.
+
+    The token or the password for the other registry is asked for, read from a file, or taken from ANNALS_LINK_SECRET.
+
+    Example: annals replicate add primary https://registry.example.com --secret-file token.txt
+    """
+    scope = {"groups": groups, "resources": resources, "filters": [_filter(each) for each in filters or ()]}
+    wanted = {
+        "id": id,
+        "url": url,
+        "dialect": dialect,
+        "mode": mode,
+        "scope": {name: value for name, value in scope.items() if value},
+        "names": dict(map(_pair, names or ())),
+        "interval": interval,
+        "conflicts": conflicts,
+        "remote": remote,
+        "credential": _credential(username, secret_file, ask),
+    }
+    with _console(database) as console:
+        made = console.ask("POST", COLLECTION, {name: value for name, value in wanted.items() if value is not None})
+    typer.echo(made["id"])
+
+
+@replicate.command(name="list")
+def list_(as_json: AsJson = False, database: Database = None) -> None:
+    """Print all links: id, state, dialect, mode and URL."""
+    with _console(database) as console:
+        found = console.ask("GET", COLLECTION)
+    if as_json:
+        _print(found)
+        return
+    show_lines(
+        _LIST, ((each["id"], each["status"]["state"], each["dialect"], each["mode"], each["url"]) for each in found)
+    )
+
+
+@replicate.command()
+def show(id: Id, database: Database = None) -> None:
+    """Print one link with its status, as JSON. Secrets are not shown."""
+    with _console(database) as console:
+        print_json(dumps(console.ask("GET", _path(id))))
+
+
+@replicate.command()
+def status(
+    id: Annotated[str | None, typer.Argument(metavar="[ID]", help="One link; all unless given.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Compare with the other registry first.")] = False,
+    as_json: AsJson = False,
+    database: Database = None,
+) -> None:
+    """Print how links go: id, state, positions and seconds behind, last contact, verdict, conflicts, last error.
+
+    The verdict is `equal` where the other registry, as far as it was taken in, has the same as this one, and `differs`
+    with the first entity that is not the same; `unknown` where nobody can tell. With --check the exit code is 1 unless
+    each link that brings a log has the verdict `equal`; a promoted one does not count.
+
+    Example: annals replicate status primary --check
+    """
+    with _console(database) as console:
+        wanted = [id] if id is not None else [each["id"] for each in console.ask("GET", COLLECTION)]
+        looks = [
+            check_link(console, each) if check else LinkCheck(console.ask("GET", _path(each)), None) for each in wanted
+        ]
+    found = [look.link for look in looks]
+    if as_json:
+        _print([{"id": each["id"], **each["status"]} for each in found])
+    else:
+        show_lines(_STATUS, map(_row, found))
+    if wrong := [look.wrong for look in looks if look.wrong]:
+        raise InvalidInput(f"{', '.join(wrong)}.")
+
+
+@replicate.command()
+def pause(id: Id, database: Database = None) -> None:
+    """Have nothing come or go over a link until `resume`. What came stays read-only."""
+    _act(id, "pause", database)
+
+
+@replicate.command()
+def resume(id: Id, database: Database = None) -> None:
+    """Go on with a link where it was paused."""
+    _act(id, "resume", database)
+
+
+@replicate.command()
+def promote(id: Id, database: Database = None) -> None:
+    """Make what came over a link this registry's own: nothing comes any more, and everybody may write it at once.
+
+    Example: annals replicate promote primary
+    """
+    _act(id, "promote", database)
+
+
+@replicate.command()
+def repair(id: Id, yes: Yes = False, database: Database = None) -> None:
+    """Have this registry be what the other one is, in a link's scope, and go on from there.
+
+    Entities that differ become what they are there, in one interaction; what is only here is deleted. The log keeps
+    what was.
+
+    Example: annals replicate repair primary --yes
+    """
+    _confirm(yes, "What was written here and not there will be undone. Repair it?")
+    with _console(database) as console:
+        count = console.ask("POST", f"{_path(id)}/actions/repair")["repaired"]
+    typer.echo(f"{count} entities differed and are as they are there" if count else "nothing differed")
+
+
+@replicate.command()
+def remove(id: Id, yes: Yes = False, database: Database = None) -> None:
+    """Delete a link and destroy its secret. What came over it stays, and may be written from then on."""
+    _confirm(yes, "What came over it stays and becomes writable. Remove the link?")
+    with _console(database) as console:
+        console.ask("DELETE", _path(id))
+    typer.echo(f"{printable_text(id)} is removed; what came over it is writable")
+
+
+def _act(id: str, name: str, database: str | None) -> None:
+    with _console(database) as console:
+        found = console.ask("POST", f"{_path(id)}/actions/{name}")
+    typer.echo(found["status"]["state"])
+
+
+def _confirm(yes: bool, question: str) -> None:
+    if not yes:
+        typer.confirm(question, abort=True, err=True)
+
+
+def _path(id: str) -> str:
+    return f"{COLLECTION}/{id}"
+
+
+def _filter(text: str) -> Any:
+    try:
+        return loads(text.encode())
+    except InvalidJson:
+        raise UsageError(f'{text} is no filter; one is {{"prefix": {{"subject": "/schemagroups/team-"}}}}.') from None
+
+
+def _pair(text: str) -> tuple[str, str]:
+    there, separator, here = text.partition("=")
+    if not separator:
+        raise UsageError(f"{text} names no two Groups; /schemagroups/there=/schemagroups/here does.")
+    return there, here
+
+
+def _credential(username: str | None, file: Path | None, ask: bool) -> dict[str, str] | None:
+    """What the other registry is told; None where it asks for nothing."""
+    secret = _secret(file, ask or username is not None)
+    if username is not None:
+        return {"type": "basic", "username": username, "password": secret or ""}
+    return {"type": "bearer", "token": secret} if secret else None
+
+
+def _secret(file: Path | None, ask: bool) -> str | None:
+    if file is not None and str(file) == "-":
+        return sys.stdin.read().strip()
+    if file is not None:
+        if not file.is_file():
+            raise UsageError(f"there is no file {file}.")
+        return file.read_text().strip()
+    if (given := os.environ.get(SECRET_VARIABLE)) is not None:
+        return given
+    return str(typer.prompt("Token or password", hide_input=True, err=True)) if ask else None
+
+
+def _row(found: Mapping[str, Any]) -> tuple[object, ...]:
+    status = found["status"]
+    lag = status.get("lag", {})
+    verdict = status.get("verdict", "")
+    if difference := status.get("difference"):
+        verdict = f"{verdict} {difference['xid']}"
+    return (
+        *(found["id"], status["state"], lag.get("positions"), lag.get("seconds"), _time(status.get("lastcontact"))),
+        *(verdict, status.get("conflictscount", len(status.get("conflicts", ()))), status.get("error")),
+    )
+
+
+def _time(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def _print(found: Sequence[Any]) -> None:
+    for each in found:
+        sys.stdout.write(json.dumps(each, ensure_ascii=False, separators=(",", ":")) + "\n")

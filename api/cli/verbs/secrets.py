@@ -1,0 +1,43 @@
+"""`annals secrets`: what is done with sealed values as a whole."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Final
+
+import typer
+
+from api.cli.options import Database, load_settings, require_store
+from api.cli.outcome import StoreError, UsageError
+from commands.store.log import Store
+from commands.store.secrets import NoMasterKey, Vault
+
+secrets: Final = typer.Typer(no_args_is_help=True, help="Look after the secrets that the registry keeps sealed.")
+
+
+@secrets.callback()
+def _root() -> None:
+    """So that the one verb has a name."""
+
+
+@secrets.command()
+def rotate(database: Database = None) -> None:
+    """Wrap the keys of all secrets with the newest master key.
+
+    ANNALS_MASTER_KEY lists the new key before the old one; the server is restarted with the list first, and the old key
+    may go from it once this is done. The values and the log stay as they are.
+
+    Example: ANNALS_MASTER_KEY=$NEW,$OLD annals secrets rotate
+    """
+    settings = require_store(load_settings(database=database))
+    vault = Vault(settings.master_keys)
+    if not vault.usable:
+        raise UsageError("there is no master key; set ANNALS_MASTER_KEY or ANNALS_MASTER_KEY_FILE.")
+    with closing(Store(settings.database, vault=vault)) as store:
+        store.create()
+        try:
+            with store.writing() as tx:
+                count = vault.rewrap(tx.connection)
+        except NoMasterKey as error:
+            raise StoreError(f"{error}; is an older key missing from the list?") from None
+    typer.echo(f"{count} secrets are under the newest master key")

@@ -1,0 +1,131 @@
+"""`annals segments`: the log as Parquet files, for readers in bulk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from api.cli.options import Database, load_settings, require_store
+from api.cli.outcome import InvalidInput, StoreError, UsageError
+from api.cli.progress import progress_bar
+from api.cli.tables import Column, print_rows
+
+if TYPE_CHECKING:
+    from projections.segments.folder import SegmentFolder
+
+segments: Final = typer.Typer(
+    no_args_is_help=True,
+    help="Keep the log as Parquet files, which others read in bulk; docs/segments.md has the layout.",
+)
+
+FolderOption = Annotated[
+    str,
+    typer.Option(
+        "--folder",
+        envvar="ANNALS_SEGMENTS",
+        metavar="URI",
+        help="Where the segments are: a path, or a URI with file:, s3:, s3a: or hdfs:.",
+    ),
+]
+Events = Annotated[int, typer.Option(min=1, help="Events of a segment; it ends with the interaction that fills it.")]
+Group = Annotated[int, typer.Option(min=1, help="Rows of a row group; what lies in memory at a time.")]
+Full = Annotated[bool, typer.Option("--full", help="Leave the end of the log until it fills a segment.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, as the manifest has them.")]
+
+_SEGMENT: Final = (Column(19, "cyan"), Column(19, "cyan"), Column(9), Column(9), Column(12), Column(9), Column())
+_FINDING: Final = (Column(style="red"),)
+_REMEDY: Final = "remove what is damaged, and its entries in manifest/; annals segments write makes them anew."
+
+
+@segments.command()
+def write(
+    folder: FolderOption, events: Events = 100_000, group: Group = 20_000, full: Full = False, database: Database = None
+) -> None:
+    """Add what the log has beyond the last segment. Whoever stops it may start it again.
+
+    A folder with the log of another registry is refused.
+
+    Example: annals segments write --folder s3://lake/annals?region=eu-central-1
+    """
+    settings = require_store(load_settings(database=database))
+    with _opened(folder) as place:
+        from projections.segments.write import SegmentSize
+        from projections.segments.write import append_segments as add
+
+        with progress_bar("Writing") as report:
+            done = add(settings.database, place, SegmentSize(events, group, full), report)
+    typer.echo(f"{done.segments} segments with {done.events} events; they end at position {done.last}")
+
+
+@segments.command(name="list")
+def list_(folder: FolderOption, as_json: AsJson = False) -> None:
+    """Print the segments: first and last position, events, interactions, bytes, documents and file, with tabs."""
+    with _opened(folder) as place:
+        for entry in place.entries(place.ranges()):
+            if as_json:
+                typer.echo(entry.model_dump_json())
+                continue
+            size, packed = sum(file.bytes for file in entry.files), entry.documents.rows if entry.documents else 0
+            facts = (entry.first, entry.last, entry.events, entry.interactions, size, packed, entry.log.path)
+            print_rows(_SEGMENT, [facts])
+
+
+@segments.command()
+def verify(folder: FolderOption, database: Database = None) -> None:
+    """Prove the segments from their files alone: hashes of files and documents, the chain, every position.
+
+    Prints each finding with its position. With --database they are compared with that store as well. Exit code 0 means
+    that nothing was found, 3 that the segments are damaged or another log's.
+
+    Example: annals segments verify --folder /var/lib/annals/segments --database sqlite:///annals.db
+    """
+    settings = require_store(load_settings(database=database)) if database else None
+    with _opened(folder) as place:
+        from projections.segments.verify import compare_with_store
+        from projections.segments.verify import verify_segments as walk
+
+        with progress_bar("Verifying") as report:
+            findings = [*walk(place, report), *(compare_with_store(place, settings.database) if settings else ())]
+        print_rows(_FINDING, ((f"position {finding.position}: {finding.what}",) for finding in findings))
+        if findings:
+            raise StoreError(f"{len(findings)} findings; {_REMEDY}")
+        ranges = place.ranges()
+        end = place.entry(ranges[-1]) if ranges else None
+    typer.echo(f"{end.last if end else 0} events, no findings. chain {end.chain if end else bytes(32).hex()}")
+
+
+@contextmanager
+def _opened(uri: str) -> Iterator[SegmentFolder]:
+    """The folder at a path or a URI, and errors about it as the console tells them."""
+    try:
+        from projections.segments.folder import ConcurrentWriteError, open_folder
+        from projections.segments.log_agreement import SegmentsMismatch
+        from projections.segments.manifest import UnreadableManifestEntry
+        from projections.segments.write import DamagedLog
+    except ImportError as error:
+        raise UsageError(f"{error}; segments need the extra annals[segments].") from None
+    try:
+        folder = open_folder(uri)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"no folder of segments can be there: {_line(error)}.") from None
+    try:
+        yield folder
+    except SegmentsMismatch as error:
+        raise InvalidInput(f"{error}. Each log needs a folder of its own.") from error
+    except ConcurrentWriteError as error:
+        raise InvalidInput(f"another process has written {error} meanwhile; start again to go on.") from error
+    except UnreadableManifestEntry as error:
+        raise StoreError(f"{folder.name}: {error}.") from error
+    except DamagedLog as error:
+        raise StoreError(f"the log is damaged, {error}. annals log verify says more.") from error
+    except BrokenPipeError:
+        raise  # whoever read has enough
+    except OSError as error:
+        raise UsageError(f"{folder.name} cannot be read or written: {_line(error)}.") from error
+
+
+def _line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,122 @@
+"""`annals spark`: questions to the past of a registry, in SQL."""
+
+from __future__ import annotations
+
+import code
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+import typer
+
+from api.cli.options import load_settings
+from api.cli.spark_session import LogLocation, open_session, parse_location, read_log, stream_log
+from api.cli.stop_signals import stop_event
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+spark: Final = typer.Typer(
+    no_args_is_help=True,
+    help="Ask the whole log of a registry in SQL; docs/analysts.md has the tables, and questions with answers.\n\n"
+    "Settings of Spark come from the environment (ANNALS_SPARK_...) and from .env.",
+)
+
+Query = Annotated[str, typer.Argument(metavar="QUERY", help="A query in Spark's SQL.")]
+Source = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="SOURCE",
+        help="Where the log is: the URL of a registry, of its PostgreSQL database, or a folder of segments. "
+        "[default: the database of the settings]",
+    ),
+]
+Token = Annotated[str | None, typer.Option(envvar="ANNALS_TOKEN", help="A bearer token for the registry.")]
+Rows = Annotated[int, typer.Option(min=1, help="Rows that a table shows at most.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, all rows; null is left out.")]
+
+LiveSource = Annotated[Literal["annals", "kafka"], typer.Option("--from", help="Where the log comes from.")]
+To = Annotated[str, typer.Option("--to", metavar="URI", help="The folder of the tables.")]
+Checkpoint = Annotated[str, typer.Option("--checkpoint", metavar="URI", help="The folder that says how far it is.")]
+Registry = Annotated[str | None, typer.Option("--registry", metavar="URL", help="The registry of --from annals.")]
+Brokers = Annotated[str | None, typer.Option("--kafka", metavar="HOST:PORT,...", help="Brokers of --from kafka.")]
+Prefix = Annotated[str, typer.Option("--prefix", help="What the topic's name begins with.")]
+Once = Annotated[bool, typer.Option("--once", help="End at the end of the log, instead of following it.")]
+Seconds = Annotated[float, typer.Option("--seconds", min=0, help="Between two looks at the log.")]
+
+_BANNER: Final = "spark is the session, log the log, and spark.sql(...) knows: {}"
+
+
+@spark.command()
+def sql(query: Query, source: Source = None, token: Token = None, rows: Rows = 100, as_json: AsJson = False) -> None:
+    """Print the answer to one query.
+
+    Example: annals spark sql "SELECT type, count(*) FROM entities GROUP BY type" --from http://127.0.0.1:8080
+    """
+    with _open_spark(source, token) as (session, _):
+        answer = session.sql(query)
+        if not as_json:
+            answer.show(rows, truncate=False)
+            return
+        for line in answer.toJSON().toLocalIterator():
+            typer.echo(line)
+
+
+@spark.command()
+def shell(source: Source = None, token: Token = None) -> None:
+    """Start a Python prompt with a session that knows the tables.
+
+    Example: annals spark shell --from /var/lib/annals/segments
+    """
+    with _open_spark(source, token) as (session, whole):
+        from spark_projections.analysis import TABLES
+
+        code.interact(_BANNER.format(", ".join(TABLES)), local={"spark": session, "log": whole}, exitmsg="")
+
+
+@spark.command()
+def live(
+    source: LiveSource,
+    to: To,
+    checkpoint: Checkpoint,
+    registry: Registry = None,
+    token: Token = None,
+    brokers: Brokers = None,
+    prefix: Prefix = "annals",
+    once: Once = False,
+    seconds: Seconds = 10,
+) -> None:
+    """Keep the tables `entities` and `changes` in a folder while the log grows, until Ctrl-C or SIGTERM.
+
+    It goes on where it was, whatever stopped it; readers see whole positions of the log.
+
+    Example: annals spark live --from kafka --kafka 127.0.0.1:9092 --to s3a://lake/live --checkpoint s3a://lake/place
+    """
+    place = LogLocation(source, brokers=brokers, prefix=prefix, registry=registry, token=token)
+    with open_session(place) as session, stop_event() as stop:
+        from spark_projections import live as tables
+
+        coming = stream_log(session, place)
+        query = tables.follow(coming, to, checkpoint, whole=source == "annals", once=once, seconds=seconds)
+        while not query.awaitTermination(1):
+            if stop.is_set():
+                query.stop()
+        typer.echo(f"position {tables.position(session, to)}")
+
+
+@contextmanager
+def _open_spark(source: str | None, token: str | None) -> Iterator[tuple[SparkSession, DataFrame]]:
+    """A session with the tables, and the log that they are made of."""
+    settings = load_settings()
+    place = parse_location(source or settings.database, token)
+    with open_session(place) as session:
+        from spark_projections import analysis
+        from spark_projections.analysis import deliveries
+
+        # Read once: each table would ask a registry for all of it again.
+        whole = read_log(session, place).cache() if place.source == "annals" else read_log(session, place)
+        analysis.register(session, whole, settings.event_changes)
+        if place.source == "postgres":
+            deliveries.register(session, place.database)
+        yield session, whole

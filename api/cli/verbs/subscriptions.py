@@ -1,0 +1,192 @@
+"""`annals subscriptions`: what the API does with subscriptions, done on the store itself as an administrator.
+
+Whoever serves the store follows its log, so a pause or a replay that is asked for here reaches the deliverers there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Final
+from urllib.parse import urlencode
+
+import typer
+
+from api.cli.open_registry import open_local_registry
+from api.cli.options import Database, PublicUrl, load_settings, require_store
+from api.cli.outcome import UsageError
+from api.cli.surface_client import SurfaceClient
+from api.cli.tables import Column, print_json, printable_text
+from api.cli.tables import print_rows as show_lines
+from api.settings import Settings
+from api.subscriptions.routes import SubscriptionsRoutes
+from api.subscriptions.wiring import build_subscription_context, open_deliveries
+from domain.access.roles import ANONYMOUS, CONSOLE, Caller, Role
+from domain.values.json_text import dumps
+
+subscriptions: Final = typer.Typer(no_args_is_help=True, help="Look at subscriptions and steer their deliveries.")
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a subscription.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, as the HTTP API gives it.")]
+
+_STATES: Final = {
+    "active": "green",
+    **dict.fromkeys(("paused", "retrying", "pendingvalidation"), "yellow"),
+    **dict.fromkeys(("unauthorized", "credentialexpired", "gone", "suspended"), "red"),
+}
+_LIST: Final = (Column(36, "bold"), Column(17, _STATES), Column(8), Column(7), Column(7), Column(style="cyan"))
+_LETTER: Final = (Column(23, "bold"), Column(24, "dim"), Column(), Column(style="red"), Column(), Column(style="cyan"))
+
+
+@contextmanager
+def _console(database: str | None, public_url: str | None = None) -> Iterator[tuple[SurfaceClient, Settings]]:
+    settings = require_store(load_settings(database=database, public_url=public_url))
+    with open_local_registry(settings) as registry, open_deliveries(settings) as deliveries:
+        yield (
+            SurfaceClient(SubscriptionsRoutes(build_subscription_context(settings, registry, deliveries=deliveries))),
+            settings,
+        )
+
+
+@subscriptions.command(name="list")
+def list_(
+    state: Annotated[str | None, typer.Option("--state", help="Only those in a state, such as suspended.")] = None,
+    as_json: AsJson = False,
+    database: Database = None,
+) -> None:
+    """Print all subscriptions: id, state, protocol, pending events, dead letters and sink.
+
+    Example: annals subscriptions list --state suspended
+    """
+    with _console(database) as (console, _):
+        found = console.ask("GET", "/subscriptions" + (f"?{urlencode({'state': state})}" if state else ""))
+    if as_json:
+        _print(found)
+        return
+    show_lines(_LIST, map(_row, found))
+
+
+@subscriptions.command()
+def show(id: Id, database: Database = None) -> None:
+    """Print one subscription with the status of its deliveries, as JSON. Secrets are not shown."""
+    with _console(database) as (console, _):
+        print_json(dumps(console.ask("GET", f"/subscriptions/{id}")))
+
+
+@subscriptions.command()
+def create(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The subscription as JSON; - reads standard input.")],
+    owner: Annotated[str | None, typer.Option("--owner", help="Name of the caller that it belongs to.")] = None,
+    database: Database = None,
+    public_url: PublicUrl = None,
+) -> None:
+    """Make a subscription from a JSON document, and print its id.
+
+    Unless an owner is given, it belongs to everybody where callers are not told apart, and else to the console.
+
+    Example: annals subscriptions create subscription.json --owner ann
+    """
+    with _console(database, public_url) as (console, settings):
+        known = CONSOLE.name if settings.tokens or settings.jwt_keys else ANONYMOUS.name
+        made = console.ask("POST", "/subscriptions", _content(file), Caller(owner or known, Role.ADMIN))
+    typer.echo(made["id"])
+
+
+@subscriptions.command()
+def delete(id: Id, database: Database = None) -> None:
+    """Delete a subscription. What it has not delivered yet is not delivered any more; its secrets are destroyed."""
+    with _console(database) as (console, _):
+        console.ask("DELETE", f"/subscriptions/{id}")
+    typer.echo(f"{printable_text(id)} is deleted")
+
+
+@subscriptions.command()
+def pause(id: Id, database: Database = None) -> None:
+    """Have no more deliveries attempted until `resume`. Nothing is lost meanwhile."""
+    _act(id, "pause", {}, database)
+
+
+@subscriptions.command()
+def resume(id: Id, database: Database = None) -> None:
+    """Go on with deliveries where they were paused, or where they stopped by themselves."""
+    _act(id, "resume", {}, database)
+
+
+@subscriptions.command()
+def replay(
+    id: Id,
+    start: Annotated[str, typer.Option("--from", help="Where to begin: a position of the log, or a time.")],
+    end: Annotated[int | None, typer.Option("--to", min=1, help="Position to end at; now unless given.")] = None,
+    parallel: Annotated[bool, typer.Option("--parallel", help="Beside live deliveries, not before them.")] = False,
+    database: Database = None,
+) -> None:
+    """Send past events again, as far as they match the filters of today, with their ids of then.
+
+    Example: annals subscriptions replay 0c9f... --from 2026-01-31T00:00:00Z
+    """
+    begin = {"fromposition": int(start)} if start.isascii() and start.isdecimal() else {"fromtime": start}
+    _act(id, "replay", {**begin, "toposition": end, "parallel": parallel}, database)
+
+
+@subscriptions.command()
+def deadletters(id: Id, as_json: AsJson = False, database: Database = None) -> None:
+    """Print what could not be delivered: sequence, time of the last attempt, attempts, reason, type and subject."""
+    with _console(database) as (console, _):
+        found, query = list[Any](), {"limit": "1000"}
+        while page := console.ask("GET", f"/subscriptions/{id}/deadletters?{urlencode(query)}"):
+            found += page
+            query["after"] = page[-1]["sequence"]
+    if as_json:
+        _print(found)
+        return
+    show_lines(_LETTER, map(_letter, found))
+
+
+@subscriptions.command()
+def redeliver(
+    id: Id,
+    sequences: Annotated[list[str], typer.Argument(metavar="SEQUENCE...", help="As `deadletters` prints them.")],
+    database: Database = None,
+) -> None:
+    """Give dead letters a fresh set of attempts."""
+    with _console(database) as (console, _):
+        for sequence in sequences:
+            console.ask("POST", f"/subscriptions/{id}/deadletters/{sequence}/redeliver")
+            typer.echo(f"{printable_text(sequence)} is tried again")
+
+
+def _act(id: str, name: str, body: dict[str, Any], database: str | None) -> None:
+    with _console(database) as (console, _):
+        status = console.ask("POST", f"/subscriptions/{id}/actions/{name}", body)
+    typer.echo(status["state"])
+
+
+def _content(file: Path) -> bytes:
+    if str(file) == "-":
+        return sys.stdin.buffer.read()
+    if not file.is_file():
+        raise UsageError(f"there is no file {file}.")
+    return file.read_bytes()
+
+
+def _row(found: dict[str, Any]) -> tuple[object, ...]:
+    status = found["status"]
+    return (
+        *(found["id"], status["state"], found["protocol"]),
+        *(status.get("pending", ""), status.get("deadletters", ""), found["sink"]),
+    )
+
+
+def _letter(found: dict[str, Any]) -> tuple[object, ...]:
+    event = found.get("event", {})
+    return (
+        *(found["sequence"], found.get("lastattempt"), found.get("attempts")),
+        *(" ".join(filter(None, (found.get("reason"), found.get("code")))), event.get("type"), event.get("subject")),
+    )
+
+
+def _print(found: list[Any]) -> None:
+    for each in found:
+        sys.stdout.write(dumps(each).decode() + "\n")

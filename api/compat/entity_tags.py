@@ -1,0 +1,66 @@
+"""Entity tags of the older APIs' answers, and conditions on them (LEG-205, LEG-524)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from api.http.conditional import NotModified
+from api.http.request import Request
+from api.xregistry.base36 import base36
+from commands.store.log import WriteTransaction
+from domain.errors.http_errors import PreconditionFailed
+from projections.entities.query import View
+from projections.entities.rows import EntityRow
+
+_TAG: Final = re.compile(r'(W/)?"([^"]*)"')
+_CODING: Final = re.compile(r"-(?:gzip|zstd)\Z")
+_IF_MATCH: Final = b"if-match"
+_IF_NONE_MATCH: Final = b"if-none-match"
+
+
+def group_entity_tag(row: EntityRow) -> bytes:
+    """The tag of a Group: it changes with all that its object shows."""
+    return b'"%b"' % base36(row.since).encode()
+
+
+def check_conditions(request: Request, current: bytes) -> None:
+    """Raises: Unchanged where the client has what it asks for, PreconditionFailed where it wants another state."""
+    _check_match(request, current)
+    known = request.header(_IF_NONE_MATCH)
+    if known is not None and _names(known, current):
+        raise NotModified(current)
+
+
+def write_condition(
+    request: Request, current: Callable[[View], bytes | None]
+) -> Callable[[WriteTransaction], None] | None:
+    """What has to hold, under the write lock, for a write; None where any state will do.
+
+    current: the tag that a GET of the same path would have. The condition raises: PreconditionFailed.
+    """
+    known = request.header(_IF_NONE_MATCH)
+    if known is None and request.header(_IF_MATCH) is None:
+        return None
+
+    def holds(transaction: WriteTransaction) -> None:
+        tag = current(View.over(transaction.connection))
+        _check_match(request, tag)
+        if known is not None and tag is not None and _names(known, tag):
+            raise PreconditionFailed(name="If-None-Match", error_detail="what it names is there")
+
+    return holds
+
+
+def _check_match(request: Request, current: bytes | None) -> None:
+    wanted = request.header(_IF_MATCH)
+    if wanted is not None and (current is None or not _names(wanted, current, strong=True)):
+        raise PreconditionFailed(name="If-Match", error_detail="it is in another state")
+
+
+def _names(header: str, tag: bytes, *, strong: bool = False) -> bool:
+    """Whether a header names a tag, in whatever coding the client has what it stands for."""
+    text = tag.decode().strip('"')
+    found = (_CODING.sub("", each) for weak, each in _TAG.findall(header) if not (weak and strong))
+    return header.strip() == "*" or text in found

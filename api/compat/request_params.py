@@ -1,0 +1,164 @@
+"""What a request to the older APIs says besides its path: parameters, attributes in headers or query, and a body.
+
+Rules LEG-204, LEG-501 to LEG-505, LEG-512, LEG-513.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+from urllib.parse import unquote_to_bytes
+
+from starlette.types import Receive
+
+from api.http.limits import read_body
+from api.http.request import Request
+from domain.compat import formats
+from domain.compat.document_attributes import DocumentAttributes, request_names
+from domain.compat.errors import invalid_definition
+from domain.compat.legacy_apis import LegacyApi
+from domain.errors import problems
+from domain.errors.http_errors import BodyTooLarge, UnsupportedCoding, UnsupportedMediaType
+from domain.errors.problems import BadRequest
+from domain.values.header_values import InvalidHeaderValue, decode
+from domain.values.json_text import InvalidJson, loads
+
+#: What may be asked of a read and of a write, besides what belongs to a path.
+ASOF: Final = "asof"
+DRYRUN: Final = "dryrun"
+LIMIT: Final = "limit"
+AFTER: Final = "after"
+URI: Final = "uri"
+
+#: Attributes that may be empty, which is not the same as not given.
+_TEXTS: Final = frozenset(("description", "about"))
+_CODING: Final = b"content-encoding"
+_TYPE: Final = b"content-type"
+
+
+def query_params(request: Request, known: Collection[str] = ()) -> Mapping[str, str]:
+    """Decoded values by parameter. known: those of the path, besides `asof` of a read and `dryrun` of a write.
+
+    Values are percent-encoded and nothing else, so a plus sign is one.
+    Raises: BadFlag for one of the two that belongs to other methods; BadRequest for a parameter that is not known or is
+    repeated, and for what is no UTF-8.
+    """
+    flag, other = (ASOF, DRYRUN) if request.reads else (DRYRUN, ASOF)
+    found: dict[str, str] = {}
+    for parameter in filter(None, request.query.decode("latin-1").split("&")):
+        raw, _, value = parameter.partition("=")
+        name = _decoded(raw, "the query")
+        if name == other:
+            raise problems.BadFlag(flag=name)
+        if name != flag and name not in known:
+            reason = f"there is no such parameter here, only {', '.join(sorted({flag, *known}))}"
+            raise invalid_definition(name, reason, "LEG-501")
+        if name in found:
+            raise invalid_definition(name, "it may appear once only", "LEG-212" if name == URI else "LEG-501")
+        found[name] = _decoded(value, f'the parameter "{name}"')
+    return found
+
+
+def parse_attributes(request: Request, family: LegacyApi, given: Mapping[str, str]) -> DocumentAttributes:
+    """The attributes of a POST. given: its parameters. Raises: Invalid where places differ (LEG-501, LEG-504)."""
+    found: dict[str, str] = {}
+    for name, (parameter, header) in request_names(family).items():
+        values = {*([given[parameter]] if parameter in given else []), *_headers(request, header)}
+        if len(values) > 1:
+            raise invalid_definition(
+                parameter, f"the query and the header {header} give it different values", "LEG-501"
+            )
+        value = values.pop() if values else None
+        if value or (value is not None and name in _TEXTS):
+            found[name] = value
+    return DocumentAttributes(**_with_format_of(request, found))
+
+
+def sent_content_type(request: Request) -> str | None:
+    """The media type of a document as it was sent; None where none was."""
+    return request.header(_TYPE) or None
+
+
+async def read_content(request: Request, receive: Receive, most: int) -> bytes:
+    """The bytes of a body, decoded where they are coded with gzip.
+
+    most: how many there may be, in either form. Raises: UnsupportedCoding, BodyTooLarge, BadRequest, Disconnected.
+    """
+    coding = (request.header(_CODING) or "identity").strip().lower()
+    if coding == "identity":
+        return await read_body(request, receive, most)
+    if coding not in ("gzip", "x-gzip"):
+        raise UnsupportedCoding(coding=coding)
+    plain = [header for header in request.headers if header[0] != _CODING]
+    return _unzipped(await read_body(request.with_headers(plain), receive, most), most)
+
+
+async def read_object(request: Request, receive: Receive, most: int) -> dict[str, Any]:
+    """The JSON object of a body, an empty one where there is no body.
+
+    Raises: UnsupportedMediaType, ParsingData, BadRequest for JSON of another kind, and what `content_of` raises.
+    """
+    content = await read_content(request, receive, most)
+    if not content:
+        return {}
+    check_json_media_type(request)
+    try:
+        found = loads(content)
+    except InvalidJson as error:
+        raise problems.ParsingData(error_detail=str(error)) from None
+    if not isinstance(found, dict):
+        raise invalid_definition("body", "a JSON object is needed", "LEG-204")
+    return found
+
+
+def check_json_media_type(request: Request) -> None:
+    """Raises: UnsupportedMediaType for a body that says it is no JSON (LEG-204). Who says nothing means JSON."""
+    given = sent_content_type(request)
+    kind = (given or "application/json").partition(";")[0].strip().lower()
+    if kind != "application/json" and not kind.endswith("+json"):
+        raise UnsupportedMediaType(list="application/json, *+json")
+
+
+def _with_format_of(request: Request, found: dict[str, str]) -> dict[str, str]:
+    """The same with the format that the media type names, which counts where nothing else does (LEG-504)."""
+    try:
+        named = formats.format_parameter(sent_content_type(request) or "")
+    except ValueError as error:
+        raise invalid_definition("format", str(error), "LEG-504") from None
+    if named is None:
+        return found
+    stated = found.setdefault("format", named)
+    if not formats.is_same_format(stated, named):
+        raise invalid_definition("format", f"the media type says {named!r}, the request {stated!r}", "LEG-504")
+    return found
+
+
+def _headers(request: Request, name: str) -> list[str]:
+    """The decoded values of a header. Raises: HeaderError."""
+    wanted = name.lower().encode()
+    try:
+        return [decode(value.decode("latin-1")) for key, value in request.headers if key == wanted]
+    except InvalidHeaderValue as error:
+        raise problems.HeaderError(name=name, error_detail=str(error)) from None
+
+
+def _decoded(text: str, place: str) -> str:
+    try:
+        return unquote_to_bytes(text.encode("latin-1")).decode()
+    except UnicodeDecodeError:
+        raise BadRequest(error_detail=f"{place} is not percent-encoded UTF-8") from None
+
+
+def _unzipped(content: bytes, most: int) -> bytes:
+    """Raises: BodyTooLarge before more than `most` bytes are there; BadRequest."""
+    reader = zlib.decompressobj(31)
+    try:
+        found = reader.decompress(content, most + 1)
+    except zlib.error as error:
+        raise BadRequest(error_detail=f"the body is no gzip: {error}") from None
+    if len(found) > most:
+        raise BodyTooLarge(max_size=most)
+    if not reader.eof or reader.unused_data:
+        raise BadRequest(error_detail="the body is no gzip, or not one whole member of it")
+    return found

@@ -1,0 +1,103 @@
+"""Answers of the older APIs: lists, Groups, and documents with their attributes in headers.
+
+Rules LEG-203, LEG-301, LEG-302, LEG-503, LEG-511, LEG-521 to LEG-525, LEG-1106, LEG-1206.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from api.compat.urls import lookup_url, version_url
+from api.http.conditional import NO_CACHE
+from api.http.problem_response import root_link
+from api.http.request import Request
+from api.http.response import JSON, Headers, Response
+from api.http.stored_content import SANDBOX_POLICY, attachment_headers, location_headers
+from domain.compat.ids import encode_segment
+from domain.values.header_values import encode, encode_text
+from domain.values.json_text import dumps
+from projections.compat.definitions import CompatDefinition
+
+#: What a header can hold, a character for each byte.
+_HEADER: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*\Z")
+_UNTYPED: Final = b"application/octet-stream"
+
+
+def json_response(request: Request, status: int, body: Any, headers: Headers | None = None) -> Response:
+    """An answer with a JSON body."""
+    return Response(status, [JSON, root_link(request.base), *(headers or [])], dumps(body))
+
+
+def no_content_response(request: Request, headers: Headers) -> Response:
+    """The answer to a DELETE."""
+    return Response(204, [root_link(request.base), *headers])
+
+
+def document_response(definition: CompatDefinition, request: Request, moment: str) -> Response:
+    """The document as it was sent, its attributes in headers; where it is elsewhere, the way there (LEG-1206)."""
+    attributes = attribute_headers(definition, request.base, moment)
+    place = version_location(definition, request.base, moment)
+    if definition.elsewhere is not None:
+        return Response(
+            303,
+            [
+                root_link(request.base),
+                *location_headers(definition.elsewhere),
+                (b"content-location", place),
+                *attributes,
+            ],
+        )
+    headers = [
+        (b"content-type", content_type_value(definition.contenttype)),
+        root_link(request.base),
+        (b"location", place),
+        *attributes,
+        (b"etag", definition.tag),
+        NO_CACHE,
+        SANDBOX_POLICY,
+        *attachment_headers(definition.contenttype),
+    ]
+    return Response(200, headers, definition.content, as_stored=True)
+
+
+def post_response(definition: CompatDefinition, request: Request, headers: Headers) -> Response:
+    """The answer to a POST, whether or not there is something new (LEG-521)."""
+    place = (b"location", version_location(definition, request.base, ""))
+    attributes = attribute_headers(definition, request.base, "")
+    return json_response(request, 200, {"id": definition.shown.id}, [place, *attributes, *headers])
+
+
+def attribute_headers(definition: CompatDefinition, root: str, moment: str) -> Headers:
+    """The headers that carry attributes, those that are set; values percent-encoded (LEG-503)."""
+    family, shown = definition.family, definition.shown
+    lookup = lookup_url(root, family, shown.uri, moment)
+    values = {
+        "Id": shown.id,
+        "Version": str(shown.number),
+        "Group-Id": encode_segment(definition.group),
+        "Name": encode_segment(definition.child),
+        "Format": definition.format,
+        "Authority": definition.authority,
+        "Description": definition.about,
+        "Version-Description": definition.description,
+        "Createdtimeutc": definition.createdat,
+        "Updatedtimeutc": definition.modifiedat,
+        "Version-Createdtimeutc": shown.row.createdat,
+    }
+    prefix = family.headers.lower()
+    found = [(f"{prefix}-{name.lower()}".encode(), encode(value).encode()) for name, value in values.items() if value]
+    return [*found, (f"{prefix}-id-location".encode(), lookup.encode())]
+
+
+def version_location(definition: CompatDefinition, root: str, moment: str) -> bytes:
+    """The URL of the Version."""
+    number = definition.shown.number
+    return version_url(root, definition.family, definition.group, definition.child, number, moment).encode()
+
+
+def content_type_value(contenttype: str | None) -> bytes:
+    """The Content-Type that was stored, byte for byte as far as a header can hold it (LEG-511, LEG-512)."""
+    if not contenttype:
+        return _UNTYPED
+    return contenttype.encode("latin-1") if _HEADER.match(contenttype) else encode_text(contenttype).encode()

@@ -1,0 +1,63 @@
+"""`/compat`: the two older APIs, Schema Registry 0.2 and Message Catalog 0.1.
+
+Rules LEG-101 to LEG-109, LEG-200.
+"""
+
+from __future__ import annotations
+
+from starlette.types import Receive
+
+from api.compat.openapi_routes import openapi_response
+from api.compat.paths import CompatPathKind, CompatTarget, resolve_path
+from api.compat.reading import CompatReadHandler
+from api.compat.writing import CompatWriteHandler
+from api.http.cross_origin import check_form
+from api.http.problem_response import COMPAT, root_link
+from api.http.request import Request
+from api.http.response import Response
+from api.registry import Registry
+from api.xregistry.request.request_checks import MethodNotAllowed
+from api.xregistry.snapshots import Snapshots
+from commands.store.registry_url import UNCONFIGURED_URL
+from domain.errors import problems
+
+__all__ = ["COMPAT", "CompatRoutes"]
+
+
+class CompatRoutes:
+    """The surface of all paths below `/compat`.
+
+    most: bytes that the body of a request may have. inbound: whether writes may carry the authority of another
+    registry.
+    """
+
+    def __init__(self, registry: Registry, most: int, inbound: bool = True) -> None:
+        self._quick = registry.readers.quick
+        self._latest = latest = registry.latest
+        root = registry.store.public_url or UNCONFIGURED_URL
+        self._reading = CompatReadHandler(registry, Snapshots(registry.readers, latest, registry.store.clock), root)
+        self._writing = CompatWriteHandler(registry, latest, root, most, inbound)
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """See `front.Surface`."""
+        target = resolve_path(request.raw)
+        if request.method == "OPTIONS":
+            allow = _allow(target).encode()
+            headers = [(b"allow", allow), (b"access-control-allow-methods", allow)]
+            return Response(204, [root_link(request.base), *headers])
+        if request.method != "HEAD" and request.method not in target.methods:
+            raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), _allow(target))
+        if target.kind is CompatPathKind.DESCRIPTION:
+            return openapi_response(request, target.family)
+        if "entities" not in self._latest.current(self._quick()).capabilities.available:
+            raise problems.NotAvailable("/entities")
+        if request.reads:
+            return await self._reading.answer(request, target)
+        if target.kind is not CompatPathKind.CHILD:
+            check_form(request)
+        return await self._writing.answer(request, target, receive)
+
+
+def _allow(target: CompatTarget) -> str:
+    first, *others = target.methods
+    return ", ".join((first, "HEAD", "OPTIONS", *others))

@@ -1,0 +1,65 @@
+"""`/-/documents`: documents by their hash, for callers who may read an entity that has one, or had it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from starlette.types import Receive
+
+from api.feeds.feeds import Feeds
+from api.http import conditional
+from api.http.problem_response import root_link
+from api.http.request import Request
+from api.http.response import Headers, Response
+from api.http.stored_content import ATTACHMENT, SANDBOX_POLICY
+from api.registry import Registry
+from api.xregistry.request.request_checks import read_only_options
+from domain.access.roles import Caller
+from domain.errors import problems
+from projections.database import drivers
+from projections.log.documents import document_bytes, is_document_below
+
+DOCUMENTS: Final = "documents"
+
+_SHA256: Final = re.compile(r"[0-9a-f]{64}\Z")
+_HEADERS: Final[Headers] = [
+    # What the bytes are is for their owners to say; said here, it could make a browser run them.
+    (b"content-type", b"application/octet-stream"),
+    SANDBOX_POLICY,
+    ATTACHMENT,
+]
+#: Not for caches that callers with other rights share.
+_FOR_EVER: Final = (b"cache-control", b"private, max-age=31536000, immutable")
+
+
+class DocumentsRoutes:
+    """The surface of `/-/documents`."""
+
+    def __init__(self, registry: Registry, feeds: Feeds) -> None:
+        self._store = registry.store
+        self._feeds = feeds
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """See `front.Surface`. Raises: NotFound, also where the caller may not read it."""
+        if len(request.segments) != 3:
+            raise problems.ApiNotFound()
+        if (options := read_only_options(request)) is not None:
+            return options
+        sha256 = request.segments[2]
+        found = await self._feeds.run(self._find, sha256, request.caller) if _SHA256.match(sha256) else None
+        if found is None:
+            raise problems.NotFound(request.path)
+        tag = f'"{sha256}"'.encode()
+        kept = [(b"etag", tag), _FOR_EVER, root_link(request.base)]
+        try:
+            conditional.check_conditions(request, tag)
+        except conditional.NotModified:
+            return Response(304, kept)
+        return Response(200, [*_HEADERS, *kept], found)
+
+    def _find(self, sha256: str, caller: Caller) -> bytes | None:
+        with self._store.engine.connect() as connection:
+            db = drivers.database_of(connection)
+            readable = caller.role is not None or any(is_document_below(db, sha256, group) for group in caller.groups)
+            return document_bytes(db, sha256) if readable else None

@@ -1,0 +1,47 @@
+"""`/-/events`: what has happened as a feed of CloudEvents, the registry's own or those of the older APIs.
+
+Spec: xRegistry Events 1.0-rc4; CloudEvents 1.0, "JSON Batch Format".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from starlette.types import Receive
+
+from api.feeds.feeds import Feeds
+from api.feeds.formats import EVENT_FORMATS, negotiate_format
+from api.feeds.request_params import parse_feed_params
+from api.feeds.rights import visible_subjects
+from api.feeds.selection import SELECTION_PARAMS, parse_selection, selected_families
+from api.feeds.sources import EventFeedSource
+from api.http.request import Request
+from api.http.response import Response
+from api.xregistry.request.request_checks import read_only_options
+from domain.errors import problems
+from projections.events.event_families import EventFamily
+
+EVENTS: Final = "events"
+
+
+class EventFeedRoutes:
+    """The surface of `/-/events`."""
+
+    def __init__(self, feeds: Feeds, families: Sequence[EventFamily]) -> None:
+        self._feeds = feeds
+        self._families = families
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """See `front.Surface`. Raises: NotAcceptable, BadRequest, Forbidden, ApiNotFound."""
+        if len(request.segments) > 2:
+            raise problems.ApiNotFound()
+        if (options := read_only_options(request)) is not None:
+            return options
+        sees = visible_subjects(request.caller)
+        form = negotiate_format(request.header(b"accept"), EVENT_FORMATS)
+        wanted = parse_feed_params(request, SELECTION_PARAMS)
+        tests = [lambda message: sees(message.xid)] if sees else []
+        families = selected_families(wanted.given, self._families)
+        source = EventFeedSource(self._feeds.log, parse_selection(wanted.given, *tests), families)
+        return await self._feeds.answer(request, receive, wanted, form, source)

@@ -1,0 +1,187 @@
+"""Feeds on their way to readers: pages, all there is, or whatever comes for as long as a reader stays.
+
+An answer is made piece by piece in threads, each piece from a look at the store of its own. Between two pieces nothing
+is held, so readers that are slow or wait cost neither a thread nor a transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final, TypeVar
+
+from starlette.types import Receive
+
+from api.feeds.formats import FeedFormat, heartbeat
+from api.feeds.log_head_watcher import LogHeadWatcher
+from api.feeds.reader import FeedReader
+from api.feeds.request_params import MAX_LIMIT, FeedParams
+from api.feeds.shared_pieces import FeedPiece, SharedPieces
+from api.feeds.sources import FeedSource
+from api.http.problem_response import root_link
+from api.http.request import ClientDisconnected, Request
+from api.http.response import Headers, Response
+from api.registry import Registry
+from api.xregistry.asof import escape_link_url
+from commands.store.hashes import Interaction
+from projections.log.reader import Log
+
+T = TypeVar("T")
+
+#: Is done once the reader has left.
+ClientGone = asyncio.Future[None]
+#: Seconds between signs of life on a stream that has nothing to say.
+HEARTBEAT_SECONDS: Final = 15.0
+#: Seconds that are spent looking for the events of a page; its link leads on from where that got to.
+PAGE_SECONDS: Final = 20.0
+#: What a stream begins with: milliseconds after which a reader that was cut off comes back.
+RETRY_LINE: Final = b"retry: 1000\n\n"
+THREADS: Final = 4
+
+_UNKEPT: Final = (b"cache-control", b"no-store")
+_VARY: Final = (b"vary", b"accept")
+
+
+class Feeds:
+    """The feeds of one registry. following: is told of commits; `stop` it before the server waits for its readers."""
+
+    def __init__(self, registry: Registry, following: LogHeadWatcher) -> None:
+        self._readers = registry.readers
+        self._clock = registry.store.clock
+        self._following = following
+        self._shared = SharedPieces()
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="annals-feed")
+        following.follow(lambda: registry.readers.quick().log.head().last)
+
+    def log(self) -> Log:
+        """The log, through the calling thread's own connection."""
+        return self._readers.quick().log
+
+    def head(self, asof: str | None = None) -> Interaction:
+        """The last interaction, or the last one that had ended at a moment. Raises: BadRequest (FLAG-80)."""
+        return self.log().head() if asof is None else self.log().as_of(asof, self._clock())
+
+    async def answer(
+        self, request: Request, receive: Receive, asked: FeedParams, form: FeedFormat, source: FeedSource
+    ) -> Response:
+        """A feed from where the reader wants it. Raises: BadRequest, Disconnected."""
+        after = await self.run(self._after, asked)
+        if form.endless:
+            headers = [form.content_type, root_link(request.base), _UNKEPT, _VARY]
+            endless = self._endless(FeedReader(source, form, after, asked.limit), form, source, receive)
+            return Response(200, headers, endless, ahead=(RETRY_LINE,))
+        limit = asked.limit or form.limit
+        reader = FeedReader(source, form, after, min(limit, MAX_LIMIT) if limit and source.counts else None)
+        until = time.monotonic() + asked.wait + PAGE_SECONDS
+        async with _watch_client(receive) as gone:
+            first, end = await self._begun(reader, source, limit, asked.wait, gone)
+            if reader.limit is None:
+                return Response(200, _headers(request, form, asked, end), self._rest(reader, form, first, end))
+            pieces = [first]
+            while not (reader.at(end) or time.monotonic() > until):
+                pieces.append(await self._some(reader, end, gone, until))
+        body = b"".join((form.before, *pieces, form.after))
+        return Response(200, _headers(request, form, asked, reader.position), body)
+
+    async def run(self, work: Callable[..., T], *arguments: object) -> T:
+        """What work with the store gives, done in a thread of the feeds."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
+
+    def close(self) -> None:
+        """Waits for the pieces that are being made."""
+        self._pool.shutdown()
+
+    def _after(self, asked: FeedParams) -> int:
+        """The position that a reader wants to go on behind. Raises: BadRequest."""
+        last = self.log().as_of(asked.after, self._clock(), asked.name).last
+        return int(asked.after) if asked.after.isdigit() else last
+
+    async def _begun(
+        self, reader: FeedReader, source: FeedSource, limit: int | None, wait: float, gone: ClientGone
+    ) -> tuple[bytes, int]:
+        """The first piece that holds something, as soon as there is one, and where the answer ends."""
+        until = time.monotonic() + wait
+        while True:
+            end = await self.run(source.end, reader.position, limit)
+            piece = await self._some(reader, end, gone, until + PAGE_SECONDS)
+            left = until - time.monotonic()
+            if piece or left <= 0 or not await self._following.beyond(reader.position, left, gone):
+                return piece, end
+
+    async def _some(self, reader: FeedReader, end: int, gone: ClientGone, until: float) -> bytes:
+        """The next piece that holds something; nothing where there is none up to a position, or none in time.
+
+        until: a time of the monotonic clock. Raises: Disconnected.
+        """
+        piece = b""
+        while not (piece or reader.at(end)):
+            if gone.done():
+                raise ClientDisconnected
+            piece = await self.run(reader.piece, end)
+            if time.monotonic() > until:
+                break
+        return piece
+
+    async def _rest(self, reader: FeedReader, form: FeedFormat, first: bytes, end: int) -> AsyncGenerator[bytes, None]:
+        yield form.before + first
+        while not reader.at(end):
+            yield await self.run(reader.piece, end)
+        yield form.after
+
+    async def _endless(
+        self, reader: FeedReader, form: FeedFormat, source: FeedSource, receive: Receive
+    ) -> AsyncGenerator[bytes, None]:
+        async with _watch_client(receive) as gone:
+            while not (reader.full or gone.done() or self._following.stopped):
+                if found := await self._of_many(reader, form, source):
+                    yield found
+                end = await self.run(source.end, reader.position, None) if found is None else reader.position
+                while not (reader.at(end) or gone.done() or self._following.stopped):
+                    yield await self.run(reader.piece, end)
+                if not reader.full and not await self._following.beyond(end, HEARTBEAT_SECONDS, gone):
+                    yield heartbeat(reader.position)
+
+    async def _of_many(self, reader: FeedReader, form: FeedFormat, source: FeedSource) -> bytes | None:
+        """All that there is beyond a reader's position, as others there get it, and moves the reader; None where it is
+        more than one piece, or the reader's alone.
+        """
+        if source.shared is None or reader.limit is not None:
+            return None
+        place = (source.shared, form.content_type, reader.position)
+        piece = await self._shared.piece(place, partial(self.run, self._piece, source, form, reader.position))
+        if not piece.whole:
+            return None
+        reader.position = piece.position
+        return piece.content
+
+    def _piece(self, source: FeedSource, form: FeedFormat, after: int) -> FeedPiece:
+        end = source.end(after, None)
+        reader = FeedReader(source, form, after, None)
+        content = reader.piece(end)
+        return FeedPiece(content, reader.position, reader.at(end))
+
+
+@asynccontextmanager
+async def _watch_client(receive: Receive) -> AsyncIterator[ClientGone]:
+    """Tells when the client goes away, which sending to it does not."""
+    watching = asyncio.ensure_future(_left(receive))
+    try:
+        yield watching
+    finally:
+        watching.cancel()
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _headers(request: Request, form: FeedFormat, asked: FeedParams, position: int) -> Headers:
+    """The headers of an answer that ends. position: where the next one goes on, whether there is more yet or not."""
+    query = "&".join(filter(None, (asked.query, f"after={position}")))
+    onwards = f"<{escape_link_url(f'{request.base}{request.path}?{query}')}>;rel=next"
+    return [form.content_type, root_link(request.base), (b"link", onwards.encode("latin-1")), _UNKEPT, _VARY]

@@ -1,0 +1,121 @@
+"""The forms that a feed comes in: a JSON array, JSON lines, or server-sent events.
+
+Spec: RFC 9110, "Accept"; CloudEvents JSON format, "JSON Batch Format"; HTML, "Server-sent events".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from api.http.response import JSON
+from domain.errors.http_errors import NotAcceptable
+from projections.log.json_lines import LogLine
+
+NDJSON: Final = "application/x-ndjson"
+EVENT_STREAM: Final = "text/event-stream"
+CLOUDEVENTS_BATCH: Final = "application/cloudevents-batch+json"
+
+_WEIGHT: Final = re.compile(r"q\s*=\s*([01](?:\.[0-9]{0,3})?)\Z")
+
+
+class PositionLines(NamedTuple):
+    """The lines of one position of the log, which nothing ever separates. counted: what a limit counts of them."""
+
+    position: int
+    items: Sequence[LogLine]
+    counted: int
+
+
+#: Writes groups. The flag says whether they are the first of their answer.
+WriteLines = Callable[[Iterable[PositionLines], bool], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class FeedFormat:
+    """before, after: what stands around all groups. limit: events of an answer that asks for no number; None for all.
+
+    endless: whether it goes on for as long as the reader stays.
+    """
+
+    content_type: tuple[bytes, bytes]
+    write: WriteLines
+    before: bytes = b""
+    after: bytes = b""
+    limit: int | None = None
+    endless: bool = False
+
+
+def _array(groups: Iterable[PositionLines], first: bool) -> bytes:
+    joined = b",".join([item.data for group in groups for item in group.items])
+    return joined if first or not joined else b"," + joined
+
+
+def _lines(groups: Iterable[PositionLines], first: bool) -> bytes:
+    return b"".join([item.data + b"\n" for group in groups for item in group.items])
+
+
+def _server_sent(groups: Iterable[PositionLines], first: bool) -> bytes:
+    """The last line of a position names it: a reader that breaks off before is given the whole position again."""
+    return b"".join(
+        [
+            (b"id: %d\nevent: %b\ndata: %b\n\n" % (group.position, item.name.encode(), item.data))
+            if item is group.items[-1]
+            else b"event: %b\ndata: %b\n\n" % (item.name.encode(), item.data)
+            for group in groups
+            for item in group.items
+        ]
+    )
+
+
+def heartbeat(position: int) -> bytes:
+    """What an idle stream sends: no event, yet a reader that resumes does so behind all that it was spared."""
+    return b": \nid: %d\n\n" % position
+
+
+def _typed(media_type: str) -> tuple[bytes, bytes]:
+    return b"content-type", media_type.encode()
+
+
+#: Events of an array that asks for no number.
+PAGE_SIZE: Final = 1000
+_JSON: Final = FeedFormat(JSON, _array, b"[", b"]", PAGE_SIZE)
+_LINES: Final = FeedFormat(_typed(NDJSON), _lines)
+_EVENT_STREAM: Final = FeedFormat(_typed(EVENT_STREAM), _server_sent, endless=True)
+#: The forms of each feed by media type, the one for whoever does not ask first.
+EVENT_FORMATS: Final = {
+    CLOUDEVENTS_BATCH: FeedFormat(_typed(CLOUDEVENTS_BATCH), _array, b"[", b"]", PAGE_SIZE),
+    NDJSON: _LINES,
+    EVENT_STREAM: _EVENT_STREAM,
+    "application/json": _JSON,
+}
+LOG_FORMATS: Final = {
+    "application/json": _JSON,
+    NDJSON: _LINES,
+    EVENT_STREAM: _EVENT_STREAM,
+}
+
+
+def negotiate_format(accept: str | None, forms: dict[str, FeedFormat]) -> FeedFormat:
+    """The form that a client likes best; of those that it likes equally, the first. Raises: NotAcceptable."""
+    ranges = [_range(part) for part in (accept or "*/*").lower().split(",")]
+    weights = {name: _weight(name, ranges) for name in forms}
+    best = max(forms, key=weights.__getitem__)
+    if not weights[best]:
+        raise NotAcceptable(list=", ".join(forms))
+    return forms[best]
+
+
+def _range(part: str) -> tuple[str, float]:
+    name, *parameters = (each.strip() for each in part.split(";"))
+    found = next(filter(None, map(_WEIGHT.match, parameters)), None)
+    return name, float(found[1]) if found else 1.0
+
+
+def _weight(name: str, ranges: Sequence[tuple[str, float]]) -> float:
+    """The weight of a media type: that of the range which names it most exactly."""
+    given = dict(ranges)
+    wanted = (name, name.partition("/")[0] + "/*", "*/*")
+    return next((given[each] for each in wanted if each in given), 0.0)

@@ -1,0 +1,132 @@
+"""Which events a reader wants: parameters that choose families, messages one by one, or a stretch of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+from api.feeds.request_params import QueryParams, invalid_param, single_value
+from commands.store.clock import format_time
+from domain.model.rfc3339 import to_utc
+from domain.subscriptions.filters import FilterError, parse_expression
+from projections.events.event_families import EventFamily, XRegistryFamily
+from projections.events.xregistry_events import ChangeEvent
+from projections.log.reader import Log
+
+#: Decides on one message.
+MessageTest = Callable[[ChangeEvent], bool]
+
+_FAMILY: Final = "family"
+_FROM: Final = "from"
+_UNTIL: Final = "until"
+_INTERACTION: Final = "xregcorrelationid"
+_EVER: Final = format_time(datetime.min.replace(tzinfo=UTC))
+_FOREVER: Final = format_time(datetime.max.replace(tzinfo=UTC))
+
+
+@dataclass(frozen=True, slots=True)
+class EventSelection:
+    """tests: all of them have to hold. since, until: times of interactions as they have them, both included."""
+
+    tests: tuple[MessageTest, ...] = ()
+    since: str | None = None
+    until: str | None = None
+    interaction: str | None = None
+
+    def accepts(self, message: ChangeEvent) -> bool:
+        """Whether a message of the stretch is wanted."""
+        return all(test(message) for test in self.tests)
+
+    def happened(self, time: str) -> bool:
+        """Whether what an interaction of a time did is wanted."""
+        return (self.since is None or self.since <= time) and (self.until is None or time <= self.until)
+
+    def stretch(self, log: Log, after: int, end: int) -> tuple[int, int]:
+        """What of the log between two positions can hold wanted messages."""
+        if self.since is not None or self.until is not None:
+            first, last = log.during(self.since or _EVER, self.until or _FOREVER)
+            after, end = max(after, first), min(end, last)
+        if self.interaction is not None:
+            found = log.interaction(self.interaction)
+            after, end = (max(after, found.first - 1), min(end, found.last)) if found else (end, end)
+        return after, end
+
+
+def parse_selection(given: QueryParams, *more: MessageTest) -> EventSelection:
+    """What the parameters of a request choose. more: tests that do not come from it. Raises: BadRequest."""
+    return EventSelection(
+        (*(MESSAGE_TESTS[name](values) for name, values in given.items() if name in MESSAGE_TESTS), *more),
+        _time(given, _FROM),
+        _time(given, _UNTIL),
+        single_value(given, _INTERACTION),
+    )
+
+
+def selected_families(given: QueryParams, families: Sequence[EventFamily]) -> list[EventFamily]:
+    """The families that the parameters of a request name, in their own order; the registry's events where none is.
+
+    Raises: BadRequest for one that there is not.
+    """
+    known, wanted = [family.name for family in families], _parts(given.get(_FAMILY, [XRegistryFamily.name]))
+    if unknown := wanted.difference(known):
+        raise invalid_param(_FAMILY, f"there is no family {min(unknown)!r}, only {', '.join(known)}")
+    return [family for family in families if family.name in wanted]
+
+
+def _parts(values: list[str]) -> set[str]:
+    return {part.strip() for value in values for part in value.split(",")}
+
+
+def _type_test(values: list[str]) -> MessageTest:
+    """Any of the types; one with `*` at its end stands for all that begin so."""
+    wanted = _parts(values)
+    if not all(name and "*" not in name[:-1] for name in wanted):
+        raise invalid_param("type", "types are needed, with commas between them and * at their ends only")
+    exact = frozenset(name for name in wanted if not name.endswith("*"))
+    starts = tuple(name[:-1] for name in wanted if name.endswith("*"))
+    return lambda message: message.type in exact or message.type.startswith(starts)
+
+
+def _subject_test(values: list[str]) -> MessageTest:
+    """A subject, such as an xid, and all below it: `/dirs/d1` has `/dirs/d1/files/f1`, and not `/dirs/d10`."""
+    subject = single_value({"subject": values}, "subject") or ""
+    if not subject.startswith("/"):
+        raise invalid_param("subject", f"{subject!r} is no xid, which would begin with /")
+    return partial(_is_at_or_below, subject.rstrip("/"), subject.rstrip("/") + "/")
+
+
+def _is_at_or_below(xid: str, start: str, message: ChangeEvent) -> bool:
+    return message.subject == xid or message.subject.startswith(start)
+
+
+def _cesql_test(values: list[str]) -> MessageTest:
+    """A CESQL expression that is true, without an error, as in the filters of subscriptions (SUB-421)."""
+    try:
+        matches = parse_expression(single_value({"sql": values}, "sql") or "", "").matches
+    except FilterError as error:
+        raise invalid_param("sql", error.reason) from None
+    return lambda message: matches(message.attributes())
+
+
+#: What makes a test of a parameter's values.
+MESSAGE_TESTS: Final[Mapping[str, Callable[[list[str]], MessageTest]]] = {
+    "type": _type_test,
+    "subject": _subject_test,
+    "sql": _cesql_test,
+}
+#: Every parameter that chooses.
+SELECTION_PARAMS: Final = (*MESSAGE_TESTS, _FROM, _UNTIL, _INTERACTION, _FAMILY)
+
+
+def _time(given: QueryParams, name: str) -> str | None:
+    text = single_value(given, name)
+    if text is None:
+        return None
+    try:
+        # A plus sign that was not escaped in a query came in as a space.
+        return format_time(datetime.fromisoformat(to_utc(text.replace(" ", "+"))))
+    except (ValueError, OverflowError) as error:
+        raise invalid_param(name, f"{text!r} will not do: {error}") from None

@@ -1,0 +1,74 @@
+"""The host names under which a server is asked: a page elsewhere can have any other name lead here.
+
+Rule ACC-87. RFC 9110, "421 Misdirected Request"; RFC 9112, "Request Target".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import Final
+
+from starlette.types import Scope
+
+from api.compat.aliases import host_name
+from domain.errors.http_errors import MisdirectedRequest
+from domain.errors.problems import BadRequest
+
+ANY_HOST: Final = "*"
+_LOOPBACK: Final = frozenset(("localhost", "*.localhost"))
+_NAME: Final = re.compile(r"(?:\*\.)?[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?\Z|\*\Z|\[[0-9A-Fa-f:.]+\]\Z")
+
+
+class AllowedHosts:
+    """The names of one server. names: exact ones, `*.example.com`, or `*`; None where every name is taken.
+
+    Loopback names and IP addresses are always taken: no page elsewhere can have them lead to another server.
+    """
+
+    def __init__(self, names: Iterable[str] | None) -> None:
+        found = None if names is None else {*_LOOPBACK, *(_plain(name) for name in names)}
+        self._names = found if found is None or ANY_HOST not in found else None
+        self._takes = lru_cache(maxsize=1024)(self._is_taken)
+
+    def check(self, host: str, scope: Scope) -> None:
+        """Raises: MisdirectedRequest, and BadRequest where a request names no host or several. host: of the request."""
+        if sum(name == b"host" for name, _ in scope["headers"]) != 1:
+            raise BadRequest(error_detail='a request needs the header "Host" once')
+        if not self._takes(host):
+            raise MisdirectedRequest(host=host)
+
+    def _is_taken(self, host: str) -> bool:
+        if self._names is None:
+            return True
+        name = _plain(host_name(host))
+        return name in self._names or _is_address(name) or any(f"*.{end}" in self._names for end in _ends(name))
+
+
+def parse_hosts(text: str) -> tuple[str, ...]:
+    """The names in a list with commas. Raises: ValueError for what is none."""
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    for name in names:
+        if not _NAME.match(name):
+            raise ValueError(f"{name} is no host name, such as registry.example.com, *.example.com or *")
+    return names
+
+
+def _plain(name: str) -> str:
+    return name.lower().removesuffix(".")
+
+
+def _ends(name: str) -> Iterable[str]:
+    """What follows each dot of a name."""
+    labels = name.split(".")
+    return (".".join(labels[number:]) for number in range(1, len(labels)))
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,101 @@
+"""Answers made smaller for clients that take gzip or zstd: data of ours, whole or as it streams, never documents.
+
+Spec: RFC 9110, "Content Codings", "Vary".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from threading import local
+from typing import Final
+
+import zstandard
+
+from api.http.response import JSON, Compressor, Response
+
+#: Bodies below this many bytes are sent as they are: the saving would be less than a packet.
+MIN_SIZE: Final = 1024
+#: Bodies beyond this are compressed outside of the event loop.
+THREAD_SIZE: Final = 1 << 16
+
+VARY: Final = (b"vary", b"accept-encoding")
+
+
+# gzip at 6 takes twice the time of 4 for 3 % less; zstd at 3 takes a fifth of gzip's and gives less than both.
+_GZIP_LEVEL: Final = 4
+_ZSTD_LEVEL: Final = 3
+#: Media types of data. A stream of events is none of them: it has to arrive at once, and a coding would hold it back.
+COMPRESSIBLE_TYPES: Final = (JSON[1], b"application/x-ndjson", b"application/cloudevents-batch+json", b"text/csv")
+_CODINGS: Final[dict[str, Callable[[], Compressor]]] = {
+    "zstd": lambda: zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compressobj(),
+    "gzip": lambda: zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, 31),
+}
+
+
+async def compress_response(answer: Response, accepted: str | None) -> Response:
+    """The same answer in the best coding that the client accepts. accepted: its Accept-Encoding header."""
+    if not _ours(answer):
+        return answer
+    headers = [*answer.headers, VARY]
+    coding = choose_coding(accepted) if accepted and answer.status != 304 else None
+    if coding is None or (isinstance(answer.body, bytes) and not answer.ahead and len(answer.body) < MIN_SIZE):
+        return Response(answer.status, headers, answer.body, None, answer.ahead)
+    headers = [*(_tag_with_coding(header, coding) for header in headers), (b"content-encoding", coding.encode())]
+    if not isinstance(answer.body, bytes):
+        return replace(answer, headers=headers, compressor=_CODINGS[coding]())
+    body = b"".join((*answer.ahead, answer.body))
+    if len(body) > THREAD_SIZE:
+        return Response(answer.status, headers, await asyncio.to_thread(_whole, body, coding))
+    return Response(answer.status, headers, _whole(body, coding))
+
+
+@lru_cache(maxsize=256)
+def choose_coding(accepted: str) -> str | None:
+    """The coding to use under an Accept-Encoding header, None for none."""
+    weights = dict(map(_weight, accepted.lower().split(",")))
+    usable = {name: weights.get(name, weights.get("*", 0.0)) for name in _CODINGS}
+    best = max(usable, key=usable.__getitem__)
+    return best if usable[best] > 0 else None
+
+
+def _weight(item: str) -> tuple[str, float]:
+    name, _, parameter = item.partition(";")
+    key, _, value = parameter.strip().partition("=")
+    try:
+        return name.strip(), float(value) if key.strip() == "q" else 1.0
+    except ValueError:
+        return name.strip(), 0.0
+
+
+def _ours(answer: Response) -> bool:
+    """Whether the body is data that the registry made: documents go as they were stored."""
+    if answer.as_stored:
+        return False
+    return any(name == b"content-type" and value.startswith(COMPRESSIBLE_TYPES) for name, value in answer.headers)
+
+
+def _tag_with_coding(header: tuple[bytes, bytes], coding: str) -> tuple[bytes, bytes]:
+    """A strong entity tag is that of one sequence of bytes."""
+    name, value = header
+    return (name, value[:-1] + b"-" + coding.encode() + b'"') if name == b"etag" else header
+
+
+class _ZstdCompressors(local):
+    """One compressor for each thread: making one costs ten times what it takes to compress a small answer."""
+
+    def __init__(self) -> None:
+        self.compressor = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)
+
+
+_ZSTD: Final = _ZstdCompressors()
+
+
+def _whole(body: bytes, coding: str) -> bytes:
+    if coding == "zstd":
+        return _ZSTD.compressor.compress(body)
+    compressor = _CODINGS[coding]()
+    return compressor.compress(body) + compressor.flush()

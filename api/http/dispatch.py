@@ -1,0 +1,236 @@
+"""The ASGI application: every request comes in here, finds its surface, and leaves as an answer.
+
+A surface gives answers; what all answers share is done here: who asks, problems as answers, compression, headers for
+browsers, counting and log lines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, Protocol
+
+from starlette.types import Receive, Scope, Send
+
+from api.auth.callers import BEARER_CHALLENGE, INVALID_TOKEN_CHALLENGE, Authenticator
+from api.http import conditional
+from api.http.allowed_hosts import AllowedHosts
+from api.http.compression import compress_response
+from api.http.cors import Cors
+from api.http.cross_origin import check_form, check_origin
+from api.http.limits import check_path
+from api.http.problem_response import OWN_PREFIX, problem_response
+from api.http.request import ClientDisconnected, Request, build_request, request_host
+from api.http.request_log import log_failure, log_response, start_timer
+from api.http.response import Headers, Response, buffer_short_body, send_response
+from api.http.stored_content import check_destination
+from api.http.trusted_proxies import TrustedProxies
+from api.ops.metrics import ServerMetrics
+from api.xregistry.request.request_checks import MethodNotAllowed
+from commands.store.damage import DamageMonitor
+from commands.store.outages import describe_outage
+from domain.errors import problems
+from domain.errors.http_errors import StoreUnavailable, Unauthorized
+from domain.errors.problems import Problem
+from projections.entities.query import MissingDocument
+
+_STOPPING: Final = "the server is being stopped; the log says whether a write was carried out"
+
+#: A browser takes an answer for what its owner says that it is, not for what it looks like.
+_WITHOUT_TLS: Final[Headers] = [(b"x-content-type-options", b"nosniff")]
+_WITH_TLS: Final[Headers] = [*_WITHOUT_TLS, (b"strict-transport-security", b"max-age=31536000")]
+
+
+class Surface(Protocol):
+    """One part of the HTTP API."""
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """The answer. Raises: Problem, NotAllowed, conditional.Unchanged, Disconnected."""
+
+
+class DefaultSurface(Surface, Protocol):
+    """The surface of all paths that no other one has."""
+
+    def allow(self, request: Request) -> str:
+        """The methods that a path takes."""
+
+    def is_free(self, name: str) -> bool:
+        """Whether a name at the root means nothing here."""
+
+
+class Mount(NamedTuple):
+    """A path that has a surface of its own.
+
+    open: callers that nobody knows are answered. leaf: nothing is below it. any_host: it answers under any host name.
+    documents: it takes documents, of any media type.
+    """
+
+    surface: Surface
+    open: bool = False
+    leaf: bool = False
+    any_host: bool = False
+    documents: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """How one server treats all requests. public_url: root of the registry, None to follow the request."""
+
+    public_url: str | None
+    proxies: TrustedProxies
+    gate: Authenticator
+    cors: Cors
+    metrics: ServerMetrics
+    hosts: AllowedHosts
+
+
+def _unmounted(request: Request, host: str) -> Request:
+    return request
+
+
+class Dispatcher:
+    """See the module.
+
+    own: places by their name below `/-/`. aliases: those of them that the root has as well, as long as the model has no
+    such name. fixed: places by their whole path. trees: places by the first segment of all their paths. mounted: gives
+    the request that one stands for, whose host is given too. damage: is told of errors, and logs those of the store.
+    """
+
+    def __init__(
+        self,
+        main: DefaultSurface,
+        own: Mapping[str, Mount],
+        aliases: frozenset[str],
+        fixed: Mapping[tuple[str, ...], Mount],
+        manners: ServerConfig,
+        trees: Mapping[str, Mount] | None = None,
+        mounted: Callable[[Request, str], Request] = _unmounted,
+        damage: DamageMonitor | None = None,
+    ) -> None:
+        self._damage = damage or DamageMonitor()
+        self._main = main
+        self._own = own
+        self._aliases = aliases
+        self._fixed = fixed
+        self._trees = trees or {}
+        self._manners = manners
+        self._mounted = mounted
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await send({"type": "websocket.close"})
+            return
+        since = start_timer()
+        host = request_host(scope, self._manners.proxies)
+        request = self._request(scope, host)
+        try:
+            answer = await self._finished(await self._guarded(request, host, scope, receive), request)
+        except ClientDisconnected:
+            return
+        try:
+            await send_response(answer, receive, send, request.method == "HEAD", _always(request))
+        except Exception as error:
+            # The status is out already; a connection cut short is the only way left to say that this is no answer.
+            if self._damage.note(error):
+                return
+            log_failure(request, error)
+            raise
+        self._manners.metrics.answered(request, answer.status, since)
+        log_response(request, answer.status, since)
+
+    def refuse(self, problem: Problem, scope: Scope) -> Response:
+        """The answer to a request that the server refuses before it is complete. scope: what is known of it."""
+        since, request = start_timer(), self._request(scope, request_host(scope, self._manners.proxies))
+        answer = self._manners.cors.allowed(problem_response(problem, request), request)
+        answer = replace(answer, headers=[*answer.headers, *_always(request)])
+        self._manners.metrics.answered(request, answer.status, since)
+        log_response(request, answer.status, since)
+        return answer
+
+    def _request(self, scope: Scope, host: str) -> Request:
+        request = build_request(scope, self._manners.public_url, self._manners.proxies)
+        try:
+            return self._mounted(request, host)
+        except Exception:  # the model cannot be read: what comes next fails too, and says so
+            return request
+
+    async def _guarded(self, request: Request, host: str, scope: Scope, receive: Receive) -> Response:
+        """The answer, whatever happens. Raises: Disconnected."""
+        try:
+            self._check_sender(request, host, scope)
+            return await self._answer(request, receive)
+        except conditional.NotModified as unchanged:
+            return conditional.not_modified_response(request, unchanged)
+        except MethodNotAllowed as refused:
+            return problem_response(refused.problem, request, refused.allow)
+        except Unauthorized as problem:
+            return _challenged(problem_response(problem, request), request)
+        except Problem as problem:
+            return problem_response(problem, request, self._main.allow(request) if problem.status == 405 else None)
+        except ClientDisconnected:
+            raise
+        except asyncio.CancelledError:
+            # A server that stops has waited long enough; the connection still takes an answer.
+            return problem_response(problems.ServerBusy(detail=_STOPPING), request)
+        except MissingDocument as error:
+            log_failure(request, error)
+            return problem_response(problems.DataRetrievalError(request.path), request)
+        except Exception as error:
+            if not self._damage.note(error):
+                log_failure(request, error)
+            said = describe_outage(error)
+            return problem_response(StoreUnavailable(error_detail=said) if said else problems.ServerError(), request)
+
+    def _check_sender(self, request: Request, host: str, scope: Scope) -> None:
+        """Raises: MisdirectedRequest, BadRequest or CrossOrigin for what a page elsewhere may have had sent."""
+        try:
+            self._manners.hosts.check(host, scope)
+        except Problem:
+            if not self._place(request.segments).any_host:
+                raise
+        check_origin(request, host, self._manners.cors)
+        check_destination(request)
+
+    async def _answer(self, request: Request, receive: Receive) -> Response:
+        if (preflight := self._manners.cors.preflight(request)) is not None:
+            return preflight
+        check_path(request)
+        place = self._place(request.segments)
+        if not place.open:
+            caller = await self._manners.gate.caller(request)
+            request = request if caller is request.caller else replace(request, caller=caller)
+        if not place.documents:
+            check_form(request)
+        answer = await place.surface.answer(request, receive)
+        return answer if request.method == "HEAD" else await buffer_short_body(answer)
+
+    def _place(self, segments: tuple[str, ...]) -> Mount:
+        """Where a path leads. Raises: ApiNotFound for one of ours that there is not."""
+        if segments[:1] == (OWN_PREFIX,):
+            place = self._own.get(segments[1]) if len(segments) > 1 else None
+            if place is None or (place.leaf and len(segments) > 2):
+                raise problems.ApiNotFound()
+            return place
+        if segments in self._fixed:
+            return self._fixed[segments]
+        if segments and segments[0] in self._trees:
+            return self._trees[segments[0]]
+        if len(segments) == 1 and segments[0] in self._aliases and self._main.is_free(segments[0]):
+            return self._own[segments[0]]
+        return Mount(self._main, documents=True)
+
+    async def _finished(self, answer: Response, request: Request) -> Response:
+        """The answer as it leaves. To a HEAD there is nothing to compress."""
+        accepted = request.header(b"accept-encoding") if request.method != "HEAD" else None
+        return self._manners.cors.allowed(await compress_response(answer, accepted), request)
+
+
+def _always(request: Request) -> Headers:
+    """The headers that all answers have (ACC-100)."""
+    return _WITH_TLS if request.base.startswith("https:") else _WITHOUT_TLS
+
+
+def _challenged(answer: Response, request: Request) -> Response:
+    challenge = BEARER_CHALLENGE if request.header(b"authorization") is None else INVALID_TOKEN_CHALLENGE
+    return replace(answer, headers=[*answer.headers, challenge])

@@ -1,0 +1,74 @@
+"""What a request may cost: bodies up to a size, paths that are text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Final, TypeVar
+from urllib.parse import unquote_to_bytes
+
+from starlette.types import Receive
+
+from api.http.request import ClientDisconnected, Request
+from domain.errors.http_errors import BodyTooLarge
+from domain.errors.problems import BadRequest, TooLarge
+
+T = TypeVar("T")
+MAX_BODY: Final = 256 << 20
+
+
+async def read_body(request: Request, receive: Receive, most: int = MAX_BODY) -> bytes:
+    """The whole request body. most: bytes that it may have. Raises: Disconnected, BodyTooLarge, BadRequest."""
+    check_unencoded(request)
+    if _announced(request) > most:
+        raise BodyTooLarge(max_size=most)
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message: Any = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnected
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > most:
+            raise BodyTooLarge(max_size=most)
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+def check_unencoded(request: Request) -> None:
+    """Raises: BadRequest for a body that is coded."""
+    coding = request.header(b"content-encoding")
+    if coding and coding.strip().lower() != "identity":
+        # Taken as they come, such bytes would be stored as a document that nobody knows how to decode.
+        raise BadRequest(error_detail=f'the body has the content coding "{coding}", and is taken without one only')
+
+
+def limit_rows(rows: Iterable[T], most: int) -> Iterator[T]:
+    """The same rows, all of them looked up at once. most: how many there may be.
+
+    Raises: TooLarge, before anything of the answer is sent (FLAG-35).
+    """
+    found = list(islice(rows, most + 1))
+    if len(found) > most:
+        raise TooLarge()
+    return iter(found)
+
+
+def check_path(request: Request) -> None:
+    """Raises: BadRequest for a path that is no percent-encoded UTF-8 text."""
+    if request.raw.isascii() and "%" not in request.raw:
+        return
+    try:
+        unquote_to_bytes(request.raw).decode()
+    except UnicodeDecodeError:
+        raise BadRequest(error_detail="the path is not percent-encoded UTF-8") from None
+
+
+def _announced(request: Request) -> int:
+    length = request.header(b"content-length")
+    if length is None:
+        return 0
+    if not (length.isascii() and length.isdecimal()):
+        raise BadRequest(error_detail="the Content-Length is no number")
+    return int(length)

@@ -1,0 +1,74 @@
+"""The one place where problems become answers.
+
+Spec: core 1.0-rc4, "Error Processing"; HTTP binding 1.0-rc4, "Error Processing"; RFC 9457 for paths of our own.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+from urllib.parse import quote
+
+from api.http.request import Request
+from api.http.response import JSON, Response
+from domain.errors import problems
+from domain.errors.problems import Problem, ServerBusy
+from domain.values.json_text import Json, dumps
+
+PROBLEM_JSON: Final = (b"content-type", b"application/problem+json")
+#: What waits for the write lock is done within moments.
+RETRY_AFTER: Final = (b"retry-after", b"1")
+#: The first segment of the paths that are this registry's own.
+OWN_PREFIX: Final = "-"
+SUBSCRIPTIONS: Final = "subscriptions"
+COMPAT: Final = "compat"
+#: The first segments of paths whose problems are those of RFC 9457.
+_TOLD_SO: Final = frozenset((OWN_PREFIX, SUBSCRIPTIONS, COMPAT))
+
+
+def problem_response(problem: Problem, request: Request, allow: str | None = None) -> Response:
+    """The answer to a refused request. allow: the Allow header of a 405."""
+    own = bool(request.segments) and request.segments[0] in _TOLD_SO
+    headers = [PROBLEM_JSON if own else JSON, root_link(request.base)]
+    if allow is not None:
+        headers.append((b"allow", allow.encode()))
+    if problem.status == ServerBusy.status:
+        headers.append(RETRY_AFTER)
+    body = problem_body(problem, request)
+    if own:
+        body = {"type": body["type"], "status": problem.status, **body}
+    if request.segments[:1] == (COMPAT,):
+        body = {**body, "detail": problem.detail or body["title"], "instance": _instance(request)}
+    return Response(problem.status, headers, dumps(body))
+
+
+def problem_body(problem: Problem, request: Request) -> dict[str, Json]:
+    """The members of the error; empty ones left out."""
+    subject = _subject(problem, request)
+    members: dict[str, Json] = {
+        "type": uri if (uri := problem.uri()).startswith("https:") else request.base + uri,
+        "title": problem.text(subject),
+        "subject": subject,
+        "args": problem.arguments,
+        "detail": problem.detail,
+    }
+    return {**problem.extensions, **{name: value for name, value in members.items() if value}}
+
+
+@lru_cache(maxsize=64)
+def root_link(base: str) -> tuple[bytes, bytes]:
+    """The Link header that every answer carries."""
+    return b"link", f"<{base}>;rel=xregistry-root".encode("latin-1", "replace")
+
+
+def _instance(request: Request) -> str:
+    """The URL that was asked for, without its query; what no URL holds is encoded."""
+    return request.base + quote(request.raw, safe="/%:@!$&'()*+,;=", encoding="latin-1")
+
+
+def _subject(problem: Problem, request: Request) -> str | None:
+    if problem.subject == problems.REQUEST_PATH:
+        return request.path
+    if problem.subject == problems.REQUEST_URL:
+        return request.url
+    return problem.subject

@@ -1,0 +1,307 @@
+"""HTTP/1.1 connections with bounds on what a client may send, and on how long it may take.
+
+uvicorn and its parser take whatever arrives. Here each connection counts the bytes before it hands them on, takes one
+request after the other, and is ended by the server where it waits too long for the client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from typing import Any, Final
+
+import httptools
+import uvicorn
+from starlette.types import Scope
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from api.http.connection_limits import ConnectionLimits
+from api.http.gathered_writes import GatheredWrites
+from api.http.request_head import RequestHead, find_block_end
+from api.http.response import Response
+from domain.errors.http_errors import RequestTimeout, TooManyConnections
+from domain.errors.problems import BadRequest, Problem
+
+#: Bytes of a chunked body that the parser is given at once.
+_PIECE: Final = 16 << 10
+#: Requests that wait in the parser while one before them is answered; what follows them waits as bytes.
+_PIPELINED: Final = 1
+#: Bytes of a chunked body beside its data: extensions and trailers, and what each chunk has by rule.
+_FRAMING: Final = 16 << 10
+_FRAMING_OF_CHUNK: Final = 32
+#: Seconds for which a refused client may still send: closed at once, a connection could lose the answer.
+_LINGER: Final = 2.0
+
+#: Gives the answer to a request that is refused before it is complete. scope: as much of it as is known.
+BuildRefusal = Callable[[Problem, Scope], Response]
+
+
+class BoundedConfig(uvicorn.Config):
+    """uvicorn's configuration, for connections with bounds."""
+
+    def __init__(self, app: Any, limits: ConnectionLimits, refuse: BuildRefusal, **options: Any) -> None:
+        super().__init__(app, http=BoundedProtocol, **options)
+        self.limits = limits
+        self.refuse = refuse
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection."""
+
+    flow: _BoundedFlowControl
+
+    def __init__(
+        self,
+        config: BoundedConfig,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.url = b""
+        self._limits = config.limits
+        self._answer_of = config.refuse
+        self._head = RequestHead(config.limits.head)
+        #: Whether the next byte begins a request, and none waits.
+        self._between = True
+        #: Whether the body of a request is what comes next.
+        self._in_body = False
+        #: Bytes fed since the head of the request, those of them that are the body, and its chunks.
+        self._fed = self._content = self._chunks = 0
+        #: Bytes that the body has; None where it is in chunks. And the last bytes of those.
+        self._length: int | None = None
+        self._tail = b""
+        #: Bytes that the parser is not given yet, and where they begin.
+        self._held: tuple[bytes, int] | None = None
+        #: Since when the connection waits for the rest of a request; None where it does not.
+        self._waiting: float | None = None
+        #: Whether nothing more is taken, and what the client is told of that.
+        self._ended = False
+        self._refusal: Problem | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._writes = GatheredWrites(transport)
+        super().connection_made(self._writes)
+        self.flow = _BoundedFlowControl(self._writes)
+        self._waiting = self.loop.time()
+        if len(self.connections) > self._limits.connections:
+            self._refuse(TooManyConnections(max_connections=self._limits.connections))
+            transport.close()  # waiting for the client would keep the connection
+
+    def data_received(self, data: bytes) -> None:
+        if self._between and not self.pipeline and self._head.is_short(data):
+            super().data_received(data)
+            if self._in_body:
+                self._begin_body()
+        elif self._ended:
+            return
+        elif self._held is not None:
+            held, start = self._held
+            self._held = held[start:] + data, 0
+        else:
+            self._between = False
+            self._take(data, 0)
+
+    def _take(self, data: bytes, start: int) -> None:
+        """Gives the parser what it may have."""
+        while start < len(data) and not self._ended and not self.transport.is_closing():
+            if len(self.pipeline) >= _PIPELINED:
+                self._held = data, start
+                self.flow.hold()
+                return
+            end = self._body_end(data, start) if self._in_body else self._head.end(data, start)
+            self._feed(data if end - start == len(data) else data[start:end])
+            start = end
+        self._between = not (self._ended or self._in_body or self._head.begun)
+        if self._waiting is None and not self._between:
+            self._waiting = self.loop.time()
+
+    def _body_end(self, data: bytes, start: int) -> int:
+        """Where a piece of the body ends that has nothing of what follows the body."""
+        if self._length is not None and self._length > self._fed:
+            return min(len(data), start + self._length - self._fed)
+        return min(find_block_end(self._tail, data, start), start + _PIECE)
+
+    def _feed(self, piece: bytes) -> None:
+        """Gives the parser one piece, of a head or of a body."""
+        if self._in_body:
+            self._fed += len(piece)
+            self._tail = (self._tail + piece[-3:])[-3:]
+            super().data_received(piece)
+            self._check_framing()
+        elif (excess := self._head.add(piece)) is not None:
+            super().data_received(piece[: excess.start])
+            self._refuse(excess.problem)
+        else:
+            super().data_received(piece)
+            if self._in_body:
+                self._begin_body()
+
+    def _begin_body(self) -> None:
+        """Counts the bytes of a body from here on."""
+        self._between = False
+        self._fed = self._content = self._chunks = 0
+        self._tail = b""
+        self._length = _length(self.scope["headers"])
+        self._waiting = self.loop.time()
+
+    def _check_framing(self) -> bool:
+        """Whether a body has no more beside its data than it may; one that has is refused."""
+        if not self._in_body or self._fed - self._content <= _FRAMING + _FRAMING_OF_CHUNK * self._chunks:
+            return True
+        self._refuse(BadRequest(error_detail=f"chunk extensions and trailers have more than {_FRAMING} bytes"))
+        return False
+
+    # Callbacks of the parser
+
+    def on_headers_complete(self) -> None:
+        self._in_body, self._waiting = True, None
+        super().on_headers_complete()
+        # Trailers come as headers do. They are no headers, and the application may not have looked at those yet.
+        self.headers = []
+
+    def on_chunk_header(self) -> None:
+        """Counts a chunk."""
+        self._chunks += 1
+
+    def on_body(self, body: bytes) -> None:
+        self._content += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if not self._between:
+            if not self._check_framing():
+                return
+            self._waiting, self._fed = None, 0
+            self._head.reset()
+        self._in_body = False
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        # Answers that are made together leave together: a client with several connections is woken once.
+        if len(self.tasks) > 1:
+            self.loop.call_soon(self._writes.flush)
+        else:
+            self._writes.flush()
+        super().on_response_complete()
+        if self._between or self.transport.is_closing():
+            return
+        if self._refusal is not None:
+            self._say(self._refusal)
+        elif self._held is not None:
+            held, self._held = self._held, None
+            self.flow.release()
+            self._take(*held)
+
+    # What is refused
+
+    def check_time(self, now: float, since: float) -> None:
+        """Refuses a request that the client takes too long to send. since: the last check, in seconds."""
+        if self._waiting is None or self._ended:
+            return
+        if self.flow.read_paused:  # the client may not send, so the time does not count
+            self._waiting += now - since
+            return
+        limits = self._limits
+        allowed = limits.body_seconds + self._content / limits.body_rate if self._in_body else limits.header_seconds
+        if now - self._waiting <= allowed:
+            return
+        if self._in_body or self._head.begun:
+            self._refuse(RequestTimeout(part="the body" if self._in_body else "the head"))
+        else:
+            self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(BadRequest(error_detail="this is no HTTP request"))
+
+    def _refuse(self, problem: Problem) -> None:
+        """Takes nothing more, and ends the connection with an answer where nothing else is being said."""
+        if self._ended:
+            return
+        self._refusal = problem
+        self._end()
+        self._unset_keepalive_if_required()
+        self.flow.release()
+        if self._in_body:
+            self._abandon(self.cycle)
+        self._say(problem)
+
+    def _end(self) -> None:
+        """Takes nothing more."""
+        self._ended, self._between, self._held = True, False, None
+
+    def _unsupported_upgrade_warning(self) -> None:
+        # The parser takes what follows for another protocol, a proxy perhaps for the body of this request.
+        self.cycle.keep_alive = False
+        self._end()
+
+    def _abandon(self, cycle: RequestResponseCycle) -> None:
+        """Ends a request whose body does not arrive; one that is answered already ends the connection."""
+        if cycle.response_started or self.pipeline:
+            self.transport.close()
+        cycle.disconnected = True
+        cycle.message_event.set()
+
+    def _say(self, problem: Problem) -> None:
+        """Sends the answer, and ends the connection once the client had time to read it.
+
+        The answers to earlier requests go first; this is called again after each.
+        """
+        busy = self.cycle is not None and not (self.cycle.response_complete or self.cycle.disconnected)
+        if busy or self.transport.is_closing():
+            return
+        self._unset_keepalive_if_required()
+        answer = self._answer_of(problem, self._scope())
+        assert isinstance(answer.body, bytes), "a problem has a body that is here"
+        headers = [*self.server_state.default_headers, *answer.headers, (b"connection", b"close")]
+        headers.append((b"content-length", b"%d" % len(answer.body)))
+        status = f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\n".encode()
+        lines = b"".join(b"%s: %s\r\n" % header for header in headers)
+        self.transport.write(b"%s%s\r\n%s" % (status, lines, answer.body))
+        self.transport.write_eof()
+        self.loop.call_later(_LINGER, self.transport.abort)
+
+    def _scope(self) -> Scope:
+        """What is known of the request that is being received."""
+        if self._in_body:
+            return dict(self.scope)
+        where = {"scheme": self.scheme, "server": self.server, "client": self.client, "root_path": self.root_path}
+        known: Scope = {"type": "http", "method": "GET", "raw_path": b"/", "query_string": b"", "headers": [], **where}
+        if not self._head.lines:
+            return known
+        try:
+            url = httptools.parse_url(self.url)
+        except httptools.HttpParserError:
+            return known
+        return {**known, "raw_path": url.path or b"/", "query_string": url.query or b"", "headers": list(self.headers)}
+
+
+def _length(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
+    """How many bytes a body has, by its headers, which the parser has checked."""
+    given = dict(headers)
+    return int(given[b"content-length"]) if b"content-length" in given and b"transfer-encoding" not in given else None
+
+
+class _BoundedFlowControl(FlowControl):
+    """Flow control that an application cannot resume while bytes wait that the client has sent already."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        super().__init__(transport)
+        self._held = False
+
+    def hold(self) -> None:
+        """Reads no more."""
+        self._held = True
+        self.pause_reading()
+
+    def release(self) -> None:
+        """Reads on."""
+        self._held = False
+        self.resume_reading()
+
+    def resume_reading(self) -> None:
+        if not self._held:
+            super().resume_reading()

@@ -1,0 +1,110 @@
+"""One HTTP request, taken apart: raw path, query, headers and the root that its answer's URLs start from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from starlette.types import Scope
+
+from api.http.trusted_proxies import HOST_PATTERN, TrustedProxies
+from domain.access.roles import ANONYMOUS, Caller
+
+DETAILS_SUFFIX: Final = "$details"
+READ_METHODS: Final = frozenset(("GET", "HEAD", "OPTIONS"))
+#: No proxy is trusted.
+_NONE: Final = TrustedProxies(None)
+
+
+class ClientDisconnected(Exception):
+    """The client went away before its request was complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """path: decoded, below the registry's root, as errors name it. segments: the same in parts, `$details` taken off.
+
+    base: absolute URL of the registry's root, without a trailing `/`. raw: the path as it was sent, a character for
+    each byte. caller: who asks, once that is known.
+    """
+
+    method: str
+    path: str
+    segments: tuple[str, ...]
+    details: bool
+    query: bytes
+    headers: list[tuple[bytes, bytes]]
+    base: str
+    raw: str = ""
+    caller: Caller = ANONYMOUS
+
+    @property
+    def reads(self) -> bool:
+        """True where the method leaves the registry as it is."""
+        return self.method in READ_METHODS
+
+    @property
+    def url(self) -> str:
+        """The absolute URL that was asked for."""
+        return self.base + self.path + ("?" + self.query.decode("latin-1") if self.query else "")
+
+    def at(self, raw: str) -> Request:
+        """The same request, sent to another path. raw: as it would have been sent."""
+        path, segments, details = _parts(raw)
+        return replace(self, path=path, segments=segments, details=details, raw=raw)
+
+    def with_headers(self, headers: list[tuple[bytes, bytes]]) -> Request:
+        """The same request with other headers."""
+        return replace(self, headers=headers)
+
+    def header(self, name: bytes) -> str | None:
+        """The value of a header, given in lower case; None when it is absent."""
+        return next((value.decode("latin-1") for key, value in self.headers if key == name), None)
+
+
+def build_request(scope: Scope, public_url: str | None = None, proxies: TrustedProxies = _NONE) -> Request:
+    """The request in an ASGI scope. public_url: root of the registry where it is configured."""
+    root = scope.get("app_root_path", scope.get("root_path", ""))
+    raw = scope["raw_path"].decode("latin-1")
+    raw = raw[len(root) :] if root and raw.startswith(root) else raw
+    path, segments, details = _parts(raw)
+    base = public_url if public_url is not None else (proxies.root(scope) or _base(scope)) + root
+    query, headers = scope["query_string"], scope["headers"]
+    return Request(scope["method"], path, segments, details, query, headers, base, raw)
+
+
+def _parts(raw: str) -> tuple[str, tuple[str, ...], bool]:
+    """A path decoded, in segments, and whether `$details` was taken off the last one."""
+    # Split first, decode then: an encoded slash never makes a segment.
+    segments = tuple(raw.rstrip("/").split("/")[1:])
+    if "%" in raw:
+        segments = tuple(unquote(segment) for segment in segments)
+        raw = unquote(raw)
+    details = bool(segments) and segments[-1].endswith(DETAILS_SUFFIX)
+    if details:
+        last = segments[-1].removesuffix(DETAILS_SUFFIX)
+        segments = (*segments[:-1], last) if last else segments[:-1]
+    return raw or "/", segments, details
+
+
+def request_host(scope: Scope, proxies: TrustedProxies = _NONE) -> str:
+    """The host that a request was sent to, as its client or a trusted proxy says; empty where nobody does."""
+    root = proxies.root(scope)
+    return urlsplit(root).netloc if root is not None else _host(scope)
+
+
+def _host(scope: Scope) -> str:
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
+
+
+def _base(scope: Scope) -> str:
+    host = _host(scope)
+    if not HOST_PATTERN.match(host):
+        host = ":".join(_address(scope))
+    return f"{scope['scheme']}://{host}"
+
+
+def _address(scope: Scope) -> Iterator[str]:
+    return (str(part) for part in scope.get("server") or ("localhost",) if part is not None)

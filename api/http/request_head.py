@@ -1,0 +1,114 @@
+"""How much the head of a request may have: checked as its bytes arrive, before a parser keeps them.
+
+Rule ACC-114. RFC 9110, "414 URI Too Long"; RFC 6585, "431 Request Header Fields Too Large".
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from api.http.connection_limits import HeadLimits
+from domain.errors.http_errors import HeadersTooLarge, UriTooLong
+from domain.errors.problems import Problem
+
+#: What ends a head, and a body in chunks.
+_END: Final = b"\r\n\r\n"
+
+
+def find_block_end(tail: bytes, data: bytes, start: int) -> int:
+    """Where the next empty line ends in the data from `start` on; the end of the data where there is none.
+
+    tail: the last three bytes before `start`, which may have the beginning of the empty line.
+    """
+    if tail:
+        at = (tail + data[start : start + 3]).find(_END)
+        if at >= 0:
+            return start + at + len(_END) - len(tail)
+    at = data.find(_END, start)
+    return at + len(_END) if at >= 0 else len(data)
+
+
+class LimitExceeded(NamedTuple):
+    """A limit that a head goes beyond. start: where in the piece the line begins that does."""
+
+    problem: Problem
+    start: int
+
+
+class RequestHead:
+    """What has arrived of one head. lines: complete ones, the request line included."""
+
+    __slots__ = ("_least", "_limits", "_line", "_size", "_tail", "lines")
+
+    def __init__(self, limits: HeadLimits) -> None:
+        self._limits = limits
+        #: A head of so few bytes breaks no limit but that of the number.
+        self._least = min(limits.request_line, limits.header, limits.headers_size)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begins the next head."""
+        self.lines = self._line = self._size = 0
+        self._tail = b""
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything has arrived."""
+        return bool(self._line or self._size or self.lines)
+
+    def end(self, data: bytes, start: int) -> int:
+        """Where the head ends in the data that begins at a place; the end of the data where it goes on."""
+        return find_block_end(self._tail, data, start)
+
+    def is_short(self, data: bytes) -> bool:
+        """Whether data is one whole head and nothing else, and breaks no limit, as most requests are. Costs little."""
+        size = len(data)
+        return (
+            size <= self._least
+            and data.find(_END) == size - len(_END)
+            and data.count(b"\n") <= self._limits.headers + 2
+        )
+
+    def add(self, piece: bytes) -> LimitExceeded | None:
+        """Counts the next bytes of the head. Returns the limit that they go beyond. Cost: O(bytes)."""
+        if not self.begun and self.is_short(piece):
+            self.lines = piece.count(b"\n") - 1
+            return None
+        self._tail = (self._tail + piece[-3:])[-3:]
+        start = 0
+        while start < len(piece):
+            end = piece.find(b"\n", start) + 1
+            begun = self._line
+            self._line += (end or len(piece)) - start
+            if (excess := self._excess(start if not begun else 0)) is not None:
+                return excess
+            if not end:
+                break
+            self._end_line()
+            start = end
+        return None
+
+    def _end_line(self) -> None:
+        # Empty lines before a request mean nothing, but are counted: there may be any number of them.
+        if self.lines or self._line <= 2:
+            self._size += self._line
+        if self.lines or self._line > 2:
+            self.lines += 1
+        self._line = 0
+
+    def _excess(self, start: int) -> LimitExceeded | None:
+        """The limit that the head goes beyond with the line that it is in."""
+        limits, line = self._limits, self._line - 2  # without its end
+        if not self.lines and line > limits.request_line:
+            return LimitExceeded(UriTooLong(max_size=limits.request_line), start)
+        if self.lines and line > limits.header:
+            return LimitExceeded(_too_large(f"a header has more than {limits.header} bytes"), start)
+        if self.lines > limits.headers and line > 0:
+            return LimitExceeded(_too_large(f"there are more than {limits.headers} headers"), start)
+        if self._size + (self._line if self.lines else 0) > limits.headers_size:
+            return LimitExceeded(_too_large(f"the headers have more than {limits.headers_size} bytes in all"), start)
+        return None
+
+
+def _too_large(reason: str) -> HeadersTooLarge:
+    return HeadersTooLarge(error_detail=reason)

@@ -1,0 +1,5 @@
+"""Messages and endpoints: resolved definitions, matching, findings.
+
+Their rules are in `domain/messaging`.
+Begin with `definitions.py`.
+"""

@@ -1,0 +1,86 @@
+"""Message definitions as answers show them, and what a path has to name to have some."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from api.xregistry.definitions import RegistryDefinitions
+from api.xregistry.request.paths import PathKind, RequestTarget, resolve_path
+from domain.errors import problems
+from domain.messaging.effective_messages import (
+    MESSAGEGROUPS,
+    MESSAGES,
+    EffectiveMessage,
+    GroupReferences,
+    effective_messages,
+    group_references,
+)
+from domain.messaging.implied_values import add_implied_values
+from domain.messaging.resolve import ResolvedMessage, UnresolvedReference, resolve_message
+from domain.model import ResourceType
+from domain.values import xid as xids
+from domain.values.json_text import loads
+from projections.entities.query import View
+from projections.messaging.message_definitions import MessageDefinitions
+
+_ONE = frozenset((PathKind.RESOURCE, PathKind.VERSION))
+
+
+def locate_messages(segments: tuple[str, ...], definitions: RegistryDefinitions) -> RequestTarget:
+    """A message, a Version of one, or a Group of messages. Raises: NotFound, BadRequest for anything else."""
+    target = resolve_path(segments, definitions.model)
+    one = target.kind in _ONE and target.resource is not None and target.resource.plural == MESSAGES
+    if not one and not is_message_group(target):
+        raise problems.BadRequest(error_detail=f'"{target.xid}" is neither a message nor a Group that has messages')
+    return target
+
+
+def is_message_group(target: RequestTarget) -> bool:
+    """Whether a path names a Group that has messages."""
+    return target.kind is PathKind.GROUP and target.group is not None and MESSAGES in target.group.resources
+
+
+def resolved_message(target: RequestTarget, messages: MessageDefinitions) -> dict[str, Any]:
+    """A message, resolved. Raises: NotFound."""
+    definition = messages.definition(target.xid)
+    if definition is None or target.resource is None:
+        raise problems.NotFound(target.xid)
+    return _members(target.xid, resolve_message(definition, messages), target.resource)
+
+
+def resolved_messages(target: RequestTarget, view: View, messages: MessageDefinitions) -> dict[str, Any]:
+    """The effective messages of a Group, each resolved. Raises: NotFound."""
+    found = message_groups(target, view, messages)
+    assert target.group is not None, "asked of Groups only"
+    type = target.group.resources[MESSAGES]
+    members = [_members(each.xid, each.resolved, type) for each in effective_messages(found.groups, messages)]
+    return {"xid": target.xid, "messages": members, "unresolved": [_unresolved(each) for each in found.unresolved]}
+
+
+def effective_messages_of(target: RequestTarget, view: View, messages: MessageDefinitions) -> list[EffectiveMessage]:
+    """The same, for those who match them."""
+    return list(effective_messages(message_groups(target, view, messages).groups, messages))
+
+
+def message_groups(target: RequestTarget, view: View, messages: MessageDefinitions) -> GroupReferences:
+    """Where the messages of a Group are. Raises: NotFound."""
+    row = view.entity(target.xid)
+    if row is None:
+        raise problems.NotFound(target.xid)
+    return group_references(target.xid, loads(row.attributes).get(MESSAGEGROUPS), messages)
+
+
+def _members(xid: str, resolved: ResolvedMessage, type: ResourceType) -> dict[str, Any]:
+    """One message in an answer. A cross reference shows what it stands for under its own id."""
+    attributes, implied = add_implied_values(resolved.attributes)
+    named = {**attributes, type.singular + "id": xids.segments(xid)[3], "xid": xid}
+    shown: dict[str, Any] = {"xid": xid, "message": type.version.order(named), "bases": list(resolved.bases)}
+    if implied:
+        shown["implied"] = list(implied)
+    if resolved.unresolved is not None:
+        shown["unresolved"] = _unresolved(resolved.unresolved)
+    return shown
+
+
+def _unresolved(found: UnresolvedReference) -> dict[str, str]:
+    return {"uri": found.uri, "reason": found.reason.value}

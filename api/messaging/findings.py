@@ -1,0 +1,166 @@
+"""`/-/findings`: what the rules beyond the model find in an entity or a collection and all below it.
+
+It is worked out as it is read, of now or of any moment (`asof`), so it is always true to what is stored. A page shows
+what is there when it is asked for; `asof` keeps pages of one moment together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from typing import Final
+from urllib.parse import quote, unquote_plus
+
+from starlette.types import Receive
+
+from api.audit.formats import ListWrapper, TableLayout
+from api.audit.request_params import AuditParams
+from api.audit.request_params import parse_audit_params as common
+from api.audit.responses import TableContent, stream_table, subject_xid
+from api.feeds.request_params import invalid_param, query_params, single_value
+from api.http import conditional
+from api.http.request import Request
+from api.http.response import Headers, Response
+from api.registry import Registry
+from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, resolve_path
+from api.xregistry.request.request_checks import read_only_options
+from api.xregistry.snapshots import Snapshot, Snapshots
+from commands.documents.document_checker import DocumentChecker
+from domain.decisions.documents import digest
+from domain.errors import problems
+from domain.messaging.findings import L2, L3, Finding, SchemaCheck
+from domain.model import Model
+from domain.registry.document_checks import FormatCheck
+from domain.values import xid as xids
+from projections.entities.query import View
+from projections.messaging.findings import FindingCursor, LocatedFinding, read_findings
+
+FINDINGS: Final = "findings"
+#: The parameters that are understood; others are refused, because what was meant to narrow would widen.
+PARAMETERS: Final = ("level", "rule", "after", "limit", "asof", "format")
+
+_SHARED: Final = ("limit", "format")
+_LEVELS: Final = (L2, L3)
+_AFTER: Final = re.compile(r"([0-9]{1,9}):(/.*)\Z", re.DOTALL)
+_KINDS: Final = frozenset(
+    (*COLLECTION_KINDS, PathKind.REGISTRY, PathKind.GROUP, PathKind.RESOURCE, PathKind.META, PathKind.VERSION)
+)
+_TABLE: Final[TableLayout[Finding]] = TableLayout(
+    ("level", "rule", "xid", "path", "text"), asdict, lambda finding: (asdict(finding),)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _FindingsRequest:
+    """What a request asks for. rules: empty for all."""
+
+    common: AuditParams
+    level: str | None
+    rules: frozenset[str]
+    after: FindingCursor | None
+    asof: str | None
+
+    def has(self, finding: Finding) -> bool:
+        """Whether a finding is to be listed."""
+        return self.level in (None, finding.level) and (not self.rules or finding.rule in self.rules)
+
+
+class FindingsRoutes:
+    """The surface of `/-/findings`."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._latest = registry.latest
+        self._moments = Snapshots(registry.readers, self._latest, registry.store.clock)
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """See `front.Surface`. Raises: NotFound for what is not there, Forbidden, BadRequest, NotAllowed."""
+        if (options := read_only_options(request)) is not None:
+            return options
+        xid, wanted = subject_xid(request), _wanted(request)
+        if wanted.asof is None:
+            return await stream_table(
+                self._registry,
+                request,
+                wanted.common,
+                lambda view: self._look(view, request, xid, wanted, self._latest.current(view).model),
+            )
+        return await self._then(request, xid, wanted, await self._moments.find(wanted.asof))
+
+    async def _then(self, request: Request, xid: str, wanted: _FindingsRequest, then: Snapshot) -> Response:
+        if then.position == 0:
+            raise problems.NotFound(request.path)
+        # Another release of this program may find more, so that even the past is asked about again.
+        then = replace(then, closed=False)
+
+        def look(view: View) -> TableContent:
+            return self._look(then.seen(view), request, xid, wanted, then.definitions.model)
+
+        try:
+            return then.told(await stream_table(self._registry, request, wanted.common, look), request)
+        except conditional.NotModified as unchanged:
+            return then.told(conditional.not_modified_response(request, unchanged), request)
+
+    def _look(self, view: View, request: Request, xid: str, wanted: _FindingsRequest, model: Model) -> TableContent:
+        _check_there(view, request, xid, model)
+        check, reads = _checks(self._registry.checker), request.caller.reads
+        each = (one for one in read_findings(view, xid, model, check, reads, wanted.after) if wanted.has(one.finding))
+        things, links = _page(request, wanted.common.limit, each)
+        return TableContent(_TABLE, things, view.position(), ListWrapper({"xid": xid}, FINDINGS), links)
+
+
+def _wanted(request: Request) -> _FindingsRequest:
+    """What a request asks for. Raises: BadRequest."""
+    given = query_params(request, PARAMETERS)
+    level, rule, asof = single_value(given, "level"), single_value(given, "rule"), single_value(given, "asof")
+    if level is not None and level not in _LEVELS:
+        raise invalid_param("level", f"it takes {' or '.join(_LEVELS)}")
+    rules = frozenset(part.strip() for part in (rule or "").split(",")) - {""}
+    return _FindingsRequest(common(request.query, _SHARED), level, rules, _after(single_value(given, "after")), asof)
+
+
+def _after(value: str | None) -> FindingCursor | None:
+    if value is None:
+        return None
+    parsed = _AFTER.match(value)
+    if parsed is None:
+        raise invalid_param("after", "it takes what a link to the next page has")
+    return FindingCursor(parsed[2], int(parsed[1]))
+
+
+def _check_there(view: View, request: Request, xid: str, model: Model) -> None:
+    """Raises: NotFound."""
+    target = resolve_path(xids.segments(xid), model)
+    owner = xids.parent(f"{xid}/-") or xids.REGISTRY if target.kind in COLLECTION_KINDS else target.owner
+    if target.kind not in _KINDS or view.shown(owner) is None:
+        raise problems.NotFound(xid)
+
+
+def _checks(checker: DocumentChecker) -> SchemaCheck:
+    """What judges inline schemas: in the processes that check documents, each document once."""
+
+    def check(name: str, document: bytes) -> str | None:
+        question = FormatCheck(name.lower(), digest(document))
+        verdict = checker.answers([question], lambda sha256: document)[question]
+        return verdict[0].text if verdict else None
+
+    return check
+
+
+def _page(request: Request, limit: int | None, each: Iterator[LocatedFinding]) -> tuple[Iterator[Finding], Headers]:
+    """As many findings as the request wants, all of them without a limit, and the link to the next page."""
+    if limit is None:
+        return (one.finding for one in each), []
+    listed = list(islice(each, limit + 1))
+    links = [_next(request, listed[limit - 1].place)] if len(listed) > limit else []
+    return (one.finding for one in listed[:limit]), links
+
+
+def _next(request: Request, place: FindingCursor) -> tuple[bytes, bytes]:
+    parts = request.query.decode("latin-1").split("&")
+    kept = [part for part in parts if part and unquote_plus(part.partition("=")[0]) != "after"]
+    after = f"after={quote(f'{place.number}:{place.xid}', safe='')}"
+    path = quote(xids.join(*request.segments), safe="/:@$~!*'(),;=&+")
+    return b"link", f"<{request.base}{path}?{'&'.join([*kept, after])}>;rel=next".encode("latin-1")

@@ -1,0 +1,88 @@
+"""`/-/match`: which message definitions of an endpoint or a group a message is one of (MS-50 to 52).
+
+A question with a body, so it is asked with POST; it changes nothing, and whoever may read the definitions may ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from starlette.types import Receive
+
+from api.feeds.request_params import query_params
+from api.http.limits import MAX_BODY, read_body
+from api.http.problem_response import root_link
+from api.http.request import Request
+from api.http.response import JSON, Response
+from api.messaging.definitions import effective_messages_of, is_message_group, locate_messages
+from api.registry import Registry
+from api.xregistry.request.request_checks import check_caller, post_only_options
+from domain.errors import problems
+from domain.messaging.effective_messages import EffectiveMessage
+from domain.messaging.match import match_message
+from domain.messaging.message_parts import MessageParts, parse_message
+from domain.values.json_text import InvalidJson, Json, dumps, loads
+from projections.messaging.message_definitions import MessageDefinitions
+
+MATCH: Final = "match"
+
+#: Segments before the path of a Group.
+_ABOVE: Final = 2
+#: Messages of one batch.
+MAX_MESSAGES: Final = 1000
+
+
+class MatchRoutes:
+    """The surface of `/-/match`. max_body: bytes that a request may hold."""
+
+    def __init__(self, registry: Registry, max_body: int = MAX_BODY) -> None:
+        self._readers = registry.readers
+        self._latest = registry.latest
+        self._max_body = max_body
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """See `front.Surface`. Raises: NotFound, BadRequest, MissingBody, ParsingData, Forbidden, NotAllowed."""
+        if (options := post_only_options(request)) is not None:
+            return options
+        check_caller(replace(request, method="GET", segments=request.segments[_ABOVE:]))
+        query_params(request, ())
+        body = await read_body(request, receive, self._max_body)
+        return await asyncio.to_thread(self._look, request, body)
+
+    def _look(self, request: Request, body: bytes) -> Response:
+        value = _parsed(body)
+        messages = [_taken(each) for each in (value if isinstance(value, list) else [value])]
+        with self._readers.view() as view:
+            target = locate_messages(request.segments[_ABOVE:], self._latest.current(view))
+            if not is_message_group(target):
+                raise problems.BadRequest(error_detail=f'"{target.xid}" is no Group that has messages')
+            definitions = effective_messages_of(target, view, MessageDefinitions(view, request.caller.reads))
+        found = [{"matches": _matches(definitions, message)} for message in messages]
+        return Response(200, [JSON, root_link(request.base)], dumps(found if isinstance(value, list) else found[0]))
+
+
+def _parsed(body: bytes) -> Json:
+    if not body:
+        raise problems.MissingBody()
+    try:
+        value = loads(body)
+    except InvalidJson as error:
+        raise problems.ParsingData(error_detail=str(error)) from None
+    if isinstance(value, list) and len(value) > MAX_MESSAGES:
+        raise problems.BadRequest(error_detail=f"a batch has at most {MAX_MESSAGES} messages")
+    return value
+
+
+def _taken(value: Json) -> MessageParts:
+    try:
+        return parse_message(value)
+    except ValueError as error:
+        raise problems.BadRequest(error_detail=str(error)) from None
+
+
+def _matches(definitions: Sequence[EffectiveMessage], message: MessageParts) -> list[dict[str, Any]]:
+    found = ((each.xid, match_message(each.resolved.attributes, message)) for each in definitions)
+    return [{"xid": xid, "bindings": met.bindings, "parts": list(met.parts)} for xid, met in found if met is not None]

@@ -1,0 +1,71 @@
+"""`/-/resolved`: a message with all that its base messages give it, and all messages of an endpoint or a group.
+
+It is worked out as it is read, of now or of any moment (`asof`), so it is always true to what is stored (MS-15, EP-43).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Final
+
+from starlette.types import Receive
+
+from api.feeds.request_params import query_params, single_value
+from api.http import conditional
+from api.http.problem_response import root_link
+from api.http.request import Request
+from api.http.response import JSON, Response
+from api.messaging.definitions import is_message_group, locate_messages, resolved_message, resolved_messages
+from api.registry import Registry
+from api.xregistry.request.request_checks import check_caller, read_only_options
+from api.xregistry.snapshots import Snapshot, Snapshots
+from domain.errors import problems
+from domain.values.json_text import dumps
+from projections.messaging.message_definitions import MessageDefinitions
+
+RESOLVED: Final = "resolved"
+
+_ASOF: Final = "asof"
+#: Segments before the path of an entity.
+_ABOVE: Final = 2
+
+
+class ResolvedMessagesRoutes:
+    """The surface of `/-/resolved`."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._readers = registry.readers
+        self._latest = registry.latest
+        self._moments = Snapshots(registry.readers, self._latest, registry.store.clock)
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """See `front.Surface`. Raises: NotFound, BadRequest for what has no messages, Forbidden, NotAllowed."""
+        if (options := read_only_options(request)) is not None:
+            return options
+        check_caller(replace(request, segments=request.segments[_ABOVE:]))
+        asof = single_value(query_params(request, {_ASOF}), _ASOF)
+        if asof is None:
+            return await asyncio.to_thread(self._look, request, None)
+        then = await self._moments.find(asof)
+        if then.position == 0:
+            raise problems.NotFound(request.path)
+        try:
+            return then.told(await asyncio.to_thread(self._look, request, then), request)
+        except conditional.NotModified as unchanged:
+            return then.told(conditional.not_modified_response(request, unchanged), request)
+
+    def _look(self, request: Request, then: Snapshot | None) -> Response:
+        with self._readers.view() as now:
+            view = then.seen(now) if then else now
+            definitions = then.definitions if then else self._latest.current(view)
+            tag = conditional.log_tag(view.position(), request, definitions.positions)
+            conditional.check_conditions(request, tag)
+            target = locate_messages(request.segments[_ABOVE:], definitions)
+            messages = MessageDefinitions(view, request.caller.reads)
+            found = (
+                resolved_messages(target, view, messages)
+                if is_message_group(target)
+                else resolved_message(target, messages)
+            )
+        return conditional.add_entity_tag(Response(200, [JSON, root_link(request.base)], dumps(found)), tag)

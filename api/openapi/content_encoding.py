@@ -1,0 +1,38 @@
+"""What compression adds to the descriptions of answers."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from api.http.compression import COMPRESSIBLE_TYPES
+from api.openapi.builders import CONTENT_ENCODING_NAME, Schema
+
+#: The media types of data that may leave compressed, as descriptions name them.
+_COMPRESSED: Final = tuple(type.decode().partition(";")[0] for type in COMPRESSIBLE_TYPES)
+
+
+def add_coding_to_paths(paths: dict[str, Schema]) -> dict[str, Schema]:
+    """The same paths, whose answers with data have the header that says how they are compressed."""
+    return {path: {key: _operation(row) for key, row in item.items()} for path, item in paths.items()}
+
+
+def add_coding_headers(responses: dict[str, Schema]) -> dict[str, Schema]:
+    """The same responses by status or by name, with that header where there is data."""
+    return {name: _response(row) for name, row in responses.items()}
+
+
+def _operation(row: Any) -> Any:
+    """Operations have responses; what else stands beside them at a path has none."""
+    return {**row, "responses": add_coding_headers(row["responses"])} if "responses" in row else row
+
+
+def _response(row: Schema) -> Schema:
+    if not row.get("content", {}).keys() & set(_COMPRESSED):
+        return row
+    return {
+        **row,
+        "headers": {
+            **row.get("headers", {}),
+            CONTENT_ENCODING_NAME: {"$ref": f"#/components/headers/{CONTENT_ENCODING_NAME}"},
+        },
+    }

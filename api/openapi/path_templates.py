@@ -1,0 +1,103 @@
+"""The paths of a model: one for each kind of thing that stands at one, with what its operations need to know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from api.openapi.schemas import CAPABILITIES, CAPABILITIESOFFERED, MODEL, MODELSOURCE, REGISTRY
+from api.xregistry.request.paths import PathKind, methods_of
+from domain.model import GroupType, Model, ResourceType
+
+_FIXED: Final = {
+    PathKind.REGISTRY: ("/", REGISTRY),
+    PathKind.CAPABILITIES: ("/capabilities", CAPABILITIES),
+    PathKind.CAPABILITIESOFFERED: ("/capabilitiesoffered", CAPABILITIESOFFERED),
+    PathKind.MODEL: ("/model", MODEL),
+    PathKind.MODELSOURCE: ("/modelsource", MODELSOURCE),
+    PathKind.EXPORT: ("/export", REGISTRY),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PathTemplate:
+    """One path of the document.
+
+    path: the template. schema: of the entity there, or of a collection's members. ids: names of the path parameters.
+    nested: schemas of the collections inside, by attribute. types: plural and singular of what is there.
+    document: True where the body is a document.
+    """
+
+    kind: PathKind
+    path: str
+    schema: str
+    ids: tuple[str, ...] = ()
+    nested: tuple[tuple[str, str], ...] = ()
+    types: tuple[str, str] = ("", "")
+    document: bool = False
+    details: bool = False
+    resource: ResourceType | None = None
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that the path takes while everything is mutable."""
+        return methods_of(self.kind, self.document)
+
+    @property
+    def name(self) -> str:
+        """What operations here are called after: the kind and the type."""
+        kind = self.kind.value + ("-details" if self.details else "")
+        return f"{kind}.{self.schema}" if self.types[0] else kind
+
+
+def path_templates(model: Model) -> Iterator[PathTemplate]:
+    """Every path of a model."""
+    groups = tuple((plural, plural) for plural in model.groups)
+    for kind, (path, schema) in _FIXED.items():
+        yield PathTemplate(kind, path, schema, nested=groups if schema == REGISTRY else ())
+    for group in model.groups.values():
+        yield from _group(group)
+
+
+def _group(group: GroupType) -> Iterator[PathTemplate]:
+    plural, id = group.plural, f"{group.singular}id"
+    nested = tuple((name, f"{plural}.{name}") for name in group.resources)
+    collection = PathTemplate(PathKind.GROUPS, f"/{plural}", plural, types=(plural, group.singular))
+    one = replace(collection, kind=PathKind.GROUP, path=f"/{plural}/{{{id}}}", ids=(id,), nested=nested)
+    yield from (collection, one)
+    for resource in group.resources.values():
+        yield from _resource(one, resource)
+
+
+def _resource(group: PathTemplate, resource: ResourceType) -> Iterator[PathTemplate]:
+    schema = f"{group.schema}.{resource.plural}"
+    types = (resource.plural, resource.singular)
+    own, version = _ids(group.ids[0], resource.singular)
+    collection = PathTemplate(
+        PathKind.RESOURCES, f"{group.path}/{resource.plural}", schema, group.ids, types=types, resource=resource
+    )
+    one = replace(collection, kind=PathKind.RESOURCE, path=f"{collection.path}/{{{own}}}", ids=(*group.ids, own))
+    versions = replace(one, kind=PathKind.VERSIONS, path=f"{one.path}/versions", schema=f"{schema}.versions")
+    yield collection
+    yield from _both_forms(one)
+    yield replace(one, kind=PathKind.META, path=f"{one.path}/meta", schema=f"{schema}.meta")
+    yield versions
+    yield from _both_forms(
+        replace(versions, kind=PathKind.VERSION, path=f"{versions.path}/{{{version}}}", ids=(*versions.ids, version))
+    )
+
+
+def _both_forms(place: PathTemplate) -> Iterator[PathTemplate]:
+    """As a document and, with `$details`, as metadata; just as metadata where the type has no documents."""
+    if place.resource is None or not place.resource.hasdocument:
+        yield place
+        return
+    yield replace(place, document=True)
+    yield replace(place, path=place.path + "$details", details=True)
+
+
+def _ids(group: str, singular: str) -> tuple[str, str]:
+    """Names of the parameters of a Resource and of a Version, different from each other and from the Group's."""
+    own = f"{singular}id" if f"{singular}id" != group else f"resource_{singular}id"
+    return own, "versionid" if "versionid" not in (group, own) else "version_versionid"

@@ -1,0 +1,57 @@
+"""The API described: `/-/openapi.json` for programs, `/-/docs` for people."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from starlette.types import Receive
+
+from api.http.problem_response import root_link
+from api.http.request import Request
+from api.http.response import JSON, Response
+from api.openapi.document import openapi_document
+from api.openapi.html_page import PAGE_POLICY, render_page
+from api.registry import Registry
+from api.xregistry.definitions import RegistryDefinitions
+from api.xregistry.request.request_checks import read_only_options
+from domain.values.json_text import dumps
+
+OPENAPI: Final = "openapi.json"
+DOCS: Final = "docs"
+
+_HTML: Final = (b"content-type", b"text/html; charset=utf-8")
+_SECURITY: Final = (b"content-security-policy", PAGE_POLICY.encode())
+
+
+class OpenapiRoutes:
+    """The surface of both. What was made last is kept until the model or the capabilities change."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._readers = registry.readers
+        self._latest = registry.latest
+        self._kept: dict[tuple[tuple[int, int], str, str], bytes] = {}
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """The document or the page. Raises: NotAllowed."""
+        if (options := read_only_options(request)) is not None:
+            return options
+        name = request.segments[-1]
+        body = await asyncio.to_thread(self._body, name, request.base)
+        headers = [_HTML, _SECURITY] if name == DOCS else [JSON]
+        return Response(200, [*headers, root_link(request.base)], body)
+
+    def _body(self, name: str, base: str) -> bytes:
+        definitions = self._latest.current(self._readers.quick())
+        key = (definitions.positions, base, name)
+        kept = self._kept.get(key)
+        if kept is None:
+            kept = _made(name, definitions, base)
+            # Clients choose the base where it follows the Host header, so only the newest is kept of each name.
+            self._kept = {other: text for other, text in self._kept.items() if other[2] != name} | {key: kept}
+        return kept
+
+
+def _made(name: str, definitions: RegistryDefinitions, base: str) -> bytes:
+    described = openapi_document(definitions.model, definitions.capabilities, base)
+    return render_page(described).encode() if name == DOCS else dumps(described)

@@ -1,0 +1,34 @@
+"""Discovery: which registries there are, at `/.xregistry` and at `/.well-known/xregistry`.
+
+Spec: core 1.0-rc4, "xRegistry Discovery"; HTTP binding 1.0-rc4, "xRegistry Discovery".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from starlette.types import Receive
+
+from api.http.problem_response import root_link
+from api.http.request import Request
+from api.http.response import JSON, Response
+from api.xregistry.request.request_checks import read_only_options
+from domain.values.json_text import dumps
+
+#: Of the registry, and of its host, which is the same where the registry has no path of its own.
+DISCOVERY_PATHS: Final[tuple[tuple[str, ...], ...]] = ((".xregistry",), (".well-known", "xregistry"))
+
+
+class DiscoveryRoutes:
+    """The surface of both paths. others: URLs of further registries."""
+
+    def __init__(self, others: Sequence[str] = ()) -> None:
+        self._others = others
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """This registry's URL and those of the others. Raises: NotAllowed."""
+        if (options := read_only_options(request)) is not None:
+            return options
+        registries = dict.fromkeys((request.base, *self._others))
+        return Response(200, [JSON, root_link(request.base)], dumps({"registries": list(registries)}))

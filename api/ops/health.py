@@ -1,0 +1,54 @@
+"""Is the process alive, and is what it serves current?"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from starlette.types import Receive
+
+from api.http.problem_response import root_link
+from api.http.request import Request
+from api.http.response import JSON, Response
+from api.registry import Registry
+from api.xregistry.request.request_checks import read_only_options
+from domain.values.json_text import Json, dumps
+
+LIVEZ: Final = "livez"
+READYZ: Final = "readyz"
+
+_ALIVE: Final = dumps({"status": "ok"})
+
+
+class HealthRoutes:
+    """The surface of `/-/livez` and `/-/readyz`."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """The answer of one check: 200 or 503. Raises: NotAllowed."""
+        if (options := read_only_options(request)) is not None:
+            return options
+        name, headers = request.segments[-1], [JSON, root_link(request.base)]
+        if name == LIVEZ:
+            return Response(200, headers, _ALIVE)
+        status, report = await asyncio.to_thread(self._readiness)
+        return Response(status, headers, dumps(report))
+
+    def _readiness(self) -> tuple[int, dict[str, Json]]:
+        """Status and body: ready where the store answers, sound as far as is known, with all of the log read."""
+        try:
+            head = self._registry.store.tip().position
+            with self._registry.readers.view() as view:
+                applied = view.position()
+        except Exception as error:
+            if not self._registry.store.damage.note(error):
+                reason = f"the store cannot be reached ({type(error).__name__})"
+                return 503, {"status": "unavailable", "reason": reason}
+        if (damaged := self._registry.store.damage.found) is not None:
+            return 503, {"status": "unavailable", "reason": f"the store cannot be used: {damaged}"}
+        if not isinstance(applied, int) or applied < head:
+            reason = "the read model is behind the log"
+            return 503, {"status": "unavailable", "reason": reason, "position": applied, "head": head}
+        return 200, {"status": "ok", "position": applied, "head": head}

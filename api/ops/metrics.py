@@ -1,0 +1,112 @@
+"""What Prometheus may know: requests by kind of path and status, commands and commits, how far log and read model are.
+
+Labels have few values whatever clients send, and nothing that they send is one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from api.http.problem_response import COMPAT, OWN_PREFIX
+from api.http.request import Request
+from api.xregistry.request.paths import FIXED_PATHS
+
+CONTENT_TYPE: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
+
+_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
+_TOGETHER: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+_METHODS: Final = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "PATCH", "POST", "DELETE"))
+_BY_DEPTH: Final = {0: "registry", 1: "groups", 2: "group", 3: "resources", 4: "resource", 6: "version"}
+#: Places in the log, read when somebody looks.
+ReadPositions = Callable[[], tuple[int, int]]
+
+
+class MetricsListener(Protocol):
+    """What the one road tells of its commits."""
+
+    def committed(self, commands: int, refused: int, seconds: float) -> None:
+        """One transaction has ended."""
+
+
+class ServerMetrics:
+    """The counters of one process. own: names below `/-/` that are served."""
+
+    def __init__(self, own: frozenset[str] = frozenset()) -> None:
+        self._own = own
+        #: What all figures are collected from; others of the process may add theirs.
+        self.registry = self._registry = CollectorRegistry()
+        self._requests = self._counter("http_requests", "Requests answered.", "route", "method", "status")
+        self._seconds = self._histogram("http_request_seconds", "Time to an answer.", _SECONDS, "route", "method")
+        self._commands = self._counter("commands", "Commands by outcome.", "outcome")
+        self._commits = self._histogram("commit_seconds", "Time of one transaction of the log.", _SECONDS)
+        self._together = self._histogram("commit_commands", "Commands in one transaction.", _TOGETHER)
+        self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        ProcessCollector(registry=self._registry)
+
+    def answered(self, request: Request, status: int, since: float) -> None:
+        """Counts one answer. since: `time.perf_counter()` when its request came. Cost: two microseconds."""
+        key = (route_label(request, self._own), request.method if request.method in _METHODS else "other", status)
+        counter, histogram = self._children.get(key) or self._child(key)
+        counter.inc()
+        histogram.observe(time.perf_counter() - since)
+
+    def committed(self, commands: int, refused: int, seconds: float) -> None:
+        """See Observer."""
+        self._commands.labels("done").inc(commands - refused)
+        self._commands.labels("refused").inc(refused)
+        self._commits.observe(seconds)
+        self._together.observe(commands)
+
+    def follow(self, positions: ReadPositions) -> None:
+        """Adds two gauges. positions: of the log's end and of the read model."""
+        self._registry.register(_PositionsCollector(positions))
+
+    def text(self) -> bytes:
+        """All of it in the text format."""
+        return generate_latest(self._registry)
+
+    def _child(self, key: tuple[str, str, int]) -> tuple[Counter, Histogram]:
+        kind, method, status = key
+        found = self._requests.labels(kind, method, str(status)), self._seconds.labels(kind, method)
+        return self._children.setdefault(key, found)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"annals_{name}", text, labels, registry=self._registry)
+
+    def _histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+        return Histogram(f"annals_{name}", text, labels, buckets=buckets, registry=self._registry)
+
+
+def route_label(request: Request, own: frozenset[str] = frozenset()) -> str:
+    """The kind of path that was asked for, one of some twenty."""
+    segments = request.segments
+    if segments[:1] == (OWN_PREFIX,):
+        name = segments[1] if len(segments) > 1 else ""
+        return f"/-/{name}" if name in own else "/-/"
+    if segments[:1] == (COMPAT,):
+        return COMPAT
+    if len(segments) == 1 and segments[0] in FIXED_PATHS:
+        return segments[0]
+    if len(segments) == 5:
+        return segments[4] if segments[4] in ("meta", "versions") else "unknown"
+    return _BY_DEPTH.get(len(segments), "unknown")
+
+
+class _PositionsCollector(Collector):
+    def __init__(self, positions: ReadPositions) -> None:
+        self._positions = positions
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        head, applied = self._positions()
+        yield GaugeMetricFamily("annals_log_position", "Position of the last event in the log.", value=head)
+        yield GaugeMetricFamily("annals_read_model_position", "Position that the read model reaches.", value=applied)
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        # Without this the registry would look the places up when the collector joins it.
+        return iter(())

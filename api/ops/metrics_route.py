@@ -1,0 +1,33 @@
+"""`/-/metrics`: what Prometheus asks for, for callers who may read the whole registry."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from starlette.types import Receive
+
+from api.http.problem_response import root_link
+from api.http.request import Request
+from api.http.response import Response
+from api.ops.metrics import CONTENT_TYPE, ServerMetrics
+from api.xregistry.request.request_checks import read_only_options
+from domain.errors.http_errors import Forbidden
+
+METRICS: Final = "metrics"
+
+
+class MetricsRoutes:
+    """The surface of `/-/metrics`."""
+
+    def __init__(self, metrics: ServerMetrics) -> None:
+        self._metrics = metrics
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """All figures in the text format. Raises: NotAllowed, Forbidden."""
+        if (options := read_only_options(request)) is not None:
+            return options
+        if request.caller.role is None:
+            raise Forbidden(caller=request.caller.name)
+        text = await asyncio.to_thread(self._metrics.text)
+        return Response(200, [CONTENT_TYPE, root_link(request.base)], text)

@@ -1,0 +1,135 @@
+"""The parts of a registry put together: the store, the road into it, and readers of its read model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+from api.http.streaming import StreamingPool
+from api.xregistry.definitions import DefinitionsCache
+from commands.command_bus import CommandBus, CommitListener
+from commands.documents.document_checker import CheckLimits, DocumentChecker
+from commands.store.append import NewSalt
+from commands.store.clock import Clock, utc_now
+from commands.store.correlation_ids import NewId
+from commands.store.log import Recorded, Store, WriteTransaction
+from commands.store.secrets import Vault
+from domain.decisions.commands import CreateRegistry
+from domain.model.builtin import default_source
+from domain.registry.world import DomainValidation
+from projections.entities.apply import EntityProjection
+from projections.entities.publications import SqlPublications
+from projections.entities.query import ViewPool
+from projections.entities.rebuild import rebuild_if_stale
+
+
+class RegistrySettings(Protocol):
+    """What of the settings a registry needs."""
+
+    @property
+    def database(self) -> str: ...
+    @property
+    def public_url(self) -> str | None: ...
+    @property
+    def registryid(self) -> str: ...
+    @property
+    def domain_validation(self) -> DomainValidation: ...
+    @property
+    def check_workers(self) -> int: ...
+    @property
+    def check_seconds(self) -> float: ...
+    @property
+    def check_memory(self) -> int: ...
+    @property
+    def indexed_leaves(self) -> int: ...
+    @property
+    def master_keys(self) -> tuple[bytes, ...]: ...
+
+
+@dataclass(frozen=True)
+class Registry:
+    """An open registry; `close` it.
+
+    checker: answers what is asked about documents. streams: makes the answers of the paths of our own that are sent as
+    they come.
+    """
+
+    store: Store
+    road: CommandBus
+    readers: ViewPool
+    checker: DocumentChecker
+    streams: StreamingPool = field(default_factory=StreamingPool)
+
+    @cached_property
+    def latest(self) -> DefinitionsCache:
+        """The definitions that this process read last: to compile a model takes a while, so all share them."""
+        return DefinitionsCache(self.readers.quick())
+
+    def close(self) -> None:
+        """Finishes the writes that wait, but for those that wait for checks, and gives all connections back."""
+        self.checker.stop()
+        self.road.close()
+        self.streams.close()
+        self.readers.close()
+        self.store.close()
+
+
+def open_registry(
+    settings: RegistrySettings,
+    *,
+    clock: Clock | None = None,
+    new_id: NewId | None = None,
+    new_salt: NewSalt | None = None,
+    observer: CommitListener | None = None,
+    address: str | None = None,
+) -> Registry:
+    """The registry of the settings, made where there is none yet.
+
+    observer: is told of each commit. address: what a new store keeps as its URL where none is configured.
+    """
+    store = Store(
+        settings.database,
+        clock=clock or utc_now,
+        new_id=new_id,
+        new_salt=new_salt,
+        public_url=settings.public_url or "",
+        domainvalidation=settings.domain_validation,
+        vault=Vault(settings.master_keys),
+        published=SqlPublications,
+    )
+    entities = EntityProjection(most=settings.indexed_leaves)
+    store.create()
+    if address:
+        store.name(address)
+    with store.writing() as transaction:
+        entities.create(transaction.connection)
+    checker = DocumentChecker(CheckLimits(settings.check_workers, settings.check_seconds, settings.check_memory << 20))
+    road = CommandBus(store, [entities], observer=observer, checker=checker)
+    registry = Registry(store, road, ViewPool(settings.database), checker)
+    try:
+        rebuild_if_stale(store, settings.indexed_leaves)
+        _create(registry, settings.registryid)
+    except BaseException:
+        registry.close()
+        raise
+    return registry
+
+
+class _AlreadyCreated(Exception):
+    """Another process was faster."""
+
+
+def _create(registry: Registry, registryid: str) -> None:
+    """Records the first interaction of an empty log."""
+    if registry.store.tip().position:
+        return
+
+    def first(writing: WriteTransaction, recorded: Recorded) -> Any:
+        if recorded.events[0][0] != 1:
+            raise _AlreadyCreated
+
+    try:
+        registry.road.submit(CreateRegistry(registryid, default_source()), answer=first).result()
+    except _AlreadyCreated:
+        return

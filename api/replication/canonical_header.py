@@ -1,0 +1,66 @@
+"""Where what is a copy is written: a header of answers to reads, for who wants to change it or to have it new."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any, Final
+from urllib.parse import quote
+
+from api.http.request import Request
+from api.http.response import Response
+from domain.replication.copy_rights import authority_url, link_of_copy
+from domain.replication.link import Link
+from domain.values import xid as xids
+from domain.values.json_text import loads
+from projections.entities.query import ViewPool
+
+#: Seconds after which the links are looked up again, because other processes may have changed them.
+MAX_AGE_SECONDS: Final = 1.0
+#: What stands in URLs as it is.
+_KEPT: Final = "/:@!$&'()*+,;=-._~[]%"
+#: Segments of the path of a Group and of a Resource.
+_GROUP: Final = 2
+_RESOURCE: Final = 4
+
+
+class CanonicalLinks:
+    """What of a registry is a copy, by its links, which are looked up once a second at most."""
+
+    def __init__(self, readers: ViewPool) -> None:
+        self._readers = readers
+        self._links: tuple[Link, ...] = ()
+        self._until = 0.0
+
+    def changed(self) -> None:
+        """Has the links be looked up with the next read."""
+        self._until = 0.0
+
+    def told(self, answer: Response, request: Request) -> Response:
+        """The answer to a read of an entity or a collection, with a link to where it is written if it is a copy."""
+        links = self._inbound()
+        if not links or answer.status >= 400:
+            return answer
+        xid = xids.join(*request.segments)
+        link = link_of_copy(xid, links, self._private(xid) if not all(link.follows_log for link in links) else {})
+        if link is None or not link.url.startswith("http"):
+            return answer
+        details = "$details" if request.details and link.follows_log else ""
+        header = f"<{quote(authority_url(link, xid), safe=_KEPT)}{details}>;rel=canonical"
+        return replace(answer, headers=[*answer.headers, (b"link", header.encode("ascii"))])
+
+    def _inbound(self) -> tuple[Link, ...]:
+        if time.monotonic() >= self._until:
+            self._until = time.monotonic() + MAX_AGE_SECONDS
+            found = self._readers.quick().links.all()
+            self._links = tuple(link for link in found if link.inbound and not link.promoted)
+        return self._links
+
+    def _private(self, xid: str) -> dict[str, Any]:
+        """The private members of what a copy is marked by: the Resource that something is or is in, else the Group."""
+        segments = xids.segments(xid)
+        if len(segments) == 1:
+            return {}
+        marked = segments[: _RESOURCE if len(segments) >= _RESOURCE else _GROUP]
+        row = self._readers.quick().entity(xids.join(*marked))
+        return dict(loads(row.private)) if row is not None else {}

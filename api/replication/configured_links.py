@@ -1,0 +1,27 @@
+"""Links that a setting asks for: what stands there is there once the server has started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from api.auth import json_settings
+from domain.errors.http_errors import InvalidLink
+from domain.replication.link_document import ID, parse_link
+from domain.values.json_text import InvalidJson, loads
+
+
+def parse_configured_links(setting: str) -> Mapping[str, Mapping[str, Any]]:
+    """Documents of links by id. setting: JSON text of such an object, or the path of a file. Raises: ValueError."""
+    try:
+        found = loads(json_settings.load_json_text(setting).encode())
+    except InvalidJson as error:
+        raise ValueError(str(error)) from None
+    if not isinstance(found, dict) or not all(map(ID.match, found)):
+        raise ValueError("an object is needed of links by id, which has letters, digits, . _ ~ and -")
+    for id, document in found.items():
+        try:
+            parse_link(document)
+        except InvalidLink as error:
+            raise ValueError(f"{id}: {error.text()}") from None
+    return found

@@ -1,0 +1,49 @@
+"""What Prometheus may know of links: how far each is behind, and how it goes.
+
+The one label that is not from a fixed list is the id of a link, which an administrator gives; it goes with the link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from api.replication.representations import LINK_STATES, ReplicationControl, link_state_name, replication_lag
+from projections.entities.query import ViewPool
+
+_LAG: Final = "Positions of the other registry's log that a link has not taken in, as of its last look."
+_STATE: Final = "1 for the state that a link is in."
+_EQUAL: Final = "1 where both ends of a link held the same when they were compared last, 0 where they did not."
+
+
+def add_link_metrics(registry: CollectorRegistry, readers: ViewPool, replication: ReplicationControl) -> None:
+    """Adds gauges that are worked out when somebody looks."""
+    registry.register(_LinkMetricsCollector(readers, replication))
+
+
+class _LinkMetricsCollector(Collector):
+    def __init__(self, readers: ViewPool, replication: ReplicationControl) -> None:
+        self._readers = readers
+        self._replication = replication
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        lags = GaugeMetricFamily("annals_link_lag_positions", _LAG, labels=("link",))
+        states = GaugeMetricFamily("annals_link_state", _STATE, labels=("link", "state"))
+        equal = GaugeMetricFamily("annals_link_equal", _EQUAL, labels=("link",))
+        for link in self._readers.quick().links.all():
+            progress = self._replication.progress(link)
+            if (lag := replication_lag(progress)) is not None:
+                lags.add_metric((link.id,), lag["positions"])
+            for name in LINK_STATES:
+                states.add_metric((link.id, name), float(name == link_state_name(link, progress)))
+            if (verdict := progress.facts.get("verdict")) is not None:
+                equal.add_metric((link.id,), float(verdict == "equal"))
+        return (lags, states, equal)
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        # Without this the registry would look the links up when the collector joins it.
+        return iter(())

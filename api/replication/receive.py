@@ -1,0 +1,104 @@
+"""`POST /-/links/{id}/log`: another registry pushes its log here, as lines of a feed with documents."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from typing import Any, Final
+
+from starlette.types import Receive
+
+from api.feeds.formats import NDJSON
+from api.feeds.request_params import invalid_param, query_params, single_value
+from api.http.limits import MAX_BODY, check_unencoded
+from api.http.problem_response import root_link
+from api.http.request import ClientDisconnected, Request
+from api.http.response import JSON, Response
+from api.replication.representations import LinkApiContext, find_link
+from domain.errors.http_errors import BodyTooLarge, UnsupportedMediaType
+from domain.errors.problems import BadRequest
+from domain.values.json_text import dumps
+from projections.replication.log_lines import BrokenFeed
+
+#: Pushes that are taken in at a time; others wait.
+THREADS: Final = 4
+#: Seconds to wait for the next part of a body.
+PART_SECONDS: Final = 30.0
+#: Bytes of one line, in which a document takes a third more than by itself.
+_LONGEST: Final = 2 * MAX_BODY
+_AFTER: Final = "after"
+
+
+class LogReceiveHandler:
+    """See the module."""
+
+    def __init__(self, parts: LinkApiContext) -> None:
+        self._parts = parts
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="annals-receiving")
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """The position of the other log up to which all is here. The body is taken in as it comes, never held whole.
+
+        Raises: NotFound, NotReceiving, LogGap, Diverged, BadRequest, UnsupportedMediaType, BodyTooLarge, Disconnected.
+        """
+        given = single_value(query_params(request, (_AFTER,)), _AFTER) or "0"
+        if not (given.isascii() and given.isdecimal() and len(given) < 19):
+            raise invalid_param(_AFTER, f"{given!r} is no position")
+        if (request.header(b"content-type") or "").partition(";")[0].strip().lower() != NDJSON:
+            raise UnsupportedMediaType(list=NDJSON)
+        check_unencoded(request)
+        body = _RequestBody(receive)
+        try:
+            work = self._pool.submit(self._received, request.segments[2], int(given), body)
+            position = await asyncio.wrap_future(work)
+        except BrokenFeed as error:
+            raise BadRequest(error_detail=str(error)) from None
+        finally:
+            body.end()
+        return Response(200, [JSON, root_link(request.base)], dumps({"position": position}))
+
+    def _received(self, id: str, after: int, body: _RequestBody) -> int:
+        link = find_link(self._parts.registry.readers.quick(), id)
+        return self._parts.replication.receive(link, after, body.lines())
+
+
+class _RequestBody:
+    """The body of a request, for a thread beside the loop that it comes in by."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._loop = asyncio.get_running_loop()
+        self._waiting: Future[Any] | None = None
+        self._ended = False
+
+    def lines(self) -> Iterator[bytes]:
+        """Its lines. Raises: Disconnected where it breaks off, or nobody waits for the answer; BodyTooLarge."""
+        rest = b""
+        more = True
+        while more:
+            message = self._next()
+            *whole, rest = (rest + message.get("body", b"")).split(b"\n")
+            yield from whole
+            if len(rest) > _LONGEST:
+                raise BodyTooLarge(max_size=_LONGEST)
+            more = message.get("more_body", False)
+        yield rest
+
+    def end(self) -> None:
+        """Nothing of it is wanted any more."""
+        self._ended = True
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+    def _next(self) -> Any:
+        if self._ended:
+            raise ClientDisconnected
+        self._waiting = asyncio.run_coroutine_threadsafe(asyncio.wait_for(self._receive(), PART_SECONDS), self._loop)
+        try:
+            message = self._waiting.result(PART_SECONDS + 1)
+        except (CancelledError, TimeoutError):
+            raise ClientDisconnected from None
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnected
+        return message

@@ -1,0 +1,217 @@
+"""`/-/links`: replication links, for administrators (LEG-901)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from starlette.types import Receive
+
+from api.auth.callers import Authenticator
+from api.feeds.request_params import query_params
+from api.http.limits import read_body
+from api.http.problem_response import root_link
+from api.http.request import Request
+from api.http.response import JSON, Headers, Response
+from api.registry import Registry
+from api.replication.notifications import LinkNotificationHandler
+from api.replication.receive import LogReceiveHandler
+from api.replication.representations import (
+    MAX_LINK_BODY,
+    LinkApiContext,
+    check_admin,
+    find_link,
+    link_document,
+    link_status_document,
+)
+from api.xregistry.dryrun import dry_run
+from api.xregistry.request.headers import CORRELATION_HEADER
+from api.xregistry.request.request_checks import MethodNotAllowed
+from commands.store.log import Recorded
+from domain.decisions.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
+from domain.errors import problems
+from domain.errors.http_errors import InvalidLink, RemoteUnavailable
+from domain.registry.entities import Entity
+from domain.replication.link import COLLECTION, TYPE, Link
+from domain.replication.link_document import CREDENTIAL, ID, parse_link
+from domain.values.json_text import InvalidJson, dumps, loads
+from projections.replication.log_lines import BrokenFeed
+from projections.replication.remote_client import RemoteError
+
+LINKS: Final = "links"
+_EVENTS: Final = "events"
+_LOG: Final = "log"
+_DRYRUN: Final = "dryrun"
+_UNKEPT: Final = (b"cache-control", b"no-store")
+
+Handler = Callable[[Request, Receive], Awaitable[Response]]
+
+
+class LinksRoutes:
+    """The surface of `/-/links`. gate: who asks, but for those who tell a link that something has happened."""
+
+    def __init__(self, parts: LinkApiContext, gate: Authenticator) -> None:
+        self._parts = parts
+        self._gate = gate
+        self._sink = LinkNotificationHandler(parts)
+        self._receiving = LogReceiveHandler(parts)
+        self._registry: Registry = parts.registry
+        self._handlers: Mapping[int, Mapping[str, Handler]] = {
+            0: {"GET": self._list, "POST": self._create},
+            1: {"GET": self._one, "PUT": self._put, "DELETE": self._delete},
+        }
+        self._actions: Mapping[str, Handler] = {
+            **{name: partial(self._control, name) for name in ("promote", "pause", "resume")},
+            "check": self._check,
+            "repair": self._repair,
+        }
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """See `front.Surface`. Raises: Forbidden, NotFound, InvalidLink, ParsingData, BadRequest, NotAllowed."""
+        below = request.segments[2:]
+        if len(below) == 2 and below[1] == _EVENTS:
+            return await self._sink.answer(request, receive)
+        request = replace(request, caller=await self._gate.caller(request))
+        handlers = self._actions_of(below) or self._handlers.get(len(below))
+        if handlers is None or not all(below):
+            raise problems.ApiNotFound()
+        allow = ", ".join((*handlers, "OPTIONS"))
+        if request.method == "OPTIONS":
+            return Response(204, [(b"allow", allow.encode()), root_link(request.base)])
+        check_admin(request.caller)
+        handler = handlers.get("GET" if request.method == "HEAD" else request.method)
+        if handler is None:
+            raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), allow)
+        return await handler(request, receive)
+
+    def _actions_of(self, below: tuple[str, ...]) -> Mapping[str, Handler] | None:
+        if len(below) == 3 and below[1] == "actions" and below[2] in self._actions:
+            return {"POST": self._actions[below[2]]}
+        return {"POST": self._receiving.answer} if len(below) == 2 and below[1] == _LOG else None
+
+    async def _list(self, request: Request, receive: Receive) -> Response:
+        query_params(request, ())
+        return await asyncio.to_thread(
+            lambda: _json_response(request, 200, [self._shown(link) for link in self._all()])
+        )
+
+    async def _one(self, request: Request, receive: Receive) -> Response:
+        query_params(request, ())
+        found = await asyncio.to_thread(lambda: self._shown(find_link(self._quick(), request.segments[2])))
+        return _json_response(request, 200, found)
+
+    async def _create(self, request: Request, receive: Receive) -> Response:
+        body = await _document(request, receive)
+        id = body.get("id") if isinstance(body, dict) else None
+        if not isinstance(id, str) or not ID.match(id):
+            raise InvalidLink.at("required", "/id", "an id is needed: letters, digits, . _ ~ and -")
+        return await self._write(request, id, body, True)
+
+    async def _put(self, request: Request, receive: Receive) -> Response:
+        id = request.segments[2]
+        body = await _document(request, receive)
+        if isinstance(body, dict) and body.get("id") not in (None, id):
+            raise InvalidLink.at("idmismatch", "/id", "the path has another id")
+        there = await asyncio.to_thread(lambda: self._quick().links.one(id))
+        if there is None and not ID.match(id):
+            raise InvalidLink.at("value", "/id", "it is no id of a link")
+        return await self._write(request, id, body, there is None)
+
+    async def _write(self, request: Request, id: str, body: Any, new: bool) -> Response:
+        found = parse_link(body)
+        if found.secrets and not self._registry.store.vault.usable:
+            reason = "this server has no master key, so it keeps no secrets"
+            raise InvalidLink.at("credentialsunavailable", f"/{CREDENTIAL.strip('.')}", reason)
+        command = WriteLink(f"{COLLECTION}/{id}", new, found.attributes, found.secrets)
+        if not new:
+            return await self._submitted(request, command, 200)
+        await asyncio.to_thread(self._forget, command.xid)
+        await asyncio.to_thread(self._check_ring, command)
+        answer = await self._submitted(request, command, 201)
+        try:  # the link that closes the ring may have been made meanwhile: the later one of the two sees the other
+            await asyncio.to_thread(self._check_ring, command)
+        except InvalidLink:
+            await self._submitted(request, DeleteLink(command.xid), 204)
+            raise
+        return answer
+
+    async def _delete(self, request: Request, receive: Receive) -> Response:
+        found = await asyncio.to_thread(lambda: find_link(self._quick(), request.segments[2]))
+        return await self._submitted(request, DeleteLink(found.xid), 204)
+
+    async def _control(self, name: str, request: Request, receive: Receive) -> Response:
+        found = await asyncio.to_thread(lambda: find_link(self._quick(), request.segments[2]))
+        return await self._submitted(request, ControlLink(found.xid, name), 200)
+
+    async def _check(self, request: Request, receive: Receive) -> Response:
+        link = await self._asked(request, self._parts.replication.check)
+        return _json_response(request, 200, await asyncio.to_thread(self._shown, link))
+
+    async def _repair(self, request: Request, receive: Receive) -> Response:
+        """The link, and under `repaired` how many entities differed."""
+        counts: list[int] = []
+        link = await self._asked(request, lambda link: counts.append(self._parts.replication.repair(link)))
+        return _json_response(request, 200, {**await asyncio.to_thread(self._shown, link), "repaired": counts[0]})
+
+    async def _asked(self, request: Request, work: Callable[[Link], None]) -> Link:
+        """The link as it is after work that the other registry is asked for. Raises: RemoteUnavailable, BadRequest."""
+        if _DRYRUN in query_params(request, (_DRYRUN,)):
+            raise problems.BadRequest(error_detail='"dryrun" does not go with what asks another registry')
+        id = request.segments[2]
+        link = await asyncio.to_thread(lambda: find_link(self._quick(), id))
+        try:
+            await asyncio.to_thread(work, link)
+        except (RemoteError, BrokenFeed, LookupError) as error:
+            raise RemoteUnavailable(link.xid, error_detail=str(error)) from None
+        return await asyncio.to_thread(lambda: find_link(self._quick(), id))
+
+    async def _submitted(self, request: Request, command: LinkCommand, code: int) -> Response:
+        if _DRYRUN in query_params(request, (_DRYRUN,)):
+            return await dry_run(request, self._registry.road, command, None, own=True)
+        recorded: Recorded = await asyncio.wrap_future(self._registry.road.submit(command, request.caller))
+        self._parts.changed()
+        known = recorded.xregcorrelationid
+        headers = [(CORRELATION_HEADER, known.encode())] if known is not None else []
+        if code == 204:
+            return Response(204, [root_link(request.base), *headers])
+        if code == 201:
+            headers.append((b"location", f"{request.base}{command.xid}".encode()))
+        link = await asyncio.to_thread(lambda: find_link(self._quick(), command.xid.rpartition("/")[2]))
+        return _json_response(request, code, await asyncio.to_thread(self._shown, link), headers)
+
+    def _forget(self, xid: str) -> None:
+        """What is known of a link that had the id of one that is to be made is not true of this one."""
+        id = xid.rpartition("/")[2]
+        if self._quick().links.one(id) is None:
+            self._parts.replication.forget(id)
+
+    def _check_ring(self, command: WriteLink) -> None:
+        """Raises: InvalidLink."""
+        made = Entity(command.xid, TYPE, 1, dict(command.attributes), {})
+        self._parts.replication.check_ring(Link.of(made, 0), command.secrets)
+
+    def _shown(self, link: Link) -> dict[str, Any]:
+        return {**link_document(link), "status": link_status_document(link, self._parts.replication.progress(link))}
+
+    def _all(self) -> list[Link]:
+        return list(self._quick().links.all())
+
+    def _quick(self) -> Any:
+        return self._registry.readers.quick()
+
+
+def _json_response(request: Request, code: int, body: Any, headers: Headers | None = None) -> Response:
+    return Response(code, [JSON, root_link(request.base), _UNKEPT, *(headers or [])], dumps(body))
+
+
+async def _document(request: Request, receive: Receive) -> Any:
+    body = await read_body(request, receive, MAX_LINK_BODY)
+    if not body:
+        raise problems.MissingBody()
+    try:
+        return loads(body)
+    except InvalidJson as error:
+        raise problems.ParsingData(error_detail=str(error)) from None

@@ -1,0 +1,109 @@
+"""Replication as a server runs it: its tools filled with what the registry and its settings have."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+from api.registry import Registry
+from api.settings import Settings
+from api.subscriptions.wiring import build_guard
+from commands.store.log import Recorded
+from commands.store.registry_url import UNCONFIGURED_URL
+from domain.access.roles import Caller
+from domain.decisions.commands import Command
+from domain.replication.link import Link
+from projections.replication.cycles import check_cycle_promptly, upstream_registries
+from projections.replication.link_state import NOTIFIED_FACT, LinkProgress, LinkStates
+from projections.replication.link_status import compare_registries
+from projections.replication.link_worker import LinkWorkerContext
+from projections.replication.outbound_progress import outbound_progress
+from projections.replication.receive import receive
+from projections.replication.repair import repair
+from projections.replication.service import ReplicationService
+
+
+class PassiveReplication:
+    """What a process knows of links that runs none itself."""
+
+    def __init__(self, states: LinkStates, tools: LinkWorkerContext) -> None:
+        self._states = states
+        self._tools = tools
+
+    def progress(self, link: Link) -> LinkProgress:
+        """See `parts.Replication`."""
+        found = self._states.read(link.id)
+        return found if link.inbound else outbound_progress(found, self._tools.readers.quick().log)
+
+    def wake(self, link: str, subjects: Sequence[str] = ()) -> None:
+        """See `parts.Replication`. Another process runs it, which looks for this now and then."""
+        self._states.hear(link, subjects)
+        self._states.note(link, None, **{NOTIFIED_FACT: time.time()})
+
+    def receive(self, link: Link, after: int, lines: Iterable[bytes]) -> int:
+        """See `parts.Replication`."""
+        return receive(link, self._tools, after, lines)
+
+    def upstream(self) -> Mapping[str, Any]:
+        """See `parts.Replication`."""
+        return upstream_registries(self._tools.readers.quick(), self._states)
+
+    def check_ring(self, link: Link, secrets: Mapping[str, str]) -> None:
+        """See `parts.Replication`."""
+        tools = replace(self._tools, reveal=lambda link: secrets)
+        with closing(tools.remote(link)) as remote:
+            check_cycle_promptly(link, tools, remote)
+
+    def forget(self, link: str) -> None:
+        """See `parts.Replication`."""
+        self._states.forget(link)
+
+    def check(self, link: Link) -> None:
+        """See `parts.Replication`."""
+        compare_registries(link, self._tools)
+
+    def repair(self, link: Link) -> int:
+        """See `parts.Replication`."""
+        return repair(link, self._tools)
+
+
+class ActiveReplication(PassiveReplication):
+    """The same beside a service that runs links."""
+
+    def __init__(self, states: LinkStates, tools: LinkWorkerContext, service: ReplicationService) -> None:
+        super().__init__(states, tools)
+        self._service = service
+
+    def wake(self, link: str, subjects: Sequence[str] = ()) -> None:
+        """See `parts.Replication`."""
+        self._states.hear(link, subjects)
+        if not self._service.wake(link):
+            super().wake(link)
+
+
+def build_link_context(settings: Settings, registry: Registry, states: LinkStates) -> LinkWorkerContext:
+    """What runners work with."""
+
+    def submit(command: Command, caller: Caller) -> Future[Recorded]:
+        return registry.road.submit(command, caller)
+
+    def reveal(link: Link) -> Mapping[str, str]:
+        return registry.readers.quick().links.reveal(registry.store.vault, link)
+
+    root = registry.store.public_url or UNCONFIGURED_URL
+    return LinkWorkerContext(
+        submit, registry.readers, states, reveal, build_guard(settings), public_url=settings.public_url, root=root
+    )
+
+
+def build_link_service(settings: Settings, registry: Registry, states: LinkStates) -> ReplicationService:
+    """What runs the links of a registry, not started yet."""
+
+    def links() -> Sequence[Link]:
+        return list(registry.readers.quick().links.all())
+
+    return ReplicationService(settings.database, build_link_context(settings, registry, states), links)

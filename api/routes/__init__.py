@@ -1,1 +1,0 @@
-"""One surface of the HTTP API per file."""

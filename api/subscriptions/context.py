@@ -1,0 +1,81 @@
+"""What the surfaces of subscriptions share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from api.registry import Registry
+from api.subscriptions.ports import Deliveries, NoDeliveries
+from commands.store.clock import format_time
+from domain.access.roles import Caller, Role
+from domain.errors import problems
+from domain.errors.http_errors import Forbidden
+from domain.model.rfc3339 import to_utc
+from domain.subscriptions.decide_subscriptions import COLLECTION, may_see
+from domain.subscriptions.subscription import Subscription
+from domain.subscriptions.subscription_document import SubscriptionSupport
+from projections.entities.query import View
+from projections.log.reader import Log
+from projections.subscriptions.contract import Resolver
+
+_FOREVER: Final = datetime.max.replace(tzinfo=UTC)
+_MOMENT: Final = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionApiContext:
+    """offered: what this server can do; asked for when it is needed. resolver: looks up where sinks are.
+
+    owned: subscriptions that a caller may have. body: bytes of a request.
+    """
+
+    registry: Registry
+    offered: Callable[[], SubscriptionSupport]
+    resolver: Resolver
+    deliveries: Deliveries = field(default_factory=NoDeliveries)
+    owned: int = 1000
+    body: int = 1 << 16
+
+
+def check_caller(caller: Caller) -> None:
+    """Raises: Forbidden for a caller without any role."""
+    if caller.role is None and not caller.groups:
+        raise Forbidden(caller=caller.name)
+
+
+def check_writer(caller: Caller) -> None:
+    """Raises: Forbidden for a caller who may write nowhere."""
+    if caller.subscribes not in (Role.WRITER, Role.ADMIN):
+        raise Forbidden(caller=caller.name)
+
+
+def can_see(caller: Caller, subscription: Subscription) -> bool:
+    """Whether a subscription is there for a caller (SUB-911)."""
+    return may_see(subscription.owner, caller.name, caller.role)
+
+
+def find_subscription(view: View, id: str, caller: Caller) -> Subscription:
+    """A subscription that a caller may see. Raises: NotFound."""
+    found = view.subscriptions.one(id)
+    if found is None or not can_see(caller, found):
+        raise problems.NotFound(subscription_xid(id))
+    return found
+
+
+def subscription_xid(id: str) -> str:
+    """The xid of a subscription."""
+    return f"{COLLECTION}/{id}"
+
+
+def position_of_time(log: Log, time: str) -> int:
+    """The first position whose time is not before a time; beyond the log where there is none (SUB-835).
+
+    time: RFC 3339 in UTC. What is finer than a microsecond is rounded up, because nothing before it is meant.
+    """
+    seconds, _, fraction = to_utc(time).removesuffix("Z").partition(".")
+    moment = datetime.fromisoformat(f"{seconds}.{fraction[:6]:0<6}+00:00")
+    before = moment - _MOMENT if not fraction[6:].strip("0") and moment > datetime.min.replace(tzinfo=UTC) else moment
+    return log.as_of(format_time(before), _FOREVER).last + 1

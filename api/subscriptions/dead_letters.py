@@ -1,0 +1,104 @@
+"""`/subscriptions/{id}/deadletters`: what could not be delivered (SUB-509, SUB-831)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from starlette.types import Receive
+
+from api.feeds.request_params import invalid_param, query_params, single_value
+from api.http.request import Request
+from api.http.response import Response
+from api.subscriptions.context import SubscriptionApiContext, check_writer, find_subscription, subscription_xid
+from api.subscriptions.ports import JsonObject
+from api.subscriptions.responses import json_response
+from domain.decisions.commands import ControlSubscription
+from domain.errors import problems
+from domain.subscriptions.subscription import Subscription
+from projections.subscriptions.sequence import parse_sequence, position_of
+
+#: Dead letters of a page, and at most.
+DEFAULT_LIMIT: Final = 100
+MAX_LIMIT: Final = 1000
+
+
+class DeadLetterHandler:
+    """Answers about dead letters."""
+
+    def __init__(self, parts: SubscriptionApiContext) -> None:
+        self._parts = parts
+
+    async def list(self, request: Request, receive: Receive) -> Response:
+        """A page of them, in their order. Raises: NotFound, BadRequest."""
+        return await asyncio.to_thread(self._list, request)
+
+    async def one(self, request: Request, receive: Receive) -> Response:
+        """One of them. Raises: NotFound."""
+        return json_response(request, 200, await asyncio.to_thread(self._found, request))
+
+    async def redeliver(self, request: Request, receive: Receive) -> Response:
+        """202: it gets a fresh set of attempts. Raises: NotFound, Forbidden."""
+        recorded, _ = await self._recorded(request, "redeliver", self._parts.deliveries.redeliver)
+        status = await asyncio.to_thread(lambda: self._parts.deliveries.status(self._subscription(request)))
+        return json_response(request, 202, status, xregcorrelationid=recorded)
+
+    async def discard(self, request: Request, receive: Receive) -> Response:
+        """200 with what it was. Raises: NotFound, Forbidden."""
+        recorded, letter = await self._recorded(request, "discard", self._parts.deliveries.discard)
+        return json_response(request, 200, letter, xregcorrelationid=recorded)
+
+    async def _recorded(
+        self, request: Request, name: str, effect: Callable[[str, str], None]
+    ) -> tuple[str | None, JsonObject]:
+        letter = await asyncio.to_thread(self._found, request)
+        check_writer(request.caller)
+        query_params(request, ())
+        id, sequence = request.segments[1], request.segments[3]
+        command = ControlSubscription(subscription_xid(id), name, {"sequence": sequence})
+        recorded = await asyncio.wrap_future(self._parts.registry.road.submit(command, request.caller))
+        await asyncio.to_thread(effect, id, sequence)
+        return recorded.xregcorrelationid, letter
+
+    def _list(self, request: Request) -> Response:
+        given = query_params(request, ("after", "limit"))
+        limit = _limit(single_value(given, "limit"))
+        subscription = self._subscription(request)
+        after = self._after(single_value(given, "after"))
+        found = list(self._parts.deliveries.deadletters(subscription.id, after, limit + 1))
+        links = [_next(request, limit, found[limit - 1])] if len(found) > limit else []
+        return json_response(request, 200, found[:limit], [(b"cache-control", b"no-store"), *links])
+
+    def _after(self, value: str | None) -> str:
+        """The sequence that a page begins behind, empty for the first one. Raises: BadRequest."""
+        if value is None:
+            return ""
+        if (found := parse_sequence(value)) is None:
+            raise invalid_param("after", f"{value!r} is no sequence of a dead letter")
+        if position_of(found) > (head := self._parts.registry.readers.quick().log.head().last):
+            raise invalid_param("after", f"{value!r} is of no event yet, the log ends at position {head}")
+        return value
+
+    def _found(self, request: Request) -> JsonObject:
+        subscription = self._subscription(request)
+        letter = self._parts.deliveries.deadletter(subscription.id, request.segments[3])
+        if letter is None:
+            raise problems.NotFound(f"{subscription_xid(subscription.id)}/deadletters/{request.segments[3]}")
+        return letter
+
+    def _subscription(self, request: Request) -> Subscription:
+        return find_subscription(self._parts.registry.readers.quick(), request.segments[1], request.caller)
+
+
+def _limit(value: str | None) -> int:
+    if value is None:
+        return DEFAULT_LIMIT
+    if not (value.isascii() and value.isdecimal() and len(value) < 5 and 0 < int(value) <= MAX_LIMIT):
+        raise invalid_param("limit", f"{value!r} is no number from 1 to {MAX_LIMIT}")
+    return int(value)
+
+
+def _next(request: Request, limit: int, last: Any) -> tuple[bytes, bytes]:
+    path = f"{subscription_xid(request.segments[1])}/deadletters?limit={limit}&after={last['sequence']}"
+    return b"link", f"<{request.base}{path}>;rel=next".encode("latin-1", "replace")

@@ -1,0 +1,40 @@
+"""Deliveries as a server makes them: their ports filled with what the registry, its settings and its rooms have."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from prometheus_client import CollectorRegistry
+
+from api.registry import Registry
+from api.settings import Settings
+from api.subscriptions.secrets import StoredSecrets
+from api.subscriptions.wiring import build_event_families, build_guard, build_owner_rights
+from projections.subscriptions.contract import Resolver
+from projections.subscriptions.ports import DeliveryPorts
+from projections.subscriptions.service import DeliveryService
+from projections.subscriptions.sinks import load_sinks
+from projections.subscriptions.transport.token_renewal import TokenRenewal
+from projections.subscriptions.transport.webhook_handshake import WebhookHandshake, callback_url
+
+
+def build_delivery_service(
+    settings: Settings, registry: Registry, metrics: CollectorRegistry, resolver: Resolver | None = None
+) -> DeliveryService:
+    """What delivers for the subscriptions of a registry, not started yet.
+
+    metrics: what its figures are collected from. resolver: looks up where sinks are, in the place of the guard.
+    """
+    found = resolver or build_guard(settings)
+    ports = DeliveryPorts(
+        found,
+        secrets=StoredSecrets(registry.store),
+        reads=build_owner_rights(settings, registry),
+        validator=WebhookHandshake(found),
+        policy=settings.sinks_validation,
+        renew=TokenRenewal(found),
+        origin=settings.origin,
+        callback=partial(callback_url, settings.public_url) if settings.public_url else None,
+        sinks=load_sinks(),
+    )
+    return DeliveryService(settings.database, ports, build_event_families(settings), metrics=metrics)

@@ -1,0 +1,54 @@
+"""The registry's own subscriptions as an endpoint of the registry, where a setting asks for it (SUB-108)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from api.registry import Registry
+from api.subscriptions.config import subscription_config_types
+from domain.access.roles import CONSOLE, Caller
+from domain.decisions.commands import WriteMethod, WriteTree
+from domain.errors.problems import Problem
+from domain.values.json_text import loads
+
+ENDPOINTS: Final = "endpoints"
+_LOG: Final = logging.getLogger("annals.subscriptions")
+#: Who it is in the log that makes it known.
+_CALLER: Final = Caller("annals", CONSOLE.role)
+
+
+def write_endpoint(registry: Registry, id: str, base: str) -> bool:
+    """Whether the endpoint had to be written: one interaction, and none where it says so already.
+
+    base: root of the registry. A model without endpoints leaves nothing to write; one that refuses this endpoint is
+    told of in the server's log, because it is no reason not to serve.
+    """
+    view = registry.readers.quick()
+    model = view.entity("/model")
+    if model is None or ENDPOINTS not in loads(model.attributes)["model"].get("groups", {}):
+        return False
+    xid, wanted = f"/{ENDPOINTS}/{id}", _endpoint(base)
+    row = view.entity(xid)
+    known = loads(row.attributes) if row else {}
+    if all(known.get(name) == value for name, value in wanted.items()):
+        return False
+    method = WriteMethod.PATCH if row else WriteMethod.PUT
+    try:
+        registry.road.submit(WriteTree(xid, wanted, method, ignore=frozenset({"epoch"})), _CALLER).result()
+    except Problem as problem:
+        _LOG.warning("the subscriptions are not made known at %s: %s", xid, problem)
+        return False
+    return True
+
+
+def _endpoint(base: str) -> dict[str, Any]:
+    return {
+        "name": "Subscriptions",
+        "description": "Subscriptions to what happens in this registry",
+        "usage": ["subscriber"],
+        "envelope": "CloudEvents/1.0",
+        "protocol": "HTTP/1.1",
+        "protocoloptions": {"endpoints": [{"uri": f"{base}/subscriptions"}], "deployed": True},
+        "subscriptionconfig": subscription_config_types(),
+    }

@@ -1,0 +1,116 @@
+"""What requests about subscriptions say: bodies, conditions, and where sinks are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from starlette.types import Receive
+
+from api.http.limits import read_body
+from api.http.request import Request
+from api.subscriptions.config import MEDIA_TYPES
+from commands.store.log import WriteTransaction
+from domain.access.roles import Caller
+from domain.errors import problems
+from domain.errors.http_errors import PreconditionFailed, UnsupportedMediaType
+from domain.subscriptions import sink_uris
+from domain.subscriptions.decide_subscriptions import may_see
+from domain.subscriptions.error_places import ErrorPlace, invalid_subscription
+from domain.subscriptions.sink_uris import HTTP
+from domain.values.json_text import InvalidJson, loads
+from projections.subscriptions.contract import ForbiddenAddress, Resolver
+
+_TAG: Final = re.compile(r'(W/)?"([^"]*)"')
+
+
+async def read_json(request: Request, receive: Receive, most: int) -> Any:
+    """The JSON of a body. Raises: UnsupportedMediaType, BodyTooLarge, MissingBody, ParsingData."""
+    check_media_type(request)
+    body = await read_body(request, receive, most)
+    if not body:
+        raise problems.MissingBody()
+    return parse_json(body)
+
+
+async def read_optional_json(request: Request, receive: Receive, most: int) -> Any:
+    """The JSON of a body, an empty object where there is none. Raises: as `document`."""
+    body = await read_body(request, receive, most)
+    if body:
+        check_media_type(request)
+    return parse_json(body) if body else {}
+
+
+def parse_json(body: bytes) -> Any:
+    """Raises: ParsingData."""
+    try:
+        return loads(body)
+    except InvalidJson as error:
+        raise problems.ParsingData(error_detail=str(error)) from None
+
+
+def check_media_type(request: Request) -> None:
+    """Raises: UnsupportedMediaType. Who says nothing means JSON."""
+    given = request.header(b"content-type")
+    if given is not None and given.partition(";")[0].strip().lower() not in MEDIA_TYPES:
+        raise UnsupportedMediaType(list=", ".join(MEDIA_TYPES))
+
+
+def matches_epoch(request: Request, epoch: int) -> bool:
+    """Whether the If-Match of a request, if it has one, is met by a subscription."""
+    wanted = request.header(b"if-match")
+    if wanted is None or wanted.strip() == "*":
+        return True
+    return str(epoch) in {text.partition(".")[0] for weak, text in _TAG.findall(wanted) if not weak}
+
+
+def has_entity_tag(request: Request, tag: bytes) -> bool:
+    """Whether the client says that it has what a tag stands for."""
+    known = request.header(b"if-none-match")
+    if known is None:
+        return False
+    texts = (re.sub(r"-(?:gzip|zstd)\Z", "", text) for _, text in _TAG.findall(known))
+    return known.strip() == "*" or tag.decode().strip('"') in texts
+
+
+def write_condition(request: Request, xid: str, caller: Caller) -> Callable[[WriteTransaction], None]:
+    """What has to hold, under the write lock, of a subscription that a write is about (SUB-503).
+
+    Nothing does of one that is not there for the caller: the decision says so. It raises: PreconditionFailed.
+    """
+
+    def holds(transaction: WriteTransaction) -> None:
+        entity = transaction.world.get(xid)
+        if entity is None or not may_see(entity.private["owner"], caller.name, caller.role):
+            return
+        if not matches_epoch(request, entity.epoch):
+            raise PreconditionFailed(name="If-Match", error_detail="the subscription is in another state")
+
+    return holds
+
+
+async def check_addresses(attributes: Mapping[str, Any], resolver: Resolver) -> None:
+    """Looks up where a subscription's events, dead letters and renewals would go (SUB-901, SUB-903).
+
+    A name without an address passes: it may get one, and is looked at again with each connection.
+    Raises: InvalidSubscription, whose text names no address (SUB-904).
+    """
+    credential, settings = attributes.get("sinkcredential", {}), attributes["protocolsettings"]
+    for uri, protocol, pointer in (
+        (attributes["sink"], attributes["protocol"], "/sink"),
+        (credential.get("refreshtokenendpoint"), HTTP, "/sinkcredential/refreshtokenendpoint"),
+        (settings["deadletter"].get("uri"), HTTP, "/protocolsettings/deadletter/uri"),
+    ):
+        if uri is not None:
+            for host, port in sink_uris.parse_sink(uri, protocol, ErrorPlace(pointer)).servers:
+                await _check_server(host, port, resolver, pointer)
+
+
+async def _check_server(host: str, port: int, resolver: Resolver, pointer: str) -> None:
+    try:
+        await resolver.resolve(host, port)
+    except ForbiddenAddress as error:
+        raise invalid_subscription("sinkrefused", pointer, str(error)) from None
+    except OSError:
+        return

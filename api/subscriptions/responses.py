@@ -1,0 +1,64 @@
+"""A subscription as its owner and administrators see it: never a secret, and what only the owner knows to the owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any, Final
+
+from api.http.conditional import NO_CACHE
+from api.http.problem_response import root_link
+from api.http.request import Request
+from api.http.response import JSON, Headers, Response
+from api.subscriptions.context import subscription_xid
+from api.xregistry.request.headers import CORRELATION_HEADER
+from domain.access.roles import Caller
+from domain.registry.world import Secret
+from domain.subscriptions.protocol_settings import HEADERS_PREFIX
+from domain.subscriptions.subscription import Subscription
+from domain.subscriptions.subscription_document import QUERY_SUFFIX
+from domain.values.json_text import dumps
+
+#: Gives a secret value; None where it is destroyed or cannot be opened.
+Reveal = Callable[[Secret], str | None]
+
+_UNKEPT: Final = (b"cache-control", b"no-store")
+
+
+def subscription_document(subscription: Subscription, caller: Caller, reveal: Reveal) -> dict[str, Any]:
+    """What an answer shows, but for its status. The queries of URIs are the owner's alone (SUB-917)."""
+    members = {"id": subscription.id, **deepcopy(dict(subscription.attributes))}
+    for name, reference in subscription.secrets.items():
+        if name.endswith(QUERY_SUFFIX) and caller.name == subscription.owner:
+            query = reveal(Secret(reference, subscription_xid(subscription.id), name))
+            if query is not None:
+                _put(members, name.removesuffix(QUERY_SUFFIX).split("."), query)
+        if name.startswith(HEADERS_PREFIX):
+            # An answer that is sent back keeps them, which one without any headers would not (SUB-915).
+            members["protocolsettings"].setdefault("headers", {})
+    return members
+
+
+def entity_tag(subscription: Subscription, caller: Caller) -> bytes:
+    """The entity tag: it changes with updates only, whatever becomes of deliveries (SUB-841)."""
+    return b'"%d.%b"' % (subscription.epoch, b"o" if caller.name == subscription.owner else b"a")
+
+
+def json_response(
+    request: Request, status: int, body: Any, headers: Headers | None = None, xregcorrelationid: str | None = None
+) -> Response:
+    """An answer with a JSON body."""
+    known = [(CORRELATION_HEADER, xregcorrelationid.encode())] if xregcorrelationid is not None else []
+    return Response(status, [JSON, root_link(request.base), *known, *(headers or [_UNKEPT])], dumps(body))
+
+
+def subscription_headers(subscription: Subscription, caller: Caller) -> Headers:
+    """The headers of an answer that shows one subscription."""
+    return [(b"etag", entity_tag(subscription, caller)), NO_CACHE]
+
+
+def _put(members: dict[str, Any], path: list[str], query: str) -> None:
+    found = members
+    for name in path[:-1]:
+        found = found[name]
+    found[path[-1]] += f"?{query}"

@@ -1,0 +1,112 @@
+"""`/subscriptions`: who is told of what.
+
+Spec: CloudEvents Subscriptions API, "API Specification". Rules SUB-501 to SUB-510.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from starlette.types import Receive
+
+from api.http.problem_response import SUBSCRIPTIONS
+from api.http.request import Request
+from api.http.response import Response
+from api.subscriptions.actions import SubscriptionActionHandler
+from api.subscriptions.config import options_document
+from api.subscriptions.context import SubscriptionApiContext, check_caller, find_subscription
+from api.subscriptions.dead_letters import DeadLetterHandler
+from api.subscriptions.reading import SubscriptionReadHandler
+from api.subscriptions.responses import json_response
+from api.subscriptions.writing import SubscriptionWriteHandler
+from api.xregistry.request.request_checks import MethodNotAllowed
+from domain.errors import problems
+from domain.errors.problems import Problem
+
+__all__ = ["SUBSCRIPTIONS", "SubscriptionsRoutes", "add_problem_code"]
+
+Handler = Callable[[Request, Receive], Awaitable[Response]]
+
+_METHODS: Final = b"access-control-allow-methods"
+
+
+class SubscriptionsRoutes:
+    """The surface of all paths that begin with `/subscriptions`."""
+
+    def __init__(self, parts: SubscriptionApiContext) -> None:
+        self._parts = parts
+        reading, writing = SubscriptionReadHandler(parts), SubscriptionWriteHandler(parts)
+        actions, letters = SubscriptionActionHandler(parts), DeadLetterHandler(parts)
+        collection: Mapping[str, Handler] = {"GET": reading.list, "POST": writing.create}
+        item: Mapping[str, Handler] = {"GET": reading.one, "PUT": writing.replace, "DELETE": writing.delete}
+        action: Mapping[str, Handler] = {"POST": actions.answer}
+        #: By the number of segments; what is at an action or a dead letter is looked up further down.
+        self._handlers: Mapping[str, Mapping[str, Handler]] = {
+            "": collection,
+            "id": item,
+            "actions": action,
+            "deadletters": {"GET": letters.list},
+            "deadletter": {"GET": letters.one, "DELETE": letters.discard},
+            "redeliver": {"POST": letters.redeliver},
+        }
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """See `front.Surface`. Raises: any Problem, with a `code` (SUB-508)."""
+        try:
+            return await self._answer(request, receive)
+        except MethodNotAllowed as refused:
+            add_problem_code(refused.problem)
+            raise
+        except Problem as problem:
+            raise add_problem_code(problem) from None
+
+    async def _answer(self, request: Request, receive: Receive) -> Response:
+        check_caller(request.caller)
+        handlers = self._handlers.get(_kind(request.segments) if not request.details else "none")
+        if handlers is None:
+            raise problems.ApiNotFound()
+        allow = ", ".join((*handlers, "OPTIONS"))
+        if request.method == "OPTIONS":
+            return await self._options(request, allow)
+        handler = handlers.get("GET" if request.method == "HEAD" else request.method)
+        if handler is None:
+            raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), allow)
+        return await handler(request, receive)
+
+    async def _options(self, request: Request, allow: str) -> Response:
+        """What there is to subscribe to and how (SUB-506). Raises: NotFound."""
+        if len(request.segments) > 1:
+            await asyncio.to_thread(self._find, request)
+        described = await asyncio.to_thread(lambda: options_document(self._parts.offered()))
+        return json_response(request, 200, described, [(b"allow", allow.encode()), (_METHODS, allow.encode())])
+
+    def _find(self, request: Request) -> None:
+        find_subscription(self._parts.registry.readers.quick(), request.segments[1], request.caller)
+
+
+def add_problem_code(problem: Problem) -> Problem:
+    """The same problem, with what programs tell it by."""
+    problem.extensions.setdefault("code", problem.name.replace("_", ""))
+    return problem
+
+
+def _kind(segments: tuple[str, ...]) -> str:
+    """What a path leads to."""
+    if not all(segments):
+        return "none"
+    match segments[1:]:
+        case ():
+            return ""
+        case (_,):
+            return "id"
+        case (_, "actions", _):
+            return "actions"
+        case (_, "deadletters"):
+            return "deadletters"
+        case (_, "deadletters", _):
+            return "deadletter"
+        case (_, "deadletters", _, "redeliver"):
+            return "redeliver"
+    return "none"

@@ -1,0 +1,74 @@
+"""Dry runs: what a write would append, in the form of `/-/log` (FLAG-83).
+
+The lines are read back from the log inside the savepoint, before it is undone: they are what a reader of the log would
+be given. As no correlation id is used up, theirs is empty, and the chain hash is that of an interaction with this id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from api.feeds.formats import LOG_FORMATS, FeedFormat, negotiate_format
+from api.feeds.rights import VisibilityTest, is_public_stream, visible_streams
+from api.feeds.sources import LogFeedSource
+from api.http.problem_response import root_link
+from api.http.request import Request
+from api.http.response import Headers, Response
+from commands.command_bus import CommandBus
+from commands.pending_command import BuildAnswer as Built
+from commands.pending_command import Precondition
+from commands.store.log import Recorded, WriteTransaction
+from domain.access.roles import Caller
+from domain.decisions.commands import Command
+from projections.entities.query import View
+
+#: How many things rules beyond the model find in what a request wrote.
+FINDINGS_HEADER: Final = b"annals-findings"
+
+_FORMS: Final = {name: form for name, form in LOG_FORMATS.items() if not form.endless}
+
+
+async def dry_run(
+    request: Request,
+    road: CommandBus,
+    command: Command,
+    condition: Precondition | None,
+    shown: Built | None = None,
+    *,
+    own: bool = False,
+) -> Response:
+    """The events that a command would append, without a correlation id, because nothing is recorded.
+
+    shown: builds the answer of the real write, which may refuse it as well (ENT-4). own: the command is about something
+    of the caller's own, which it sees whatever else it may see. Raises: NotAcceptable, Problem.
+    """
+    form = negotiate_format(request.header(b"accept"), _FORMS)
+
+    def lines(transaction: WriteTransaction, recorded: Recorded) -> bytes:
+        if shown is not None:
+            shown(transaction, recorded)
+        return _lines(transaction, recorded, None if own else _seen_by(request.caller), form)
+
+    recorded = await asyncio.wrap_future(road.submit(command, request.caller, lines, condition, dryrun=True))
+    return Response(200, [form.content_type, root_link(request.base), *findings_headers(recorded)], recorded.answer)
+
+
+def findings_headers(recorded: Recorded) -> Headers:
+    """The header that says how many findings a write has, or would have; none where there is nothing to find."""
+    return [(FINDINGS_HEADER, b"%d" % recorded.findings)] if recorded.findings else []
+
+
+def _lines(transaction: WriteTransaction, recorded: Recorded, sees: VisibilityTest | None, form: FeedFormat) -> bytes:
+    """What the log holds of a command that is about to be undone, as far as its caller may see it."""
+    log = View.over(transaction.connection).log
+    source = LogFeedSource(lambda: log, sees)
+    groups = source.groups(recorded.position - len(recorded.events), recorded.position)
+    return form.before + form.write(groups, True) + form.after
+
+
+def _seen_by(caller: Caller) -> VisibilityTest | None:
+    """A caller with roles in Groups only sees what happens in these."""
+    if caller.role is not None:
+        return visible_streams(caller)
+    return lambda stream: is_public_stream(stream) and caller.reads(stream)

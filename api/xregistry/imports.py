@@ -1,0 +1,73 @@
+"""`/-/import`: documents in older forms, written as one interaction like any other, with a report of what was changed.
+
+The translated document goes the way of a `POST /`: the same checks, the same answer, and the same dry run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Final
+
+from starlette.types import Receive
+
+from api.feeds.request_params import invalid_param, query_params, single_value
+from api.http.limits import MAX_BODY, read_body
+from api.http.request import Request
+from api.http.response import Response
+from api.registry import Registry
+from api.xregistry.request.request_checks import check_caller, post_only_options
+from api.xregistry.writing import XRegistryWriteHandler
+from domain.errors import problems
+from domain.messaging.rc2 import DIALECTS, DialectMismatch, TranslatedDocument
+from domain.values.json_text import InvalidJson, dumps, loads
+
+IMPORT: Final = "import"
+
+_DIALECT: Final = "dialect"
+_DRYRUN: Final = "dryrun"
+
+
+class ImportRoutes:
+    """The surface of `/-/import`. max_body: bytes that a request may hold."""
+
+    def __init__(self, registry: Registry, max_body: int = MAX_BODY) -> None:
+        self._max_body = max_body
+        self._writing = XRegistryWriteHandler(registry.road, registry.readers, registry.latest)
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """See `front.Surface`."""
+        if len(request.segments) != 2:
+            raise problems.ApiNotFound()
+        if (options := post_only_options(request)) is not None:
+            return options
+        check_caller(request)
+        given = query_params(request, (_DIALECT, _DRYRUN))
+        dialect = single_value(given, _DIALECT)
+        if dialect is None or dialect not in DIALECTS:
+            raise invalid_param(_DIALECT, f"it is needed, as one of: {', '.join(DIALECTS)}")
+        body = await read_body(request, receive, self._max_body)
+        translated = await asyncio.to_thread(_translated, dialect, body)
+        query = _DRYRUN.encode() if _DRYRUN in given else b""
+        written = replace(request, segments=(), path="/", raw="/", query=query)
+        answer = await self._writing.answer(written, dumps(translated.tree))
+        return answer if _DRYRUN in given else _with_report(answer, translated)
+
+
+def _translated(dialect: str, body: bytes) -> TranslatedDocument:
+    """Raises: MissingBody, ParsingData, BadRequest for a document in another form."""
+    if not body:
+        raise problems.MissingBody()
+    try:
+        return DIALECTS[dialect](loads(body))
+    except InvalidJson as error:
+        raise problems.ParsingData(error_detail=str(error)) from None
+    except DialectMismatch as error:
+        raise problems.BadRequest(error_detail=str(error)) from None
+
+
+def _with_report(answer: Response, translated: TranslatedDocument) -> Response:
+    """The answer to the write beside what was changed before it."""
+    assert isinstance(answer.body, bytes), "a write is answered as a whole"
+    report = dumps([change.members() for change in translated.report])
+    return replace(answer, body=b'{"result":%b,"report":%b}' % (answer.body, report))

@@ -1,0 +1,153 @@
+"""Collections that are filtered, sorted or shown in pages.
+
+Spec: core 1.0-rc4, "Filter Flag", "Sort Flag"; Pagination 0.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from api.http.request import Request
+from api.http.response import Headers
+from api.xregistry.cursor import Cursor, parse_cursor
+from api.xregistry.render.filter_effects import FilterEffects
+from api.xregistry.render.json_members import split_members
+from api.xregistry.request.flags import PAGING_FLAGS, Flags
+from api.xregistry.request.paths import PathKind, RequestTarget
+from domain.filters import EntityFilter, PathScope, Sort, parse_filter, parse_sort
+from domain.model import Model
+from domain.values import xid as xids
+from projections.entities.pages import BY_ID, CollectionMembers, PageKey
+from projections.entities.query import View
+from projections.entities.rows import EntityRow
+from projections.entities.xref import resource_types
+
+#: Members of a page at most: a page is held in memory.
+MAX_PAGE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionListing:
+    """What a collection's answer shows. rows: members, each followed by what is inlined below it."""
+
+    rows: Iterator[EntityRow]
+    links: Headers
+    narrowing: FilterEffects | None
+
+
+def filter_of(flags: Flags, target: RequestTarget, model: Model) -> EntityFilter | None:
+    """The filter of a request, None where it has none. Raises: BadFilter."""
+    return None if flags.filter is None else parse_filter(flags.filter, scope_of(target), model)
+
+
+def sort_of(flags: Flags, target: RequestTarget, model: Model) -> Sort | None:
+    """The order that a request asks for, None where it asks for none. Raises: BadSort."""
+    return None if flags.sort is None else parse_sort(flags.sort, scope_of(target), model)
+
+
+def scope_of(target: RequestTarget) -> PathScope:
+    """Where the paths in a request's filter start."""
+    if target.kind is PathKind.META:
+        return PathScope(xids.type_of(target.owner), meta=True)
+    return PathScope(xids.REGISTRY if target.kind is PathKind.EXPORT else xids.type_of(target.xid))
+
+
+def types_with_xref(target: RequestTarget, model: Model) -> list[str]:
+    """The types of the Resources at or below a path: those that may stand for others."""
+    return resource_types({plural: group.resources for plural, group in model.groups.items()}, _path(target))
+
+
+def list_collection(
+    view: View,
+    request: Request,
+    target: RequestTarget,
+    flags: Flags,
+    model: Model,
+    owner: EntityRow,
+    types: Collection[str],
+    most: int,
+) -> CollectionListing:
+    """The members of a collection. types: what is inlined below them. most: of a page, 0 for any number."""
+    found = _CollectionQuery(view, request, target, flags, model, owner)
+    limit = min((number for number in (flags.limit, most) if number), default=None)
+    if limit is None and flags.cursor is None:
+        return CollectionListing(found.everything(types), [], found.narrowing)
+    places, links = found.page(min(limit or MAX_PAGE, MAX_PAGE))
+    if found.narrowing and places:
+        keys = [place.tree_key for place in places]
+        found.narrowing.within(min(keys), f'{max(keys)}"')
+    return CollectionListing(found.selection.below(found.members.rows(places), types), links, found.narrowing)
+
+
+def _path(target: RequestTarget) -> str:
+    return xids.REGISTRY if target.kind is PathKind.EXPORT else target.xid
+
+
+class _CollectionQuery:
+    """All that a request for a collection is about, whichever page it wants."""
+
+    def __init__(
+        self, view: View, request: Request, target: RequestTarget, flags: Flags, model: Model, owner: EntityRow
+    ) -> None:
+        self._flags = flags
+        self._url = f"{request.base}{target.xid}"
+        self._query = _without_paging(request.query.decode("latin-1"))
+        head = view.position()
+        self._cursor = parse_cursor(flags.cursor, self._identity, head) if flags.cursor is not None else None
+        position = self._cursor.position if self._cursor else head
+        view = view.pinned(position)
+        filter, self._sort = filter_of(flags, target, model), sort_of(flags, target, model)
+        moment = view.moment(target.xid, types_with_xref(target, model), position if position < head else None)
+        type = xids.type_of(target.xid)
+        size = int(split_members(owner.attributes).get(f"{type.rpartition('.')[2]}count", "0"))
+        self.selection = view.selection(target.xid, filter, request.base, moment)
+        self.members: CollectionMembers = view.members(self.selection, type, self._sort, size)
+        self.narrowing = FilterEffects(self.selection) if filter is not None else None
+        self._start = self._cursor or Cursor(head, size if filter is None else -1)
+        self._type = type
+
+    def everything(self, types: Collection[str]) -> Iterator[EntityRow]:
+        """All members, and what is inlined below them."""
+        selection = self.selection
+        if (self._sort or BY_ID).path or (self._sort and self._sort.descending):
+            return selection.below(self.members.rows(self.members.places()), types)
+        return selection.rows(selection.state, {self._type, *types}, selection.low, selection.high)
+
+    def page(self, limit: int) -> tuple[list[PageKey], Headers]:
+        """The places of a page, and the links to others."""
+        start = (
+            self._start if self._start.count >= 0 else Cursor(self._start.position, self.selection.count(self._type))
+        )
+        take = min(limit, start.take or limit)
+        places = list(islice(self.members.places(start.after, start.backwards, take + 1), take + 1))
+        more = len(places) > take
+        places = places[:take][:: -1 if start.backwards else 1]
+        last = start.count % limit or limit
+        targets = {
+            "next": Cursor(start.position, start.count, places[-1])
+            if places and (start.after if start.backwards else more)
+            else None,
+            "prev": Cursor(start.position, start.count, places[0], backwards=True)
+            if places and (more if start.backwards else start.after)
+            else None,
+            "first": Cursor(start.position, start.count),
+            "last": Cursor(start.position, start.count, backwards=True, take=last) if start.count > limit else None,
+        }
+        return places, [self._link(rel, cursor) for rel, cursor in targets.items() if cursor]
+
+    def _link(self, rel: str, cursor: Cursor) -> tuple[bytes, bytes]:
+        limit = [] if self._flags.limit is None else [f"limit={self._flags.limit}"]
+        query = "&".join([*self._query, *limit, f"cursor={cursor.text(self._identity)}"])
+        return b"link", f"<{self._url}?{query}>;rel={rel};count={cursor.count}".encode("latin-1")
+
+    @property
+    def _identity(self) -> str:
+        """What a cursor has to fit."""
+        return f"{self._url}?{'&'.join(self._query)}"
+
+
+def _without_paging(query: str) -> list[str]:
+    return [part for part in query.split("&") if part and part.partition("=")[0] not in PAGING_FLAGS]

@@ -1,0 +1,54 @@
+"""Documents inside JSON: which member holds one, and its value.
+
+Spec: core 1.0-rc4, "<RESOURCE> Attribute", "<RESOURCE>base64 Attribute".
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from typing import Final
+
+from api.xregistry.render.json_members import json_string
+from domain.model import ResourceType
+from domain.values.json_text import InvalidJson, loads
+
+#: Gives the bytes of a document by its SHA-256.
+ReadDocument = Callable[[str], bytes]
+
+
+def document_member(
+    type: ResourceType, contenttype: str | None, content: bytes, binary: bool = False
+) -> tuple[str, str]:
+    """Name and JSON text of the member that holds a document. binary: in base64, whatever it is.
+
+    Bytes that are not what their media type promises go as base64, and so does an empty document.
+    """
+    form = type.document_form(contenttype) if content and not binary else "binary"
+    text = _FORMS[form](content)
+    if text is None:
+        return f"{type.singular}base64", f'"{b64encode(content).decode()}"'
+    return type.singular, text
+
+
+def _json(content: bytes) -> str | None:
+    """The document as it is, its spacing and digits included."""
+    try:
+        loads(content)
+    except InvalidJson:
+        return None
+    return content.decode()
+
+
+def _string(content: bytes) -> str | None:
+    try:
+        return json_string(content.decode())
+    except UnicodeDecodeError:
+        return None
+
+
+def _binary(content: bytes) -> str | None:
+    return None
+
+
+_FORMS: Final[dict[str, Callable[[bytes], str | None]]] = {"json": _json, "string": _string, "binary": _binary}

@@ -1,0 +1,350 @@
+"""Entity rows as JSON: API view, or document view with `doc`.
+
+Rows come in tree order and go out in one pass: an entity's own members are cut from its stored text, its nested
+collections are spliced in before the closing brace. Only the current row and the next one are held, and the Versions of
+one Resource where a filter may have left out the default one.
+Spec: core 1.0-rc4, "Design: JSON Serialization", "Doc Flag", "Registry Collections".
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from api.xregistry.asof import with_asof
+from api.xregistry.render import splices
+from api.xregistry.render.documents import ReadDocument, document_member
+from api.xregistry.render.filter_effects import FilterEffects
+from api.xregistry.render.json_members import MemberTexts, join_members, parse_string, split_members
+from api.xregistry.render.shortself import shortself_url
+from api.xregistry.render.splices import Splice, StoredTexts
+from api.xregistry.request.inline import CONFIGURATION_NAMES, NO_INLINE, InlineTree
+from domain.model import GroupType, ResourceType
+from domain.values import xid as xids
+from projections.entities.rows import EntityRow
+
+#: What the document view leaves out of a Version.
+VALIDATION_ATTRIBUTES: Final = (
+    "formatvalidated",
+    "formatvalidatedreason",
+    "compatibilityvalidated",
+    "compatibilityvalidatedreason",
+)
+CHUNK_SIZE: Final = 1 << 20
+#: Characters of the parts of what is sent at once: below what an allocator asks the system for anew each time.
+PART_SIZE: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class RenderOptions:
+    """How one answer shows entities. base: absolute URL of the registry.
+
+    root: what xids lose in the pointers of a document view: the xid that the answer is about, empty for the registry.
+    binary: documents are in base64. narrowing: what a filter does to collections. short: entities show short URLs.
+    asof: what URLs end with so that they lead into the same past, see `asof.parameter`. stated: entities have no xids,
+    which only answers have.
+    """
+
+    base: str
+    doc: bool = False
+    root: str = ""
+    binary: bool = False
+    narrowing: FilterEffects | None = None
+    short: bool = False
+    asof: str = ""
+    stated: bool = False
+
+    @property
+    def general(self) -> bool:
+        """Whether Resources show more than their stored text and URLs."""
+        return self.doc or self.short or self.narrowing is not None
+
+    def resources(self, type: ResourceType) -> Splice:
+        """How Resources of a type that are as they are stored get their URLs."""
+        return splices.resource_splice(self.base, type.singular, _suffix(type), self.asof)
+
+    def all_resources(self, type: ResourceType, xid: str, texts: StoredTexts) -> Iterator[str]:
+        """A whole collection of such Resources, of the present. xid: of the collection."""
+        return splices.splice_resources(texts, self.base, xid, type.singular, _suffix(type))
+
+    def versions(self, type: ResourceType) -> Splice:
+        """How their Versions do."""
+        return splices.version_splice(self.base, type.singular, _suffix(type), self.asof)
+
+    def url(self, xid: str, suffix: str = "") -> str:
+        """The absolute URL of an entity or collection, as JSON text. O(1): ids need no escapes."""
+        if self.asof:
+            suffix = with_asof(suffix, self.asof)
+        return f'"{self.base}/{suffix}"' if xid == xids.REGISTRY else f'"{self.base}{xid}{suffix}"'
+
+    def reference(self, xid: str, suffix: str = "", included: bool = True) -> str:
+        """The same, or in a document view a pointer to it if the answer includes it."""
+        if not (self.doc and included):
+            return self.url(xid, suffix)
+        # Of what JSON pointers escape, an xid has the tilde only.
+        return f'"#{(xid[len(self.root) :] or "/").replace("~", "~0")}"'
+
+
+class PeekableRows:
+    """Rows with a look at the next one."""
+
+    def __init__(self, rows: Iterable[EntityRow]) -> None:
+        self._rows = iter(rows)
+        self._held: deque[EntityRow] = deque()
+        self.next: EntityRow | None = next(self._rows, None)
+
+    def take(self) -> EntityRow:
+        """The next row; there has to be one."""
+        row = self.next
+        assert row is not None, "more is shown than was found"
+        self.next = self._held.popleft() if self._held else next(self._rows, None)
+        return row
+
+    def of(self, parent: str, type: str) -> Iterator[EntityRow]:
+        """The next rows, as long as they are members of one collection."""
+        while self.next is not None and self.next.type == type and self.next.parent == parent:
+            yield self.take()
+
+    def has(self, id: str | None, parent: str, type: str) -> bool:
+        """Whether one is among the next members of a collection. Holds these until they are taken."""
+        found = list(self.of(parent, type))
+        self._held.extendleft(reversed([*found, *filter(None, (self.next,))]))
+        self.next = self._held.popleft() if self._held else None
+        return any(row.id == id for row in found)
+
+
+RenderEntity = Callable[[EntityRow], Iterator[str]]
+GroupTypes = Mapping[str, GroupType]
+
+
+class Renderer:
+    """JSON text of entities, in pieces. rows: what is nested in them, in tree order."""
+
+    def __init__(self, look: RenderOptions, documents: ReadDocument, rows: PeekableRows) -> None:
+        self._look = look
+        self._documents = documents
+        self._rows = rows
+
+    def registry(
+        self, row: EntityRow, types: GroupTypes, inline: InlineTree, configuration: Mapping[str, str]
+    ) -> Iterator[str]:
+        """configuration: JSON text of the inlined ones of `capabilities`, `model` and `modelsource`."""
+        own = split_members(row.attributes)
+        groups = list(self.groups(row, own, types, inline))
+        leading = {"specversion": own.pop("specversion"), "registryid": own.pop("registryid")}
+        shown = {**self._identified(leading, row), **own, **configuration}
+        yield "{" + join_members(shown)
+        for group in groups:
+            yield from group
+        yield "}"
+
+    def groups(
+        self, row: EntityRow, own: MemberTexts, types: GroupTypes, inline: InlineTree
+    ) -> Iterator[Iterator[str]]:
+        """The registry's collections, each with a comma before it. Takes their counts out of `own` at once."""
+        for plural, type in types.items():
+            count = own.pop(f"{plural}count", "0")
+            entity = self.group_of(type, inline.get(plural, NO_INLINE))
+            yield self._collection(row, plural, count, inline.get(plural), entity)
+
+    def group(self, row: EntityRow, type: GroupType, inline: InlineTree) -> Iterator[str]:
+        own = split_members(row.attributes)
+        resources = list(self.resources(row, own, type, inline))
+        yield "{" + join_members(self._identified(_ids(own, {f"{type.singular}id": row.id}), row, own))
+        for resource in resources:
+            yield from resource
+        yield "}"
+
+    def resources(
+        self, row: EntityRow, own: MemberTexts, type: GroupType, inline: InlineTree
+    ) -> Iterator[Iterator[str]]:
+        """A Group's collections, each with a comma before it, in tree order. Takes counts out of `own` at once."""
+        for plural in sorted(type.resources):
+            count = own.pop(f"{plural}count", "0")
+            entity = self.resource_of(type.resources[plural], inline.get(plural, NO_INLINE))
+            yield self._collection(row, plural, count, inline.get(plural), entity)
+
+    def resource(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> Iterator[str]:
+        spliced = self._spliced_resource(row, type, inline)
+        if spliced:
+            yield spliced
+            return
+        if self._bare(row):
+            yield "{" + join_members(self.pointer_members(row, type, inline)) + "}"
+            return
+        shown = self.resource_members(row, type, inline)
+        count = shown.pop("versionscount", "0")
+        yield "{" + join_members(shown)
+        deeper = inline.get("versions")
+        entity = self.version_of(type, deeper or NO_INLINE)
+        yield from self._collection(row, "versions", count, deeper, entity)
+        yield "}"
+
+    def _spliced_resource(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> str | None:
+        """The Resource where its stored text only needs URLs."""
+        if self._look.general or inline or not row.meta:
+            return None
+        return "".join(self._look.resources(type)(row.xid, row.id, row.attributes, row.meta))
+
+    def resource_members(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> MemberTexts:
+        """A Resource's members up to `versionscount`, which comes last; the rest of its Versions left out."""
+        own = split_members(row.attributes)
+        meta, count = own.pop("meta"), own.pop("versionscount", "0")
+        ids = _ids(own, {f"{type.singular}id": row.id})
+        if self._look.doc:
+            shown = self._identified(ids, row)
+        else:
+            ids["versionid"] = own.pop("versionid")
+            shown = self._identified(ids, row, own, _suffix(type))
+            self._add_document(shown, row, type, inline)
+        shown["metaurl"] = self._look.reference(f"{row.xid}/meta", included="meta" in inline)
+        if "meta" in inline:
+            shown["meta"] = "{" + join_members(self._meta(row, type, meta, "versions" in inline)) + "}"
+        shown["versionscount"] = count
+        return shown
+
+    def pointer_members(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> MemberTexts:
+        """A Resource that stands for another, and shows nothing of it."""
+        shown = self._identified(_ids({}, {f"{type.singular}id": row.id}), row, suffix=_suffix(type))
+        shown["metaurl"] = self._look.reference(f"{row.xid}/meta", included="meta" in inline)
+        if "meta" in inline:
+            shown["meta"] = (
+                "{" + join_members(self._meta(row, type, split_members(row.attributes)["meta"], versions=False)) + "}"
+            )
+        return shown
+
+    def _bare(self, row: EntityRow) -> bool:
+        """Whether only the ids of a Resource are shown: a pointer to nothing, or one in a document view."""
+        return (
+            '"xref":' in row.attributes
+            and "xref" in split_members(split_members(row.attributes)["meta"])
+            and (self._look.doc or "versionid" not in split_members(row.attributes))
+        )
+
+    def meta(self, row: EntityRow, type: ResourceType) -> Iterator[str]:
+        """The meta of a Resource, by itself. row: the Resource's."""
+        yield "{" + join_members(self._meta(row, type, split_members(row.attributes)["meta"], versions=False)) + "}"
+
+    def version(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> Iterator[str]:
+        yield self._spliced(row, type, inline) or "{" + join_members(self.version_members(row, type, inline)) + "}"
+
+    def _spliced(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> str | None:
+        """The Version where its stored text only needs URLs."""
+        if self._look.doc or self._look.short or inline:
+            return None
+        return "".join(self._look.versions(type)(row.xid, row.id, row.attributes, row.meta))
+
+    def version_members(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> MemberTexts:
+        """All members of a Version."""
+        own = split_members(row.attributes)
+        if self._look.doc:
+            for name in VALIDATION_ATTRIBUTES:
+                own.pop(name, None)
+        ids = _ids(own, {f"{type.singular}id": xids.segments(row.xid)[3], "versionid": row.id})
+        shown = self._identified(ids, row, own, _suffix(type))
+        self._add_document(shown, row, type, inline)
+        return shown
+
+    def map_of(self, parent: str, type: str, entity: RenderEntity) -> Iterator[str]:
+        """A collection as a JSON object: the next rows, as long as they are its members."""
+        before = "{"
+        for row in self._rows.of(parent, type):
+            yield f'{before}"{row.id}":'
+            yield from entity(row)
+            before = ","
+        yield "}" if before == "," else "{}"
+
+    def group_of(self, type: GroupType, inline: InlineTree) -> RenderEntity:
+        """How the members of a Group collection are written."""
+        return lambda row: self.group(row, type, inline)
+
+    def resource_of(self, type: ResourceType, inline: InlineTree) -> RenderEntity:
+        """How the members of a Resource collection are written."""
+        return lambda row: self.resource(row, type, inline)
+
+    def version_of(self, type: ResourceType, inline: InlineTree) -> RenderEntity:
+        """How the members of a Version collection are written."""
+        return lambda row: self.version(row, type, inline)
+
+    def _collection(
+        self, row: EntityRow, plural: str, count: str, deeper: InlineTree | None, entity: RenderEntity
+    ) -> Iterator[str]:
+        xid, asked = f"{row.xid.rstrip('/')}/{plural}", ""
+        if self._look.narrowing:
+            count, asked = self._look.narrowing.collection(row, plural, count)
+        url = self._look.reference(xid, asked, included=deeper is not None)
+        yield f',"{plural}url":{url},"{plural}count":{count}'
+        if deeper is not None:
+            yield f',"{plural}":'
+            yield from self.map_of(row.xid, xids.type_of(xid), entity)
+
+    def _meta(self, row: EntityRow, type: ResourceType, text: str, versions: bool) -> MemberTexts:
+        """versions: whether the answer includes the Resource's Versions."""
+        own = split_members(text)
+        if self._look.doc and "xref" in own:
+            own = {"xref": own["xref"]}
+        ids = _ids(own, {f"{type.singular}id": row.id})
+        default = parse_string(own.get("defaultversionid"))
+        shown = self._identified(ids, row, below="/meta")
+        for name, value in own.items():
+            shown[name] = value
+            if name == "defaultversionid":
+                xid = f"{row.xid}/versions/{default}"
+                included = versions and self._includes(row, default)
+                shown["defaultversionurl"] = self._look.reference(xid, _suffix(type), included)
+        return shown
+
+    def _includes(self, row: EntityRow, versionid: str | None) -> bool:
+        """Whether an answer that has a Resource's Versions has one of them: a filter may leave it out."""
+        filtered = self._look.doc and self._look.narrowing is not None
+        return not filtered or self._rows.has(versionid, row.xid, f"{row.type}.versions")
+
+    def _identified(
+        self, ids: MemberTexts, row: EntityRow, own: Mapping[str, str] = {}, suffix: str = "", below: str = ""
+    ) -> MemberTexts:
+        """The members of a row's entity, or of what is `below` it, with its URLs and xid where answers have them."""
+        xid = row.xid + below
+        short = {"shortself": f'"{shortself_url(self._look.base, row, below)}"'} if self._look.short else {}
+        named = {} if self._look.stated else {"xid": f'"{xid}"'}
+        return {**ids, "self": self._look.reference(xid, suffix), **short, **named, **own}
+
+    def _add_document(self, shown: MemberTexts, row: EntityRow, type: ResourceType, inline: InlineTree) -> None:
+        if type.singular in inline and type.hasdocument and f"{type.singular}url" not in shown:
+            content = self._documents(row.document) if row.document else b""
+            name, value = document_member(type, parse_string(shown.get("contenttype")), content, self._look.binary)
+            shown[name] = value
+
+
+def encode_chunks(pieces: Iterable[str], size: int = CHUNK_SIZE) -> Iterator[bytes]:
+    """The pieces as UTF-8, in chunks of about `size` characters."""
+    waiting: list[str] = []
+    length = 0
+    for piece in pieces:
+        waiting.append(piece)
+        length += len(piece)
+        if length >= size:
+            yield "".join(waiting).encode()
+            waiting, length = [], 0
+    yield "".join(waiting).encode()
+
+
+def configuration_texts(inline: InlineTree, model: EntityRow | None, capabilities: EntityRow | None) -> dict[str, str]:
+    """JSON text of what of the configuration is inlined."""
+    texts = {
+        **split_members(model.attributes if model else ""),
+        "capabilities": capabilities.attributes if capabilities else "{}",
+    }
+    return {name: texts.get(name, "{}") for name in CONFIGURATION_NAMES if name in inline}
+
+
+def _ids(own: MemberTexts, ids: Mapping[str, str]) -> MemberTexts:
+    """The ids as JSON text, taken out of the other members."""
+    for name in ids:
+        own.pop(name, None)
+    return {name: f'"{id}"' for name, id in ids.items()}
+
+
+def _suffix(type: ResourceType) -> str:
+    return "$details" if type.hasdocument else ""

@@ -1,0 +1,317 @@
+"""What an answer shows: rows found under some definitions, and their JSON or document form.
+
+Both reads and writes end here, so that a write is answered as a GET of the same thing would be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from api.http.problem_response import root_link
+from api.http.response import JSON, NO_HEADERS, Headers, Response
+from api.http.stored_content import SANDBOX_POLICY, location_headers
+from api.xregistry.asof import asof_suffix, with_asof
+from api.xregistry.definitions import RegistryDefinitions
+from api.xregistry.render.documents import ReadDocument
+from api.xregistry.render.entities import PeekableRows, RenderEntity, Renderer, RenderOptions
+from api.xregistry.render.filter_effects import FilterEffects
+from api.xregistry.render.json_members import parse_string, split_members
+from api.xregistry.render.shortself import shortself_url
+from api.xregistry.render.splices import StoredTexts, splice_versions
+from api.xregistry.request.flags import Flags
+from api.xregistry.request.headers import HeaderCodec, contenttype_headers
+from api.xregistry.request.inline import NO_INLINE, InlineTree
+from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
+from domain.model import ResourceType
+from domain.values import xid as xids
+from domain.values.header_values import encode
+from domain.values.json_text import Json, loads_trusted
+from projections.entities.rows import EntityRow
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseContent:
+    """One answer before it is bytes.
+
+    rows: in the order in which the answer shows them; a single entity's own row first. configuration: JSON text of
+    what of the registry's configuration is inlined. maps: a map of collections, as a POST to an entity answers.
+    created: xids of what the request made. narrowing: what a filter does to collections. links: to other pages.
+    texts: the members of a collection, in place of `rows`, where little of them is needed.
+    """
+
+    target: RequestTarget
+    definitions: RegistryDefinitions
+    flags: Flags
+    inline: InlineTree
+    rows: Iterable[EntityRow]
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    maps: bool = False
+    created: tuple[str, ...] = ()
+    narrowing: FilterEffects | None = None
+    links: Headers = field(default_factory=list)
+    texts: StoredTexts | None = None
+
+    @property
+    def document(self) -> bool:
+        """True where the body is a document: the document view of metadata is metadata again."""
+        return self.target.document and not self.flags.doc
+
+    @property
+    def is_new(self) -> bool:
+        """True where the single entity that this is about was made by the request; a meta is, with its Resource."""
+        return self.target.kind in _CREATABLE and not self.maps and self.target.owner in self.created
+
+    def location(self, base: str) -> tuple[bytes, bytes]:
+        """The Location header of a new entity: its `self`, in the form that this answer has."""
+        suffix = details_suffix(self.target) if self.target.kind in _LOCATED else ""
+        return b"location", f"{base}{self.target.xid}{suffix}".encode()
+
+    def look(self, base: str) -> RenderOptions:
+        """How this answer writes URLs."""
+        xid = self.target.xid
+        root = "" if self.target.kind in _ROOTS else xid
+        return RenderOptions(
+            base, self.flags.doc, root, self.flags.binary, self.narrowing, self.short, self.asof, self.flags.stated
+        )
+
+    @property
+    def asof(self) -> str:
+        """What the answer's URLs end with so that they lead into the same past; empty for the present."""
+        return asof_suffix(self.flags.asof)
+
+    @property
+    def short(self) -> bool:
+        """Whether entities show their short URLs, which a document view never does."""
+        return self.definitions.capabilities.shortself and not self.flags.doc
+
+
+_ROOTS: Final = (PathKind.REGISTRY, PathKind.EXPORT)
+_LOCATED: Final = (PathKind.RESOURCE, PathKind.VERSION)
+_CREATABLE: Final = (PathKind.GROUP, PathKind.RESOURCE, PathKind.META, PathKind.VERSION)
+
+
+def render_json(shown: ResponseContent, base: str, documents: ReadDocument) -> Iterator[str]:
+    """The JSON text of what is shown."""
+    rows = PeekableRows(shown.rows)
+    renderer = Renderer(shown.look(base), documents, rows)
+    if shown.maps:
+        return _maps(renderer, rows, shown)
+    if shown.texts is not None:
+        return _spliced_collection(shown, shown.texts, base)
+    if shown.target.kind in COLLECTION_KINDS:
+        parent = xids.parent(f"{shown.target.xid}/-") or xids.REGISTRY
+        return renderer.map_of(parent, xids.type_of(shown.target.xid), _entity(renderer, shown))
+    if shown.flags.collections:
+        return _collections_only(renderer, rows.take(), shown)
+    return _entity(renderer, shown)(rows.take())
+
+
+def _spliced_collection(shown: ResponseContent, texts: StoredTexts, base: str) -> Iterator[str]:
+    """A whole collection of Resources or Versions from their stored texts."""
+    look, type, xid = shown.look(base), _resource(shown.target), shown.target.xid
+    if shown.target.kind is PathKind.RESOURCES:
+        return look.all_resources(type, xid, texts)
+    start = f'{{"{type.singular}id":"{xids.segments(xid)[3]}","versionid":"'
+    return splice_versions(texts, look.versions(type), xid, len(start))
+
+
+def document_response(
+    shown: ResponseContent, base: str, documents: ReadDocument, also: Headers = NO_HEADERS
+) -> Response:
+    """The document of a Resource's default Version, or of a Version, with its metadata in headers.
+
+    One that is stored elsewhere is a redirection, and has none of the headers that an answer has `also`.
+    """
+    row = next(iter(shown.rows))
+    types = shown.definitions.headers_of(_resource(shown.target))
+    found = _document_metadata(types, shown.target.kind is PathKind.RESOURCE, row, base, shown.short, shown.asof)
+    headers = _filtered_headers(found.headers, shown, row)
+    if shown.created and found.versionid:
+        headers = [_content_location(shown, base, row.xid, found.versionid), *headers[1:]]
+    if found.elsewhere is not None:
+        return Response(303, [root_link(base), *headers, *location_headers(found.elsewhere)])
+    document = documents(row.document) if row.document else b""
+    return Response(200, [root_link(base), SANDBOX_POLICY, *headers, *also], document, as_stored=True)
+
+
+class _DocumentMetadata(NamedTuple):
+    """A document's metadata, the place of its Version first. versionid: empty where there is no Version.
+
+    elsewhere: URL of a document not stored here.
+    """
+
+    headers: Headers
+    versionid: str
+    elsewhere: str | None
+
+
+@lru_cache(maxsize=2048)
+def _document_metadata(
+    types: HeaderCodec, resource: bool, row: EntityRow, base: str, short: bool, asof: str
+) -> _DocumentMetadata:
+    """The headers of a document: a function of a row, so those of documents often read are kept.
+
+    resource: whether the row is a Resource's, which shows its default Version. short: with its short URL.
+    asof: what its other URLs end with.
+    """
+    own = _header_attributes(row, types.type, base, resource, short, asof)
+    elsewhere, versionid = own.get(f"{types.type.singular}url"), own.get("versionid", "")
+    place = f"{row.xid}/versions/{versionid}" if resource else row.xid
+    located = [(b"content-location", f"{base}{place}{asof}".encode())] if versionid else []
+    return _DocumentMetadata(
+        [*located, *contenttype_headers(own), *types.headers(own), (b"content-disposition", _name(row))],
+        versionid,
+        None if elsewhere is None else str(elsewhere),
+    )
+
+
+def _header_attributes(
+    row: EntityRow, type: ResourceType, base: str, resource: bool, short: bool, asof: str
+) -> dict[str, Json]:
+    """What headers show of a row, in the order of a JSON answer."""
+    own: dict[str, Json] = loads_trusted(row.attributes)
+    ids = {name: own.pop(name) for name in (f"{type.singular}id", "versionid") if name in own}
+    url = base + row.xid
+    urls = {"self": url + asof, **({"shortself": shortself_url(base, row)} if short else {})}
+    shown = {**ids, **urls, "xid": row.xid, **own}
+    if resource:
+        del shown["meta"]
+        count = shown.pop("versionscount", None)
+        shown["metaurl"] = f"{url}/meta{asof}"
+        if count is not None:
+            shown |= {"versionsurl": f"{url}/versions{asof}", "versionscount": count}
+    return shown
+
+
+def _filtered_headers(headers: Headers, shown: ResponseContent, row: EntityRow) -> Headers:
+    """The headers with what a filter leaves of a Resource's Versions."""
+    if shown.narrowing is None or shown.target.kind is not PathKind.RESOURCE:
+        return headers
+    given = dict(headers)
+    count, asked = shown.narrowing.collection(row, "versions", given.get(_COUNT, b"0").decode())
+    url = given.get(_URL, b"").decode().removesuffix(encode(shown.asof))
+    changed = {_COUNT: count.encode(), _URL: with_asof(url + asked, encode(shown.asof)).encode()}
+    return [(name, changed.get(name, value)) for name, value in headers]
+
+
+_COUNT: Final = b"xregistry-versionscount"
+_URL: Final = b"xregistry-versionsurl"
+
+
+def json_response(shown: ResponseContent, base: str, documents: ReadDocument, also: Headers = NO_HEADERS) -> Response:
+    """The whole answer at once, for what is small or already in memory. shown.rows: a sequence. also: more headers."""
+    headers = [*json_headers(shown, base), *also]
+    return Response(200, headers, "".join(render_json(shown, base, documents)).encode())
+
+
+def json_headers(shown: ResponseContent, base: str, row: EntityRow | None = None) -> Headers:
+    """The headers of a JSON answer. row: the entity's, where the rows must not be touched yet."""
+    located: Headers = []
+    if shown.target.kind in _LOCATED:
+        row = row or next(iter(shown.rows))
+        version = (
+            parse_string(split_members(row.attributes).get("versionid"))
+            if shown.target.kind is PathKind.RESOURCE
+            else row.id
+        )
+        if version:
+            located.append(_content_location(shown, base, row.xid, version))
+    return [JSON, root_link(base), *located, *shown.links]
+
+
+def _content_location(shown: ResponseContent, base: str, xid: str, versionid: str) -> tuple[bytes, bytes]:
+    """The Version that the attributes are those of, or that the request made, in the form asked for."""
+    if shown.target.kind is PathKind.RESOURCE:
+        made = [one for one in shown.created if one.startswith(f"{xid}/versions/")]
+        xid = f"{xid}/versions/{versionid}"
+        xid = xid if xid in made or not made else made[-1]
+    return b"content-location", f"{base}{xid}{details_suffix(shown.target)}{shown.asof}".encode()
+
+
+def details_suffix(target: RequestTarget) -> str:
+    """`$details` where the URLs of this answer's entity carry it."""
+    return "$details" if _resource(target).hasdocument and not target.document else ""
+
+
+def _entity(renderer: Renderer, shown: ResponseContent) -> RenderEntity:
+    """How one entity of the answer is written."""
+    return _ENTITIES[shown.target.kind](renderer, shown)
+
+
+def _resource(target: RequestTarget) -> ResourceType:
+    assert target.resource is not None, "only Resources, their meta and Versions come here"
+    return target.resource
+
+
+def _name(row: EntityRow) -> bytes:
+    return xids.segments(row.xid)[3].encode()
+
+
+def _registry(renderer: Renderer, shown: ResponseContent) -> RenderEntity:
+    types = shown.definitions.model.groups
+    return lambda row: renderer.registry(row, types, shown.inline, shown.configuration)
+
+
+def _group(renderer: Renderer, shown: ResponseContent) -> RenderEntity:
+    type = shown.target.group
+    assert type is not None, "a Group has a type"
+    return renderer.group_of(type, shown.inline)
+
+
+def _stored(name: str | None) -> Callable[[Renderer, ResponseContent], RenderEntity]:
+    """A row's text as it is, or one member of it."""
+    return lambda renderer, shown: lambda row: iter([split_members(row.attributes)[name] if name else row.attributes])
+
+
+_ENTITIES: Final[dict[PathKind, Callable[[Renderer, ResponseContent], RenderEntity]]] = {
+    **dict.fromkeys((PathKind.REGISTRY, PathKind.EXPORT), _registry),
+    **dict.fromkeys((PathKind.GROUPS, PathKind.GROUP), _group),
+    **dict.fromkeys(
+        (PathKind.RESOURCES, PathKind.RESOURCE),
+        lambda renderer, shown: renderer.resource_of(_resource(shown.target), shown.inline),
+    ),
+    **dict.fromkeys(
+        (PathKind.VERSIONS, PathKind.VERSION),
+        lambda renderer, shown: renderer.version_of(_resource(shown.target), shown.inline),
+    ),
+    PathKind.META: lambda renderer, shown: lambda row: renderer.meta(row, _resource(shown.target)),
+    PathKind.CAPABILITIES: _stored(None),
+    PathKind.MODEL: _stored("model"),
+    PathKind.MODELSOURCE: _stored("modelsource"),
+}
+
+
+def _maps(renderer: Renderer, rows: PeekableRows, shown: ResponseContent) -> Iterator[str]:
+    """A map of the collections that the rows belong to."""
+    before = "{"
+    while rows.next is not None:
+        first = rows.next.type
+        plural = first.rpartition(".")[2]
+        yield f'{before}"{plural}":'
+        yield from renderer.map_of(shown.target.xid, first, _member(renderer, shown, plural))
+        before = ","
+    yield "}" if before == "," else "{}"
+
+
+def _member(renderer: Renderer, shown: ResponseContent, plural: str) -> RenderEntity:
+    """How the members of one of an entity's collections are written."""
+    inline, group = shown.inline.get(plural, NO_INLINE), shown.target.group
+    if group is None:
+        return renderer.group_of(shown.definitions.model.groups[plural], inline)
+    return renderer.resource_of(group.resources[plural], inline)
+
+
+def _collections_only(renderer: Renderer, row: EntityRow, shown: ResponseContent) -> Iterator[str]:
+    """The nested collections of an entity without its attributes."""
+    own, group, inline = split_members(row.attributes), shown.target.group, shown.inline
+    types = shown.definitions.model.groups
+    nested = renderer.resources(row, own, group, inline) if group else renderer.groups(row, own, types, inline)
+    before = "{"
+    for pieces in nested:
+        yield before + next(pieces).removeprefix(",")
+        yield from pieces
+        before = ","
+    yield "}" if before == "," else "{}"

@@ -1,0 +1,231 @@
+"""Request flags: the query parameters that the specification defines.
+
+Spec: core 1.0-rc4, "Request Flags".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote_plus
+
+from api.http.request import READ_METHODS
+from api.xregistry.capabilities import Capabilities
+from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
+from domain.errors import problems
+from domain.model.capabilities import SPECVERSION
+
+#: Flags that this registry understands; the others are unknown parameters, and those are ignored.
+KNOWN_FLAGS: Final = frozenset(
+    (
+        *("binary", "collections", "doc", "epoch", "filter", "ignore", "inline"),
+        *("setdefaultversionid", "sort", "specversion"),
+    )
+)
+#: Parameters of pagination, which are no flags: the `pagination` capability says whether they count (PAG-8).
+PAGING_FLAGS: Final = frozenset(("limit", "cursor"))
+#: Flags of this registry's own: no capability lists them, and none switches them off (FLAG-84).
+OWN_FLAGS: Final = frozenset(("asof", "dryrun", "stated"))
+#: Flags with one value, which therefore appear once.
+SINGLE_FLAGS: Final = ("asof", "epoch", "setdefaultversionid", "sort", "specversion", "limit", "cursor")
+#: Flags that only mean something to a write.
+WRITE_FLAGS: Final = ("epoch", "ignore", "setdefaultversionid")
+#: What is no entity, so that no filter can be about it.
+UNFILTERED_KINDS: Final = frozenset((PathKind.CAPABILITIES, PathKind.MODEL, PathKind.MODELSOURCE))
+#: What a request with `setdefaultversionid` may be about, as long as it is a write.
+VERSIONED_KINDS: Final = frozenset((PathKind.RESOURCE, PathKind.META, PathKind.VERSIONS, PathKind.VERSION))
+_NUMBER: Final = re.compile(r"[0-9]{1,20}\Z")
+#: The patch number, which does not tell versions apart (FLAG-60).
+_PATCH: Final = re.compile(r"^([0-9]+\.[0-9]+)\.[0-9]+")
+#: `inline=*` in the words of the flag.
+INLINE_EVERYTHING: Final = ("*",)
+#: What an export shows unless it is told otherwise.
+INLINE_OF_EXPORT: Final = ("*", "capabilities", "modelsource")
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The flags of one request. inline: paths as given, None when absent. epoch: the raw value.
+
+    filter: expressions by AND within, by OR without; None when absent. sort: the raw value. limit, cursor: of a page.
+    dryrun: the events are wanted, and nothing is to be done. asof: the moment that a read is about. stated: an export
+    is to have what clients stated, and no defaults.
+    """
+
+    doc: bool = False
+    binary: bool = False
+    collections: bool = False
+    inline: tuple[str, ...] | None = None
+    ignore: frozenset[str] = frozenset()
+    epoch: str | None = None
+    setdefaultversionid: str | None = None
+    filter: tuple[tuple[str, ...], ...] | None = None
+    sort: str | None = None
+    limit: int | None = None
+    cursor: str | None = None
+    dryrun: bool = False
+    asof: str | None = None
+    stated: bool = False
+
+
+NO_FLAGS: Final = Flags()
+EXPORT_FLAGS: Final = Flags(doc=True, inline=INLINE_OF_EXPORT)
+
+
+def parse_flags(query: bytes, target: RequestTarget, method: str, capabilities: Capabilities) -> Flags:
+    """The flags of a request; those that the capabilities leave out count as absent.
+
+    Raises: BadFlag, BadIgnore, BadDefaultversionid, SortNoncollection, UnsupportedSpecversion, BadRequest.
+    """
+    if not query:
+        return EXPORT_FLAGS if target.kind is PathKind.EXPORT else NO_FLAGS
+    paging = (
+        PAGING_FLAGS
+        if capabilities.pagination and method in READ_METHODS and target.kind in COLLECTION_KINDS
+        else frozenset()
+    )
+    given = _parameters(query, (KNOWN_FLAGS & capabilities.flags) | paging | OWN_FLAGS)
+    for check in _CHECKS:
+        check(given, target, method)
+    whole = "collections" in given
+    inline = given.get("inline")
+    return Flags(
+        doc="doc" in given or target.kind is PathKind.EXPORT,
+        binary="binary" in given,
+        collections=whole,
+        inline=_list(inline)
+        if inline
+        else INLINE_EVERYTHING
+        if whole
+        else INLINE_OF_EXPORT
+        if target.kind is PathKind.EXPORT
+        else None,
+        ignore=_ignored(given["ignore"], capabilities.ignores) if "ignore" in given else frozenset(),
+        epoch=_one(given, "epoch"),
+        setdefaultversionid=_one(given, "setdefaultversionid"),
+        filter=tuple(map(_conjunction, given["filter"])) if "filter" in given else None,
+        sort=_one(given, "sort"),
+        limit=_limit(_one(given, "limit")),
+        cursor=_one(given, "cursor"),
+        dryrun="dryrun" in given,
+        asof=_one(given, "asof"),
+        stated="stated" in given and target.kind is PathKind.EXPORT,
+    )
+
+
+def requested_asof(query: bytes) -> str | None:
+    """The moment that a query names, None where it names none: what decides under which capabilities it is parsed."""
+    if b"asof" not in query and b"%" not in query:
+        return None
+    return _one(_parameters(query, _ASOF), "asof")
+
+
+RawParams = Mapping[str, list[str]]
+_ASOF: Final = frozenset(("asof",))
+
+
+def _parameters(query: bytes, known: frozenset[str]) -> dict[str, list[str]]:
+    """Raw values by name: a comma or `=` that is percent-encoded belongs to a value."""
+    given: dict[str, list[str]] = {}
+    for parameter in query.decode("latin-1").split("&"):
+        name, _, value = parameter.partition("=")
+        name = unquote_plus(name)
+        if name in known:
+            given.setdefault(name, []).append(value)
+    return given
+
+
+def _list(values: list[str]) -> tuple[str, ...]:
+    """All parts of a list flag; a value without any means everything."""
+    return tuple(part for value in values for part in _parts(value))
+
+
+def _parts(value: str) -> tuple[str, ...]:
+    return tuple(unquote_plus(part) for part in value.split(",") if part) or INLINE_EVERYTHING
+
+
+def _one(given: RawParams, name: str) -> str | None:
+    return unquote_plus(given[name][0]) if name in given else None
+
+
+def _conjunction(value: str) -> tuple[str, ...]:
+    return tuple(unquote_plus(part) for part in value.split(","))
+
+
+def _limit(value: str | None) -> int | None:
+    if value is None:
+        return None
+    if not _NUMBER.match(value) or not 0 < int(value) < 1 << 64:
+        raise problems.BadRequest(error_detail=f"the limit {value!r} is not a number from 1 to {(1 << 64) - 1}")
+    return int(value)
+
+
+def _ignored(values: list[str], supported: frozenset[str]) -> frozenset[str]:
+    names = _list(values)
+    for name in names:
+        if name != "*" and name not in supported:
+            known = ", ".join(sorted(supported))
+            raise problems.BadIgnore(value=name, error_detail=f"it is not one of: {known}")
+    return supported if "*" in names else frozenset(names)
+
+
+def _appears_once(given: RawParams, target: RequestTarget, method: str) -> None:
+    for name in SINGLE_FLAGS:
+        if len(given.get(name, ())) > 1:
+            raise problems.BadFlag(flag=name)
+
+
+def _collections_has_collections(given: RawParams, target: RequestTarget, method: str) -> None:
+    if "collections" in given and target.kind not in (PathKind.REGISTRY, PathKind.EXPORT, PathKind.GROUP):
+        raise problems.BadFlag(flag="collections")
+
+
+def _default_is_of_one_resource(given: RawParams, target: RequestTarget, method: str) -> None:
+    value = _one(given, "setdefaultversionid")
+    if value is None:
+        return
+    if target.kind not in VERSIONED_KINDS or method in ("GET", "HEAD"):
+        raise problems.BadFlag(flag="setdefaultversionid")
+    if value == "":
+        raise problems.BadDefaultversionid(value=value, error_detail="a versionid is needed")
+
+
+def _filter_is_about_entities(given: RawParams, target: RequestTarget, method: str) -> None:
+    # A filter shapes answers. One on a DELETE would be taken for the choice of what goes, so it is not ignored.
+    if "filter" in given and (target.kind in UNFILTERED_KINDS or method == "DELETE"):
+        raise problems.BadFlag(flag="filter")
+
+
+def _sort_is_about_a_collection(given: RawParams, target: RequestTarget, method: str) -> None:
+    if "sort" in given and target.kind not in COLLECTION_KINDS:
+        raise problems.SortNoncollection()
+
+
+def _specversion_is_supported(given: RawParams, target: RequestTarget, method: str) -> None:
+    value = _one(given, "specversion")
+    if value is not None and _PATCH.sub(r"\1", value.lower()) != SPECVERSION:
+        raise problems.UnsupportedSpecversion(specversion=value, list=SPECVERSION)
+
+
+def _dryrun_is_of_a_write(given: RawParams, target: RequestTarget, method: str) -> None:
+    if "dryrun" in given and method in READ_METHODS:
+        raise problems.BadFlag(flag="dryrun")
+
+
+def _asof_is_of_a_read(given: RawParams, target: RequestTarget, method: str) -> None:
+    if "asof" in given and (method not in READ_METHODS or any(name in given for name in WRITE_FLAGS)):
+        raise problems.BadFlag(flag="asof")
+
+
+_CHECKS: Final[tuple[Callable[[RawParams, RequestTarget, str], None], ...]] = (
+    _appears_once,
+    _asof_is_of_a_read,
+    _collections_has_collections,
+    _default_is_of_one_resource,
+    _dryrun_is_of_a_write,
+    _filter_is_about_entities,
+    _sort_is_about_a_collection,
+    _specversion_is_supported,
+)

@@ -1,0 +1,175 @@
+"""Attributes as `xRegistry-` headers, and back.
+
+Spec: HTTP binding 1.0-rc4, "Serializing Resource Domain-Specific Documents", "HTTP Header Values".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Final
+
+from api.http.response import Headers
+from domain.errors import problems
+from domain.model import ResourceType
+from domain.values.header_values import InvalidHeaderValue, decode, encode, encode_text
+from domain.values.json_text import InvalidJson, Json, dumps, loads
+
+HEADER_PREFIX: Final = "xregistry-"
+CORRELATION_HEADER: Final = b"xregistry-xregcorrelationid"
+
+#: A header that deletes its attribute.
+NULL_VALUE: Final = "null"
+SCALAR_TYPES: Final = frozenset(
+    (
+        *("boolean", "string", "integer", "uinteger", "decimal", "timestamp", "uritemplate", "xid", "xidtype"),
+        *("uri", "uriabsolute", "urirelative", "url", "urlabsolute", "urlrelative"),
+    )
+)
+
+#: A string that a header carries as it is.
+_PLAIN: Final = re.compile(r"[\x21\x23\x24\x26-\x7e]*\Z")
+
+
+class HeaderCodec:
+    """How a Resource type's attributes travel in headers: as scalars, as maps of scalars, or not at all."""
+
+    def __init__(self, type: ResourceType) -> None:
+        self.type = type
+        self._types: dict[str, str] = dict(_types(type.version.definitions))
+
+    def headers(self, shown: Mapping[str, Json]) -> Headers:
+        """The headers of attributes, in their order; what is no scalar and no map of scalars is left out."""
+        found: Headers = []
+        for name, value in shown.items():
+            if isinstance(value, dict):
+                found.extend(self._map(name, value))
+            elif not isinstance(value, list) and name != "contenttype":
+                found.append((_header_name(name), _header_value(value)))
+        return found
+
+    def attributes(self, given: Iterable[tuple[str, str]], xid: str) -> dict[str, Json]:
+        """The attributes that the headers of a document write give.
+
+        given: names in lower case without prefix, and raw values.
+        Raises: ExtraXregistryHeader, HeaderError, InvalidAttribute.
+        """
+        found: dict[str, Json] = {}
+        for header, raw in given:
+            name, _, key = header.partition(".")
+            self._check(header)
+            value = _decoded(header, raw)
+            if key:
+                self._put(found, name, key, value, xid)
+            elif name in found:
+                raise problems.HeaderError(name=HEADER_PREFIX + header, error_detail="it is given more than once")
+            else:
+                kind = self._types.get(name, self._types.get("*", "string"))
+                found[name] = None if value == NULL_VALUE else _value(kind, value, xid, name)
+        return found
+
+    def _map(self, name: str, value: Mapping[str, Json]) -> Iterator[tuple[bytes, bytes]]:
+        if self._types.get(name, self._types.get("*")) == "map":
+            for key, item in value.items():
+                yield _header_name(f"{name}.{key}"), _header_value(item)
+
+    def _check(self, header: str) -> None:
+        for name in (self.type.singular, f"{self.type.singular}base64", "contenttype"):
+            if header == name:
+                detail = "the Content-Type header says it" if name == "contenttype" else "the body is the document"
+                raise problems.ExtraXregistryHeader(name=HEADER_PREFIX + header, error_detail=detail)
+
+    def _put(self, found: dict[str, Json], name: str, key: str, value: str, xid: str) -> None:
+        entries = found.setdefault(name, {})
+        if not isinstance(entries, dict) or key in entries:
+            raise problems.HeaderError(name=f"{HEADER_PREFIX}{name}.{key}", error_detail="it is given more than once")
+        if self._types.get(name) in ("array", "object"):
+            _value("object", value, xid, name)
+        if value != NULL_VALUE:
+            entries[key] = _value(self._types.get(f"{name}.*", "string"), value, xid, f"{name}.{key}")
+
+
+def contenttype_headers(shown: Mapping[str, Json]) -> Headers:
+    """The Content-Type header of a document, none where no `contenttype` is stored."""
+    contenttype = shown.get("contenttype")
+    return [] if contenttype is None else [(b"content-type", encode_text(contenttype).encode())]
+
+
+def xregistry_headers(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
+    """The `xRegistry-` headers of a request, names without prefix; the correlation id is never a client's to choose."""
+    prefix = HEADER_PREFIX.encode()
+    return [
+        (name.decode("latin-1").lower().removeprefix(HEADER_PREFIX), value.decode("latin-1"))
+        for name, value in headers
+        if name.lower().startswith(prefix) and name.lower() != CORRELATION_HEADER
+    ]
+
+
+def _types(definitions: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Type by attribute name, `*` for extensions; a map of scalars adds its items' as `<name>.*`, another is an object.
+
+    Attributes that depend on values of others count as well; the registry checks later whether they are in force.
+    What clients cannot set is left a string, so that garbage in it does not matter; an epoch is compared.
+    """
+    for name, definition in definitions.items():
+        item = definition.get("item", {}).get("type")
+        kind = definition.get("type", "any") if name == "epoch" or not definition.get("readonly") else "any"
+        yield name, "object" if kind == "map" and item not in SCALAR_TYPES else kind
+        if kind == "map" and item in SCALAR_TYPES:
+            yield f"{name}.*", item
+        for branch in definition.get("ifvalues", {}).values():
+            yield from _types(branch.get("siblingattributes", {}))
+
+
+@lru_cache(maxsize=4096)
+def _header_name(name: str) -> bytes:
+    return f"{HEADER_PREFIX}{name}".encode()
+
+
+def _header_value(value: Json) -> bytes:
+    if isinstance(value, str):
+        return (value if _PLAIN.match(value) else encode(value)).encode()
+    return dumps(value)
+
+
+def _decoded(header: str, raw: str) -> str:
+    try:
+        return decode(raw)
+    except InvalidHeaderValue as error:
+        raise problems.HeaderError(name=HEADER_PREFIX + header, error_detail=str(error)) from None
+
+
+def _value(kind: str, value: str, xid: str, path: str) -> Json:
+    try:
+        return _PARSERS.get(kind, str)(value)
+    except ValueError as error:
+        raise problems.InvalidAttribute(xid, name=path, error_detail=str(error)) from None
+
+
+def _boolean(value: str) -> bool:
+    if value not in ("true", "false"):
+        raise ValueError("true or false is needed")
+    return value == "true"
+
+
+def _number(value: str) -> Json:
+    try:
+        number = loads(value)
+    except InvalidJson:
+        number = None
+    if isinstance(number, bool) or not isinstance(number, (int, float, Decimal)):
+        raise ValueError("a number is needed")
+    return number
+
+
+def _not_in_headers(value: str) -> Json:
+    raise ValueError("a header cannot hold a value of its type")
+
+
+_PARSERS: Final[dict[str, Callable[[str], Json]]] = {
+    "boolean": _boolean,
+    **dict.fromkeys(("integer", "uinteger", "decimal"), _number),
+    **dict.fromkeys(("map", "array", "object"), _not_in_headers),
+}

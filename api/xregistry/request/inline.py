@@ -1,0 +1,105 @@
+"""What `inline` asks for, as a small tree checked against the model.
+
+Spec: core 1.0-rc4, "Inline Flag".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from api.xregistry.capabilities import Capabilities
+from api.xregistry.request.paths import PathKind, RequestTarget
+from domain.errors import problems
+from domain.model import GroupType, Model, ResourceType
+
+#: What is inlined, by name, and within each what is inlined below it.
+InlineTree = dict[str, "InlineTree"]
+#: What can be inlined, in the same form; None for a part that is no collection, which has nothing below it.
+InlineableTree = dict[str, "InlineableTree | None"]
+
+NO_INLINE: Final[InlineTree] = {}
+#: Parts of the registry that are configuration: `*` leaves them out.
+CONFIGURATION_NAMES: Final = ("capabilities", "model", "modelsource")
+
+_STEP: Final = re.compile(r"[a-z_][a-z0-9_]*\Z", re.IGNORECASE)
+
+
+def parse_inline(paths: Sequence[str], target: RequestTarget, model: Model, capabilities: Capabilities) -> InlineTree:
+    """The tree that the paths make, `*` spelled out.
+
+    Raises: BadInline for a path that is none, InlineNoninlineable for one that leads nowhere, NotAvailable for
+        configuration that is switched off.
+    """
+    everything = inlineable_tree(target, model)
+    configuration = CONFIGURATION_NAMES if target.group is None else ()
+    chosen: InlineTree = {}
+    for path in paths:
+        if path == "*":
+            _merge(chosen, {name: below for name, below in everything.items() if name not in configuration})
+        else:
+            _choose(chosen, everything, path)
+    for name in configuration:
+        if name in chosen and name not in capabilities.available:
+            raise problems.NotAvailable(f"/{name}")
+    return chosen
+
+
+def inlineable_tree(target: RequestTarget, model: Model) -> InlineableTree:
+    """Everything that an answer about the target could inline."""
+    if target.kind in (PathKind.REGISTRY, PathKind.EXPORT):
+        groups: InlineableTree = {name: _group(type) for name, type in model.groups.items()}
+        return {**dict.fromkeys(CONFIGURATION_NAMES), **groups}
+    if target.kind in (PathKind.GROUPS, PathKind.GROUP) and target.group:
+        return _group(target.group)
+    if target.kind in (PathKind.RESOURCES, PathKind.RESOURCE) and target.resource:
+        return _resource(target.resource)
+    if target.kind in (PathKind.VERSIONS, PathKind.VERSION) and target.resource:
+        return _version(target.resource)
+    return {}
+
+
+def inlined_types(type: str, inline: InlineTree) -> Iterator[str]:
+    """The entity types that an answer about an entity of a type (`dirs`, `/`) takes from below it."""
+    depth = -1 if type == "/" else type.count(".")
+    if depth == 2:
+        return
+    for name, deeper in inline.items():
+        if name in CONFIGURATION_NAMES if depth < 0 else depth == 1 and name != "versions":
+            continue
+        child = name if depth < 0 else f"{type}.{name}"
+        yield child
+        yield from inlined_types(child, deeper)
+
+
+def _group(type: GroupType) -> InlineableTree:
+    return {name: _resource(resource) for name, resource in type.resources.items()}
+
+
+def _resource(type: ResourceType) -> InlineableTree:
+    return {**_version(type), "meta": None, "versions": _version(type)}
+
+
+def _version(type: ResourceType) -> InlineableTree:
+    return {type.singular: None} if type.hasdocument else {}
+
+
+def _choose(chosen: InlineTree, everything: InlineableTree, path: str) -> None:
+    *steps, last = path.split(".")
+    if not all(_STEP.match(step) for step in steps) or not (last == "*" or _STEP.match(last)):
+        raise problems.BadInline(value=path, error_detail="names joined by dots are needed, * only as the last of them")
+    possible: InlineableTree | None = everything
+    for step in steps if last == "*" else (*steps, last):
+        if possible is None or step not in possible:
+            raise problems.InlineNoninlineable(name=path)
+        chosen, possible = chosen.setdefault(step, {}), possible[step]
+    if last == "*":
+        if possible is None:
+            raise problems.InlineNoninlineable(name=path)
+        _merge(chosen, possible)
+
+
+def _merge(chosen: InlineTree, more: InlineableTree) -> None:
+    for name, deeper in more.items():
+        _merge(chosen.setdefault(name, {}), deeper or {})

@@ -1,0 +1,101 @@
+"""From a request that writes to the command that it asks for.
+
+Spec: HTTP binding 1.0-rc4, "Creating or Updating Entities", "Serializing Resource Domain-Specific Documents".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from api.http.cross_origin import check_form
+from api.http.request import Request
+from api.xregistry.definitions import RegistryDefinitions
+from api.xregistry.request.flags import Flags
+from api.xregistry.request.headers import HEADER_PREFIX, xregistry_headers
+from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
+from domain.decisions.commands import Command, DeleteEntities, ReplaceModel, WriteCapabilities, WriteMethod, WriteTree
+from domain.errors import problems
+from domain.values.json_text import InvalidJson, Json, loads
+
+#: Kinds whose metadata in a body leaves no room for metadata in headers.
+_VERSIONED: Final = frozenset(
+    (PathKind.RESOURCES, PathKind.RESOURCE, PathKind.META, PathKind.VERSIONS, PathKind.VERSION)
+)
+
+
+def parse_command(
+    request: Request, target: RequestTarget, flags: Flags, definitions: RegistryDefinitions, body: bytes
+) -> Command:
+    """The command of a PUT, PATCH, POST or DELETE.
+
+    Raises: MissingBody, ParsingData, ExtraXregistryHeader, HeaderError, InvalidAttribute, BadRequest,
+    UnsupportedMediaType.
+    """
+    if not target.document:
+        check_form(request)
+    if request.method == "DELETE":
+        return _delete(target, flags, body)
+    if target.document:
+        return _document(request, target, flags, definitions, body)
+    _check_headers(request, target)
+    tree = _object(body)
+    method = WriteMethod(request.method)
+    if target.kind is PathKind.CAPABILITIES:
+        return WriteCapabilities(tree, method)
+    if target.kind is PathKind.MODELSOURCE:
+        return ReplaceModel(tree)
+    if _one_entity(target, method):
+        tree.pop("$schema", None)
+    return WriteTree(target.xid, tree, method, ignore=flags.ignore, setdefaultversionid=flags.setdefaultversionid)
+
+
+def _delete(target: RequestTarget, flags: Flags, body: bytes) -> DeleteEntities:
+    """A collection's body names what goes, and no body means all of it; a single entity's means nothing."""
+    targets = _object(body) if body and target.kind in COLLECTION_KINDS else None
+    epoch = None if target.kind in COLLECTION_KINDS else flags.epoch
+    return DeleteEntities(target.xid, targets, epoch, flags.ignore, flags.setdefaultversionid)
+
+
+def _document(
+    request: Request, target: RequestTarget, flags: Flags, definitions: RegistryDefinitions, body: bytes
+) -> WriteTree:
+    """A write whose body is the document and whose headers are the metadata."""
+    assert target.resource is not None, "only Resources and Versions have documents"
+    given = xregistry_headers(request.headers)
+    tree = definitions.headers_of(target.resource).attributes(given, target.xid)
+    url = f"{target.resource.singular}url"
+    if body and tree.get(url) is not None:
+        raise problems.BadRequest(
+            error_detail=f'"{target.xid}" cannot have both a document in the body and "{HEADER_PREFIX}{url}"'
+        )
+    tree["contenttype"] = request.header(b"content-type")
+    return WriteTree(
+        target.xid,
+        tree,
+        WriteMethod(request.method),
+        document=body,
+        ignore=flags.ignore,
+        setdefaultversionid=flags.setdefaultversionid,
+    )
+
+
+def _check_headers(request: Request, target: RequestTarget) -> None:
+    for name, _ in xregistry_headers(request.headers) if target.kind in _VERSIONED else ():
+        raise problems.ExtraXregistryHeader(name=HEADER_PREFIX + name, error_detail="the metadata is in the body")
+
+
+def _one_entity(target: RequestTarget, method: WriteMethod) -> bool:
+    """Whether the body is an entity; a POST has a map of collections, except to a Resource, where it is a Version."""
+    return target.kind not in COLLECTION_KINDS and (method is not WriteMethod.POST or target.kind is PathKind.RESOURCE)
+
+
+def _object(body: bytes) -> dict[str, Json]:
+    if not body:
+        raise problems.MissingBody()
+    try:
+        value = loads(body)
+    except InvalidJson as error:
+        raise problems.ParsingData(error_detail=str(error)) from None
+    if not isinstance(value, dict):
+        raise problems.ParsingData(error_detail="a JSON object is needed")
+    return value

@@ -1,0 +1,171 @@
+"""What a path names under a model, and which methods it takes.
+
+Spec: HTTP binding 1.0-rc4, "Registry HTTP APIs".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+from api.xregistry.capabilities import Capabilities
+from domain.decisions.rules.ids import check_id
+from domain.errors import problems
+from domain.model import GroupType, Model, ResourceType
+from domain.values import xid as xids
+
+
+class PathKind(Enum):
+    """What stands at a path."""
+
+    REGISTRY = "registry"
+    CAPABILITIES = "capabilities"
+    CAPABILITIESOFFERED = "capabilitiesoffered"
+    MODEL = "model"
+    MODELSOURCE = "modelsource"
+    EXPORT = "export"
+    GROUPS = "groups"
+    GROUP = "group"
+    RESOURCES = "resources"
+    RESOURCE = "resource"
+    META = "meta"
+    VERSIONS = "versions"
+    VERSION = "version"
+
+
+#: Paths below the root that no Group type may take.
+FIXED_PATHS: Final = {
+    kind.value: kind
+    for kind in (
+        PathKind.CAPABILITIES,
+        PathKind.CAPABILITIESOFFERED,
+        PathKind.MODEL,
+        PathKind.MODELSOURCE,
+        PathKind.EXPORT,
+    )
+}
+OFFERED_PATH: Final = PathKind.CAPABILITIESOFFERED.value
+#: Paths with something of discovery at their end, and nothing else.
+UNSERVED_NAMES: Final = frozenset((".xregistry", ".well-known"))
+COLLECTION_KINDS: Final = frozenset((PathKind.GROUPS, PathKind.RESOURCES, PathKind.VERSIONS))
+
+METHODS: Final[dict[PathKind, tuple[str, ...]]] = {
+    PathKind.REGISTRY: ("GET", "PUT", "PATCH", "POST"),
+    PathKind.CAPABILITIES: ("GET", "PUT", "PATCH"),
+    PathKind.CAPABILITIESOFFERED: ("GET",),
+    PathKind.MODEL: ("GET",),
+    PathKind.MODELSOURCE: ("GET", "PUT"),
+    PathKind.EXPORT: ("GET",),
+    PathKind.GROUPS: ("GET", "PATCH", "POST", "DELETE"),
+    PathKind.GROUP: ("GET", "PUT", "PATCH", "POST", "DELETE"),
+    PathKind.RESOURCES: ("GET", "PATCH", "POST", "DELETE"),
+    PathKind.RESOURCE: ("GET", "PUT", "PATCH", "POST", "DELETE"),
+    PathKind.META: ("GET", "PUT", "PATCH"),
+    PathKind.VERSIONS: ("GET", "PATCH", "POST", "DELETE"),
+    PathKind.VERSION: ("GET", "PUT", "PATCH", "DELETE"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTarget:
+    """What a request is about. xid: of the entity, or of the collection. details: the path asked for metadata."""
+
+    kind: PathKind
+    xid: str
+    group: GroupType | None = None
+    resource: ResourceType | None = None
+    details: bool = False
+
+    @property
+    def document(self) -> bool:
+        """True where the body is the entity's document and its metadata goes into headers."""
+        versioned = self.kind is PathKind.RESOURCE or self.kind is PathKind.VERSION
+        return versioned and not self.details and self.resource is not None and self.resource.hasdocument
+
+    @property
+    def owner(self) -> str:
+        """xid of the entity whose row holds what is asked for: a meta is part of its Resource."""
+        return _OWNERS.get(self.kind) or (
+            xids.join(*xids.segments(self.xid)[:4]) if self.kind is PathKind.META else self.xid
+        )
+
+    def version(self, xid: str) -> RequestTarget:
+        """One Version of this Resource, in the same form."""
+        return replace(self, kind=PathKind.VERSION, xid=xid)
+
+
+_OWNERS: Final = {
+    PathKind.MODEL: xids.MODEL,
+    PathKind.MODELSOURCE: xids.MODEL,
+    PathKind.EXPORT: xids.REGISTRY,
+}
+_BY_DEPTH: Final = {
+    1: PathKind.GROUPS,
+    2: PathKind.GROUP,
+    3: PathKind.RESOURCES,
+    4: PathKind.RESOURCE,
+    6: PathKind.VERSION,
+}
+
+
+def resolve_path(segments: Sequence[str], model: Model, details: bool = False, writes: bool = False) -> RequestTarget:
+    """What a path names; whether it exists is for others to say.
+
+    Raises: NotFound for a path that no type of the model makes, ApiNotFound, BadDetails, and MalformedId where a write
+    uses an id that no entity can have (NotFound where a read does).
+    """
+    kind = _kind(segments)
+    if kind is None:
+        raise problems.NotFound(xids.join(*segments))
+    target = RequestTarget(kind, xids.join(*segments), *_types(segments, kind, model), details)
+    if details and kind not in (PathKind.RESOURCE, PathKind.VERSION):
+        raise problems.BadDetails()
+    for id in segments[1::2]:
+        if writes:
+            check_id(id)
+        elif not xids.ID.match(id):
+            raise problems.NotFound(target.xid)
+    return target
+
+
+def methods_of(kind: PathKind, document: bool) -> tuple[str, ...]:
+    """The methods that a path takes while everything is mutable. document: its body is one, which no PATCH is for."""
+    return tuple(method for method in METHODS[kind] if not (document and method == "PATCH"))
+
+
+def allow_header(kind: PathKind, capabilities: Capabilities, document: bool = False) -> str:
+    """The value of the Allow header: what such a path takes while the capabilities are as they are."""
+    mutable = capabilities.available.get(availability_name(kind), False)
+    methods = methods_of(kind, document) if mutable else ("GET",)
+    return ", ".join((methods[0], "HEAD", "OPTIONS", *methods[1:]))
+
+
+def availability_name(kind: PathKind) -> str:
+    """The name in the `available` capability that a path belongs to."""
+    return kind.value if kind.value in FIXED_PATHS else "entities"
+
+
+def _kind(segments: Sequence[str]) -> PathKind | None:
+    if not segments:
+        return PathKind.REGISTRY
+    if segments[0] in UNSERVED_NAMES:
+        raise problems.ApiNotFound()
+    if len(segments) == 1 and segments[0] in FIXED_PATHS:
+        return FIXED_PATHS[segments[0]]
+    if len(segments) == 5:
+        return {"meta": PathKind.META, "versions": PathKind.VERSIONS}.get(segments[4])
+    if len(segments) == 6 and segments[4] != "versions":
+        return None
+    return _BY_DEPTH.get(len(segments))
+
+
+def _types(segments: Sequence[str], kind: PathKind, model: Model) -> tuple[GroupType | None, ResourceType | None]:
+    if kind is PathKind.REGISTRY or kind.value in FIXED_PATHS:
+        return None, None
+    group = model.groups.get(segments[0])
+    resource = group.resources.get(segments[2]) if group and len(segments) > 2 else None
+    if group is None or (resource is None and len(segments) > 2):
+        raise problems.NotFound(xids.join(*segments))
+    return group, resource

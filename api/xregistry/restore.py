@@ -1,0 +1,136 @@
+"""`/-/restore`: a past state brought back, as one interaction like any other (FLAG-81)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, NamedTuple
+
+from starlette.types import Receive
+
+from api.feeds.request_params import QueryParams, invalid_param, query_params, single_value
+from api.http import conditional
+from api.http.limits import read_body
+from api.http.problem_response import root_link
+from api.http.request import Request
+from api.http.response import JSON, Response
+from api.registry import Registry
+from api.xregistry.definitions import RegistryDefinitions
+from api.xregistry.dryrun import dry_run, findings_headers
+from api.xregistry.request.flags import KNOWN_FLAGS
+from api.xregistry.request.headers import CORRELATION_HEADER
+from api.xregistry.request.paths import PathKind, RequestTarget, availability_name, resolve_path
+from api.xregistry.request.request_checks import POST_METHODS, MethodNotAllowed, check_caller, post_only_options
+from commands.store.hashes import Interaction
+from commands.store.log import Recorded
+from domain.decisions.commands import Restore as Command
+from domain.errors import problems
+from domain.errors.problems import Problem
+from domain.registry.events import EntityCreated, EntityDeleted, EntityUpdated
+from domain.values import xid as xids
+from domain.values.json_text import dumps
+
+RESTORE: Final = "restore"
+
+_ASOF: Final = "asof"
+_DRYRUN: Final = "dryrun"
+_INCLUDE: Final = "include"
+#: What the root leaves as it is unless `include` names it.
+_INCLUDED: Final = ("model", "capabilities")
+#: Kinds that cannot come back, because they show what others hold.
+_SHOWN: Final = frozenset((PathKind.EXPORT, PathKind.CAPABILITIESOFFERED))
+_COUNTED: Final = {"created": EntityCreated, "updated": EntityUpdated, "deleted": EntityDeleted}
+
+
+class _RestoreRequest(NamedTuple):
+    """A request understood. then: the interaction at whose end all was as it is to be again."""
+
+    command: Command
+    owner: str
+    then: Interaction
+    dryrun: bool
+
+
+class RestoreRoutes:
+    """The surface of `/-/restore`."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._latest = registry.latest
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """See `front.Surface`."""
+        if (options := post_only_options(request)) is not None:
+            return options
+        check_caller(request)
+        await read_body(request, receive, 0)  # the past has all that it takes
+        try:
+            return await self._carried_out(request, self._understood(request))
+        except Problem as problem:
+            raise MethodNotAllowed(problem, POST_METHODS) if problem.status == 405 else problem from None
+
+    def _understood(self, request: Request) -> _RestoreRequest:
+        view = self._registry.readers.quick()
+        target = _target(request, self._latest.current(view))
+        given = _given(request)
+        moment = single_value(given, _ASOF)
+        if not moment:
+            raise invalid_param(_ASOF, "it is needed: a position of the log, a time or a correlation id")
+        then = view.log.as_of(moment, self._registry.store.clock())
+        command = Command(_restored(target), then.last, _include(given, target))
+        return _RestoreRequest(command, target.owner, then, _DRYRUN in given)
+
+    async def _carried_out(self, request: Request, asked: _RestoreRequest) -> Response:
+        road, condition = self._registry.road, conditional.write_condition(request, asked.owner)
+        if asked.dryrun:
+            return await dry_run(request, road, asked.command, condition)
+        recorded = await asyncio.wrap_future(road.submit(asked.command, request.caller, condition=condition))
+        known = recorded.xregcorrelationid
+        headers = [*findings_headers(recorded), *([(CORRELATION_HEADER, known.encode())] if known is not None else [])]
+        return Response(200, [JSON, root_link(request.base), *headers], dumps(_summary(asked, recorded)))
+
+
+def _target(request: Request, definitions: RegistryDefinitions) -> RequestTarget:
+    """What is to come back. Raises: NotFound, ActionNotSupported where the capabilities keep it as it is."""
+    target = resolve_path(request.segments[2:], definitions.model, request.details, writes=True)
+    if target.kind in _SHOWN:
+        raise problems.NotFound(target.xid)
+    kept = "modelsource" if target.kind is PathKind.MODEL else availability_name(target.kind)
+    if not definitions.capabilities.at(request.caller.role).available.get(kept):
+        detail = f'"{kept}" is not mutable, says the "available" capability'
+        raise problems.ActionNotSupported(action=request.method, detail=detail)
+    return target
+
+
+def _restored(target: RequestTarget) -> str:
+    return xids.MODEL if target.kind is PathKind.MODELSOURCE else target.xid
+
+
+def _given(request: Request) -> QueryParams:
+    """The parameters. Raises: BadFlag for one of an ordinary write, BadRequest for any other that means nothing."""
+    given = query_params(request, {_ASOF, _DRYRUN, _INCLUDE, *KNOWN_FLAGS})
+    for name in given:
+        if name in KNOWN_FLAGS:
+            raise problems.BadFlag(flag=name)
+    return given
+
+
+def _include(given: QueryParams, target: RequestTarget) -> frozenset[str]:
+    """What comes back with the root. Raises: BadRequest."""
+    names = frozenset(part.strip() for value in given.get(_INCLUDE, ()) for part in value.split(","))
+    if _INCLUDE in given and target.kind is not PathKind.REGISTRY:
+        raise invalid_param(_INCLUDE, "it goes with the root only")
+    for name in sorted(names - set(_INCLUDED)):
+        raise invalid_param(_INCLUDE, f"{name!r} is not one of: {', '.join(_INCLUDED)}")
+    return names
+
+
+def _summary(asked: _RestoreRequest, recorded: Recorded) -> dict[str, object]:
+    """What was restored to when, how many entities that created, updated and deleted, and where the log ends now."""
+    then = asked.then
+    found = [event for _, event in recorded.events]
+    return {
+        "xid": asked.command.xid,
+        "asof": {"position": then.last, "time": then.time, "xregcorrelationid": then.xregcorrelationid},
+        **{name: sum(isinstance(event, kind) for event in found) for name, kind in _COUNTED.items()},
+        "position": recorded.position,
+    }

@@ -1,0 +1,79 @@
+"""The xRegistry paths: every request that is not for a path of our own comes here.
+
+Spec: HTTP binding 1.0-rc4, "Registry HTTP APIs".
+"""
+
+from __future__ import annotations
+
+from starlette.types import Receive
+
+from api.http.limits import MAX_BODY, read_body
+from api.http.problem_response import root_link
+from api.http.request import Request
+from api.http.response import Response
+from api.http.streaming import StreamingPool
+from api.registry import Registry
+from api.replication.canonical_header import CanonicalLinks
+from api.xregistry.reading import XRegistryReadHandler
+from api.xregistry.request.paths import OFFERED_PATH, allow_header, resolve_path
+from api.xregistry.request.request_checks import check_caller
+from api.xregistry.snapshots import Snapshots
+from api.xregistry.writing import XRegistryWriteHandler
+
+
+class XRegistryRoutes:
+    """The surface of the xRegistry paths.
+
+    max_body: bytes that a request may hold. pagelimit: members of a collection in one answer, max_inlined: entities in
+    one that inlines, 0 for any number. copies: knows what is written elsewhere.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        max_body: int = MAX_BODY,
+        pagelimit: int = 0,
+        max_inlined: int = 0,
+        copies: CanonicalLinks | None = None,
+    ) -> None:
+        self._max_body = max_body
+        self._readers = registry.readers
+        self._streams = StreamingPool()
+        self._latest = registry.latest
+        moments = Snapshots(registry.readers, self._latest, registry.store.clock)
+        self._reading = XRegistryReadHandler(
+            registry.readers, self._latest, moments, self._streams, pagelimit, max_inlined
+        )
+        self._copies = copies or CanonicalLinks(registry.readers)
+        self._writing = XRegistryWriteHandler(registry.road, registry.readers, self._latest)
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """See `front.Surface`."""
+        if request.method == "OPTIONS":
+            return self._options(request)
+        check_caller(request)
+        if not request.reads:
+            return await self._writing.answer(request, await read_body(request, receive, self._max_body))
+        if request.segments == (OFFERED_PATH,):
+            return await self._reading.offered(request)
+        return self._copies.told(await self._reading.answer(request), request)
+
+    def allow(self, request: Request) -> str:
+        """The methods that a path takes. Raises: Problem where there is no such path."""
+        definitions = self._latest.current(self._readers.quick())
+        target = resolve_path(request.segments, definitions.model, request.details)
+        return allow_header(target.kind, definitions.capabilities.at(request.caller.role), target.document)
+
+    def is_free(self, name: str) -> bool:
+        """Whether neither a Group type nor an attribute of the registry has taken a name."""
+        model = self._latest.current(self._readers.quick()).model
+        return name not in model.groups and name not in model.registry.definitions
+
+    def close(self) -> None:
+        """Waits for the answers that are being made."""
+        self._streams.close()
+
+    def _options(self, request: Request) -> Response:
+        methods = self.allow(request).encode()
+        headers = [root_link(request.base), (b"allow", methods), (b"access-control-allow-methods", methods)]
+        return Response(200, headers)

@@ -1,0 +1,56 @@
+"""`/-/s/{token}`: the short URLs of entities, which lead to where the entities are.
+
+A token is the position in the log at which the entity was created, in base 36. What follows it is below the entity, as
+the meta of a Resource is. Token 0 stands for the registry, so that every entity has such a URL, whether its creation is
+known or not.
+Spec: core 1.0-rc4, "shortself Attribute".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Final
+
+from starlette.types import Receive
+
+from api.http.problem_response import root_link
+from api.http.request import DETAILS_SUFFIX, Request
+from api.http.response import Response
+from api.registry import Registry
+from api.xregistry.render.shortself import TOKEN_SEGMENT
+from domain.errors import problems
+from domain.registry.events import EntityCreated
+from domain.values import xid as xids
+
+_TOKEN: Final = re.compile(r"[0-9a-z]{1,12}\Z")
+
+
+class ShortselfRoutes:
+    """The surface of `/-/s/`. Nothing is carried out here: a 308 has the client send its request again."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._store = registry.store
+        self._readers = registry.readers
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """The redirection, with `$details` and the query kept. Raises: NotFound, also where the caller may not look."""
+        token, *below = request.segments[TOKEN_SEGMENT:] or ("",)
+        xid = await asyncio.to_thread(self._find, token) if _TOKEN.match(token) else None
+        target = xids.join(*xids.segments(xid), *below) if xid is not None else None
+        if target is None or not request.caller.reads(target):
+            raise problems.NotFound(request.path)
+        query = "?" + request.query.decode("latin-1") if request.query else ""
+        location = f"{request.base}{target}{DETAILS_SUFFIX if request.details else ''}{query}"
+        return Response(308, [root_link(request.base), (b"location", location.encode("latin-1", "replace"))])
+
+    def _find(self, token: str) -> str | None:
+        """The xid of the entity that a token stands for, as long as it lives."""
+        position = int(token, 36)
+        if position == 0:
+            return xids.REGISTRY
+        created = [event for at, event in self._store.events(position - 1, 1) if at == position]
+        if not created or not isinstance(created[0], EntityCreated):
+            return None
+        row = self._readers.quick().entity(created[0].xid)
+        return row.xid if row is not None and row.born == position else None

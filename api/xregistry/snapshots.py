@@ -1,0 +1,100 @@
+"""The moments of the past that requests ask for: which interaction each is, and what the registry was then.
+
+Answers about the past are those given then; what is said beside them are their time and the URL of the present.
+Spec: RFC 7089, "HTTP Framework for Time-Based Access".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from email.utils import format_datetime
+from typing import Final, TypeVar
+
+from api.http.conditional import NO_CACHE
+from api.http.request import Request
+from api.http.response import Headers, Response
+from api.xregistry.asof import url_without_asof
+from api.xregistry.definitions import DefinitionsCache, RegistryDefinitions, read_definitions
+from commands.store.clock import Clock, parse_time
+from commands.store.hashes import Interaction
+from projections.entities.query import View, ViewPool
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+#: Moments, and definitions of the past, that are kept at hand.
+CACHE_SIZE: Final = 256
+#: What shows a moment that nothing can be added to never changes.
+IMMUTABLE_CACHE: Final = (b"cache-control", b"max-age=31536000, immutable")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A moment of the past. closed: whether it means the same for ever, which a time does not until it has gone by."""
+
+    interaction: Interaction
+    definitions: RegistryDefinitions
+    closed: bool
+
+    @property
+    def position(self) -> int:
+        """Position of the last event that has happened."""
+        return self.interaction.last
+
+    def seen(self, view: View) -> View:
+        """The moment, through the connection of a view."""
+        return view.as_of(self.position, self.definitions.positions)
+
+    def told(self, answer: Response, request: Request) -> Response:
+        """An answer about the moment, with what shows that it is one. Tagged and closed, it never changes."""
+        cached = NO_CACHE in answer.headers and self.closed
+        headers = [header for header in answer.headers if not (cached and header == NO_CACHE)]
+        return replace(answer, headers=[*headers, *([IMMUTABLE_CACHE] if cached else []), *self._dated(request)])
+
+    def _dated(self, request: Request) -> Headers:
+        live = f"<{url_without_asof(request)}>;rel=original".encode("latin-1", "replace")
+        time = format_datetime(parse_time(self.interaction.time), usegmt=True)
+        return [(b"memento-datetime", time.encode()), (b"link", live)]
+
+
+class Snapshots:
+    """Finds moments; those asked for lately are at hand, as far as they cannot change."""
+
+    def __init__(self, readers: ViewPool, latest: DefinitionsCache, clock: Clock) -> None:
+        self._readers = readers
+        self._latest = latest
+        self._clock = clock
+        self._known: dict[str, Snapshot] = {}
+        self._definitions: dict[tuple[int, int], RegistryDefinitions] = {}
+
+    async def find(self, asof: str) -> Snapshot:
+        """The moment that a request names. Raises: BadRequest."""
+        known = self._known.get(asof)
+        return known if known else await asyncio.to_thread(self._find, asof)
+
+    def _find(self, asof: str) -> Snapshot:
+        with self._readers.view() as view:
+            interaction = view.log.as_of(asof, self._clock())
+            definitions = self._read(view.as_of(interaction.last))
+        closed = asof.isdecimal() or asof.casefold() == interaction.folded
+        then = Snapshot(interaction, definitions, closed)
+        if closed:
+            _keep(self._known, asof, then)
+        return then
+
+    def _read(self, view: View) -> RegistryDefinitions:
+        """The definitions of a moment: most moments share theirs with others, or with the present."""
+        latest, positions = self._latest.definitions, view.definitions()
+        if positions == latest.positions:
+            return latest
+        if positions not in self._definitions:
+            _keep(self._definitions, positions, read_definitions(view))
+        return self._definitions[positions]
+
+
+def _keep(kept: dict[K, V], key: K, value: V) -> None:
+    """Adds a value; the oldest one makes room."""
+    if len(kept) >= CACHE_SIZE:
+        kept.pop(next(iter(kept)), None)
+    kept[key] = value

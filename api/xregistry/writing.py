@@ -1,0 +1,173 @@
+"""PUT, PATCH, POST and DELETE: a command goes down the one road, its answer comes from what it left behind.
+
+What the answer shows is looked up before the command is committed: a request whose answer cannot be built is undone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from api.http import conditional
+from api.http.problem_response import root_link
+from api.http.request import Request
+from api.http.response import Response
+from api.xregistry.definitions import DefinitionsCache
+from api.xregistry.dryrun import dry_run, findings_headers
+from api.xregistry.listing import filter_of, sort_of, types_with_xref
+from api.xregistry.reading import (
+    filter_entity,
+    inlined_configuration,
+    inlined_rows,
+    parse_target_and_flags,
+    subtree_lister,
+)
+from api.xregistry.render.filter_effects import FilterEffects
+from api.xregistry.render.response import ResponseContent, document_response, json_response
+from api.xregistry.request.flags import Flags
+from api.xregistry.request.headers import CORRELATION_HEADER
+from api.xregistry.request.inline import InlineTree, inlined_types, parse_inline
+from api.xregistry.request.parse import parse_command
+from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
+from commands.command_bus import CommandBus
+from commands.store.log import Recorded
+from commands.store.log import WriteTransaction as Transaction
+from domain.filters import Sort
+from domain.registry.events import EntityCreated
+from projections.entities.by_document import sort_key_of
+from projections.entities.pages import BY_ID
+from projections.entities.query import ListSubtree, View, ViewPool
+from projections.entities.rows import EntityRow
+from projections.entities.xref import without_resolved, xref_of
+
+#: Bodies beyond this many bytes are parsed, and answers of more rows than this written, outside of the event loop.
+LARGE_BODY: Final = 1 << 15
+MANY_ROWS: Final = 50
+
+
+class XRegistryWriteHandler:
+    """Answers to requests that change the registry."""
+
+    def __init__(self, road: CommandBus, readers: ViewPool, latest: DefinitionsCache) -> None:
+        self._road = road
+        self._readers = readers
+        self._latest = latest
+
+    async def answer(self, request: Request, body: bytes) -> Response:
+        """The answer to a write that is done and durable, or to one that was only tried. Raises: Problem."""
+        definitions = self._latest.current(self._readers.quick())
+        target, flags = parse_target_and_flags(request, definitions)
+        parsed = partial(parse_command, request, target, flags, definitions, body)
+        command = await asyncio.to_thread(parsed) if len(body) > LARGE_BODY else parsed()
+
+        def shown(transaction: Transaction, recorded: Recorded) -> ResponseContent | None:
+            return self._shown(View.over(transaction.connection), request, target, flags, recorded)
+
+        condition = conditional.write_condition(request, target.owner)
+        if flags.dryrun:
+            return await dry_run(request, self._road, command, condition, shown)
+        recorded = await asyncio.wrap_future(self._road.submit(command, request.caller, shown, condition, again=parsed))
+        return await self._told(request, recorded)
+
+    def _shown(
+        self, view: View, request: Request, target: RequestTarget, flags: Flags, recorded: Recorded
+    ) -> ResponseContent | None:
+        """What the answer to a write shows, None where there is nothing to say; runs before the commit."""
+        if request.method == "DELETE":
+            return None
+        definitions = self._latest.within(view)
+        post = request.method == "POST"
+        if post and target.kind is PathKind.RESOURCE:
+            target = target.version(recorded.processed[0])
+        inline = parse_inline(flags.inline or (), target, definitions.model, definitions.capabilities)
+        shown = ResponseContent(target, definitions, flags, inline, (), created=_created(recorded))
+        subtree = subtree_lister(view, target, flags, definitions)
+        if target.kind in COLLECTION_KINDS:
+            narrowing = _filter_effects(view, request, shown)
+            sort = sort_of(flags, target, definitions.model) or BY_ID
+            rows = _written_rows(view, recorded, lambda row: inline, subtree, narrowing, sort)
+            return replace(shown, rows=_rows_of_view(rows, flags), narrowing=narrowing)
+        if post and target.kind in (PathKind.REGISTRY, PathKind.GROUP):
+            narrowing = _filter_effects(view, request, shown)
+            rows = _written_rows(view, recorded, lambda row: inline.get(_plural(row), {}), subtree, narrowing)
+            return replace(shown, rows=_rows_of_view(rows, flags), maps=True, narrowing=narrowing)
+        row = view.shown(target.owner)
+        if row is None:
+            return None
+        texts = inlined_configuration(view, inline) if target.kind is PathKind.REGISTRY else {}
+        narrowing = filter_entity(view, request, target, flags, definitions, row)
+        below_it = inlined_rows(subtree, row, inline, definitions, narrowing)
+        rows = (row, *(without_resolved(below_it) if flags.doc else below_it))
+        # The counts are looked up where the write is not yet committed.
+        return replace(shown, rows=rows, configuration=texts, narrowing=narrowing and narrowing.settled(rows))
+
+    async def _told(self, request: Request, recorded: Recorded) -> Response:
+        headers = findings_headers(recorded)
+        if recorded.xregcorrelationid is not None:
+            headers.append((CORRELATION_HEADER, recorded.xregcorrelationid.encode()))
+        shown: ResponseContent | None = recorded.answer
+        if shown is None:
+            return Response(204, [root_link(request.base), *headers])
+        answer = await self._rendered(shown, request.base)
+        if shown.is_new:
+            kept = [(name, value) for name, value in answer.headers if name != b"location"]
+            answer = replace(answer, status=201, headers=[*kept, shown.location(request.base)])
+        return replace(answer, headers=[*answer.headers, *headers])
+
+    async def _rendered(self, shown: ResponseContent, base: str) -> Response:
+        rows = tuple(shown.rows)
+        if len(rows) > MANY_ROWS:
+            return await asyncio.to_thread(self._render, shown, base)
+        return self._render(shown, base)
+
+    def _render(self, shown: ResponseContent, base: str) -> Response:
+        # Documents never change, so they are read after the commit, by a reader of this thread.
+        documents = self._readers.quick().document
+        return document_response(shown, base, documents) if shown.document else json_response(shown, base, documents)
+
+
+def _created(recorded: Recorded) -> tuple[str, ...]:
+    return tuple(event.xid for _, event in recorded.events if isinstance(event, EntityCreated))
+
+
+def _written_rows(
+    view: View,
+    recorded: Recorded,
+    inline_of: Callable[[EntityRow], InlineTree],
+    subtree: ListSubtree,
+    narrowing: FilterEffects | None,
+    sort: Sort = BY_ID,
+) -> tuple[EntityRow, ...]:
+    """The entities that a request named and that live on, in order, each with what is inlined below it."""
+    found: list[EntityRow] = []
+    stored = view.entities(tuple(dict.fromkeys(recorded.processed)))
+    rows = [(view.shown(row.xid) or row) if xref_of(row) else row for row in stored]
+    for row in sorted(rows, key=lambda row: sort_key_of(row, sort), reverse=sort.descending):
+        if narrowing is None or narrowing.survives(row):
+            inside = narrowing.below(row) if narrowing else subtree
+            found += (row, *inside(row.xid, set(inlined_types(row.type, inline_of(row)))))
+    if narrowing:
+        narrowing.settled(found)
+    return tuple(found)
+
+
+def _rows_of_view(rows: tuple[EntityRow, ...], flags: Flags) -> tuple[EntityRow, ...]:
+    return tuple(without_resolved(rows)) if flags.doc else rows
+
+
+def _filter_effects(view: View, request: Request, shown: ResponseContent) -> FilterEffects | None:
+    """What a filter leaves of the members of a collection, or of several; None without one. Raises: BadFilter."""
+    filter = filter_of(shown.flags, shown.target, shown.definitions.model)
+    if filter is None:
+        return None
+    moment = view.moment(shown.target.xid, types_with_xref(shown.target, shown.definitions.model))
+    selection = view.selection(shown.target.xid, filter, request.base, moment)
+    owner = None if shown.target.kind in COLLECTION_KINDS else view.entity(shown.target.owner)
+    return FilterEffects(selection, selection.state.into(owner, request.base) if owner else None)
+
+
+def _plural(row: EntityRow) -> str:
+    return row.type.rpartition(".")[2]
