@@ -16,9 +16,9 @@ from pyspark.sql import functions as f
 
 from projections.events.xregistry_events import XRegistryEvents
 from projections.log.table_rows import LogTableRow, interaction_of, log_row
-from spark_projections.current import upcast_log
-from spark_projections.places import hadoop_folder, with_s3a_scheme
-from spark_projections.schema import LOG_SCHEMA
+from spark_projections.hadoop_paths import hadoop_folder, with_s3a_scheme
+from spark_projections.log_schema import LOG_SCHEMA
+from spark_projections.upcast_log import upcast_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

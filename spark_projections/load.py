@@ -12,9 +12,9 @@ from projections.database.drivers import Values
 from projections.entities.leaves import MAX_LEAVES
 from projections.entities.rebuild import PrecomputedRows
 from projections.segments.folder import filesystem_at
-from spark_projections import readmodel
-from spark_projections.places import spark_uri
-from spark_projections.published import published_rows
+from spark_projections import read_model
+from spark_projections.hadoop_paths import spark_uri
+from spark_projections.published_rows import published_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,8 +32,8 @@ def compute_read_model(log: DataFrame, position: int, folder: str, most: int = M
     """
     spark, staged, (files, root) = log.sparkSession, spark_uri(folder), filesystem_at(folder)
     # In the order of the primary keys, which halves the work of the database.
-    readmodel.ordered_entity_rows(log.where(log.position <= position)).write.parquet(f"{staged}/rows")
-    readmodel.attribute_rows(spark.read.parquet(f"{staged}/rows"), most).write.parquet(f"{staged}/leaves")
+    read_model.ordered_entity_rows(log.where(log.position <= position)).write.parquet(f"{staged}/rows")
+    read_model.attribute_rows(spark.read.parquet(f"{staged}/rows"), most).write.parquet(f"{staged}/leaves")
     published_rows(log.where(log.position <= position)).write.parquet(f"{staged}/published")
     return PrecomputedRows(position, _batches(files, root.rstrip("/")))
 

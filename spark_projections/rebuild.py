@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from projections.entities.leaves import MAX_LEAVES
 from projections.entities.rebuild import PrecomputedRows, RebuildReport
 from projections.segments.folder import filesystem_at
-from spark_projections.chain import ChainAnchors, verify_log
 from spark_projections.events import EventDestination, refuse_existing, write_events
+from spark_projections.hadoop_paths import spark_uri
 from spark_projections.load import compute_read_model
-from spark_projections.places import spark_uri
-from spark_projections.stage import staging_folder
+from spark_projections.staging_folder import staging_folder
+from spark_projections.verify_log import ChainAnchors, verify_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -60,7 +60,7 @@ SITES: Final = {
     "projections/subscriptions/sinks/nats/connection.py": NOWHERE,
     "projections/subscriptions/sinks/nats/transport.py": NOWHERE,
     "spark_projections/load.py": OPERATOR,  # `annals rebuild --engine spark --stage`
-    "spark_projections/sources/remote.py": OPERATOR,  # `annals spark --from`
+    "spark_projections/sources/remote_log.py": OPERATOR,  # `annals spark --from`
 }
 #: Where the resolver is made that all of a process share; `UncheckedResolver`, which refuses nothing, is for tests.
 _MADE: Final = {"Guard": {"api/subscriptions/wiring.py"}, "Anywhere": set[str]()}

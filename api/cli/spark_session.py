@@ -50,7 +50,7 @@ class LogLocation(NamedTuple):
 
 
 class LogAnchors(NamedTuple):
-    """What a log has to agree with; see `spark_projections.chain.ChainAnchors`.
+    """What a log has to agree with; see `spark_projections.verify_log.ChainAnchors`.
 
     head: position and chain hash in hex.
     """
@@ -155,10 +155,10 @@ def rebuild_rows(
     for a source that is not the log that was once written.
     """
     with open_session(place) as spark:
-        from spark_projections.chain import ChainAnchors, UnverifiedLog
         from spark_projections.events import EventDestination
         from spark_projections.rebuild import rebuild
-        from spark_projections.sources.remote import LogHead
+        from spark_projections.sources.remote_log import LogHead
+        from spark_projections.verify_log import ChainAnchors, UnverifiedLog
 
         if stage is None and not (spark.sparkContext.master or "").startswith("local"):
             raise UsageError("--stage is needed: a folder that this machine and the workers of the cluster reach.")

@@ -1,6 +1,6 @@
 """The log as tables for questions: what happened, what lives and lived, and what changed, each a row of its own.
 
-Every table is a function of a log DataFrame (`spark_projections.schema.LOG_SCHEMA`): whole interactions from the first
+Every table is a function of a log DataFrame (`spark_projections.log_schema.LOG_SCHEMA`): whole interactions from the first
 position on, without a gap. docs/analysts.md says what the columns hold.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from spark_projections.analysis.changes import changes
 from spark_projections.analysis.deprecations import deprecations
-from spark_projections.analysis.facts import events, interactions
+from spark_projections.analysis.events import events, interactions
 from spark_projections.analysis.states import entities, entities_history
 from spark_projections.analysis.versions import versions
 from spark_projections.events import xregistry_events

@@ -12,7 +12,7 @@ from domain.registry.events import EntityEvent
 from domain.values.json_text import dumps
 from projections.audit.entity_diff import ABSENT, diff_entity, unless_deleted
 from projections.log.table_rows import event_of
-from spark_projections.analysis.facts import events_with_state
+from spark_projections.analysis.events import events_with_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

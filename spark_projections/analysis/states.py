@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from spark_projections import readmodel
-from spark_projections.analysis.facts import owner_columns
+from spark_projections import read_model
+from spark_projections.analysis.events import owner_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -26,7 +26,7 @@ def entities_history(log: DataFrame) -> DataFrame:
     next = log.select("stream", (f.col("revision") - 1).alias("revision"), time.alias("until_time"))
     since = log.select("stream", "revision", f.col("position").alias("since"), time.alias("since_time"))
     times = since.join(next, ["stream", "revision"], "left").drop("stream", "revision")
-    rows = readmodel.entity_rows(log).drop("born", "meta", "private").join(times, "since")
+    rows = read_model.entity_rows(log).drop("born", "meta", "private").join(times, "since")
     return rows.select(
         "xid",
         "type",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as f
 
 from domain.registry.events import EntityDeleted
-from spark_projections.analysis.facts import events_with_state, is_outside_tree
+from spark_projections.analysis.events import events_with_state, is_outside_tree
 from spark_projections.analysis.states import entities
 
 if TYPE_CHECKING:

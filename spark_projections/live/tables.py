@@ -9,7 +9,7 @@ from spark_projections.analysis.states import entities as entities_of
 from spark_projections.live.folder import LiveTableFolder
 from spark_projections.live.manifest import Manifest
 from spark_projections.live.runs import live_rows, newest_rows
-from spark_projections.schema import LOG_SCHEMA
+from spark_projections.log_schema import LOG_SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,9 +10,9 @@ from pyspark.sql import functions as f
 from projections.segments.folder import open_folder
 from projections.segments.manifest import ManifestEntry, UnreadableManifestEntry
 from projections.segments.verify_files import verify_log_files
-from spark_projections.chain import UnverifiedLog, file_name_column
-from spark_projections.places import spark_uri
-from spark_projections.schema import LOG_SCHEMA, with_salt
+from spark_projections.hadoop_paths import spark_uri
+from spark_projections.log_schema import LOG_SCHEMA, with_salt
+from spark_projections.verify_log import UnverifiedLog, file_name_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +32,7 @@ def read(spark: SparkSession, folder: str) -> DataFrame:
 def read_verified(spark: SparkSession, folder: str) -> DataFrame:
     """The same, once the files are shown to be those of the manifest, and to hold the events that it says.
 
-    `spark_projections.chain.verify_log`, which a rebuild calls, shows that the events are those that were written; here
+    `spark_projections.verify_log.verify_log`, which a rebuild calls, shows that the events are those that were written; here
     the segments are shown to end with the hashes that it finds right. This process reads the bytes of all event files
     once.
     Raises: Unproved; ValueError for a URI of no filesystem, OSError for a folder that cannot be listed.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_projections.sources.remote import RemoteLog
+from spark_projections.sources.remote_log import RemoteLog
 from tests.replication.registries import TOKEN, Registry, registries, until
 
 _NDJSON = {"accept": "application/x-ndjson"}

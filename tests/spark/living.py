@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from projections.log.table_rows import LogTableRow
 from spark_projections import analysis, live
 from spark_projections.live.folder import LiveTableFolder
-from spark_projections.schema import LOG_SCHEMA
+from spark_projections.log_schema import LOG_SCHEMA
 from tests.serving import environment
 
 #: Files whose appearance a process is killed at: a micro-batch is planned, parts of it are written, it is in force.

@@ -16,7 +16,7 @@ from domain.registry.events import EntityEvent
 from projections.audit.entity_diff import diff_entity, unless_deleted
 from projections.log.table_rows import LogTableRow, log_row, table_rows
 from spark_projections import analysis
-from spark_projections.schema import LOG_SCHEMA
+from spark_projections.log_schema import LOG_SCHEMA
 from tests.projections.history import History
 from tests.projections.registry import Registry
 from tests.spark.registry import rows

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_projections import analysis
-from spark_projections.schema import LOG_SCHEMA
+from spark_projections.log_schema import LOG_SCHEMA
 from tests.serving import ROOT
 from tests.spark.registry import rows
 from tests.spark.story import tell

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from projections.log.table_rows import LogTableRow
-from spark_projections.schema import LOG_SCHEMA
+from spark_projections.log_schema import LOG_SCHEMA
 from spark_projections.sources import annals
 from tests.spark.registry import Past, change, collected, past
 

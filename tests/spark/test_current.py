@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from commands.store.mapper import UPCASTS, State, Upcast
 from domain.values.json_text import dumps, loads_trusted
 from projections.log.table_rows import LogTableRow
-from spark_projections import analysis, readmodel
-from spark_projections.schema import LOG_SCHEMA
+from spark_projections import analysis, read_model
+from spark_projections.log_schema import LOG_SCHEMA
 from tests.spark.registry import rows
 from tests.spark.story import tell
 
@@ -64,7 +64,7 @@ def test_an_old_event_reads_as_it_would_be_written_today(
         monkeypatch.setitem(UPCASTS, topic, upcast)
     before = [older(row) for row in told]
     assert {row.topic for row in before} > {"Entity:1", "Gone:1", "EntityUpdated:1"}
-    table = readmodel.entity_rows if name == "rows" else analysis.TABLES[name]
+    table = read_model.entity_rows if name == "rows" else analysis.TABLES[name]
     now, then = (found(table(spark.createDataFrame([tuple(row) for row in log], LOG_SCHEMA))) for log in (told, before))
     assert now
     assert then == now

@@ -30,11 +30,11 @@ from projections.entities.rebuild import rebuild as make_anew
 from projections.entities.tables import tables
 from projections.segments.folder import open_folder
 from projections.segments.write import SegmentSize, append_segments
-from spark_projections.chain import UnverifiedLog
 from spark_projections.events import xregistry_events
 from spark_projections.load import compute_read_model
 from spark_projections.rebuild import rebuild
 from spark_projections.sources import kafka, postgres, segments
+from spark_projections.verify_log import UnverifiedLog
 from tests.api.subscribing import BODY
 from tests.brokers import kafka as brokers
 from tests.serving import annals

@@ -13,7 +13,7 @@ from projections.segments.folder import open_folder
 from projections.segments.write import append_segments as write_segments
 from spark_projections import analysis
 from spark_projections.events import EventDestination, write_events, xregistry_events
-from spark_projections.schema import LOG_SCHEMA
+from spark_projections.log_schema import LOG_SCHEMA
 from tests.serving import annals
 from tests.spark.registry import Past, past
 

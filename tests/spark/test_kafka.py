@@ -13,11 +13,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from projections.entities.rebuild import PrecomputedRows, RebuildReport
-from spark_projections import readmodel
-from spark_projections.chain import UnverifiedLog
+from spark_projections import read_model
+from spark_projections.log_schema import LOG_SCHEMA
 from spark_projections.rebuild import rebuild
-from spark_projections.schema import LOG_SCHEMA
 from spark_projections.sources import kafka as source
+from spark_projections.verify_log import UnverifiedLog
 from tests.brokers import kafka
 from tests.serving import annals
 from tests.spark.conftest import needs
@@ -115,7 +115,7 @@ def test_a_rebuild_ends_before_a_gap(spark: SparkSession, registry: Past, publis
 
     report = rebuild(source.read_rows(spark, published.broker.own(), topic), replace, whole=source.whole_interactions)
     log = spark.createDataFrame([tuple(each) for each in rows if each.last < row.first], LOG_SCHEMA)
-    living = readmodel.entity_rows(log).where("until IS NULL").count()
+    living = read_model.entity_rows(log).where("until IS NULL").count()
     assert (report.position, report.events) == (row.first - 1, living)
 
 

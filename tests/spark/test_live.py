@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 
 from projections.log.table_rows import LogTableRow
 from spark_projections import live
-from spark_projections.chain import UnverifiedLog
-from spark_projections.live.batch import MicroBatch, apply_batch
 from spark_projections.live.folder import LiveTableFolder
 from spark_projections.live.manifest import Manifest, Run
+from spark_projections.live.micro_batch import MicroBatch, apply_batch
 from spark_projections.live.runs import split_runs
+from spark_projections.verify_log import UnverifiedLog
 from tests.spark.living import MOMENTS, are_those_of, followed, killed, nothing_stray, table
 from tests.spark.registry import Past, change, past
 

@@ -14,7 +14,7 @@ from projections.segments.folder import open_folder
 from projections.segments.write import append_segments
 from spark_projections import live
 from spark_projections.events import EventDestination
-from spark_projections.places import spark_uri
+from spark_projections.hadoop_paths import spark_uri
 from spark_projections.rebuild import rebuild
 from spark_projections.sources import segments
 from tests.projections.registry import Registry

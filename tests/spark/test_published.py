@@ -12,8 +12,8 @@ from projections.entities.query import ViewPool
 from projections.entities.rows import PUBLICATION_COLUMNS
 from projections.entities.tables import tables
 from projections.log.table_rows import table_rows
-from spark_projections.published import published_rows
-from spark_projections.schema import LOG_SCHEMA
+from spark_projections.log_schema import LOG_SCHEMA
+from spark_projections.published_rows import published_rows
 from tests.projections.test_compat_properties import STORY, check
 
 

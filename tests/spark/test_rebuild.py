@@ -18,8 +18,8 @@ from projections.entities.rebuild import RebuildDiverged, rebuild
 from projections.log.reader import Log
 from projections.log.table_rows import table_rows
 from spark_projections.load import compute_read_model
+from spark_projections.log_schema import LOG_SCHEMA
 from spark_projections.rebuild import rebuild as rebuild_from
-from spark_projections.schema import LOG_SCHEMA
 from tests.projections.entities.test_rebuild import INTERACTIONS, record
 from tests.projections.registry import Registry
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_projections.sources import remote
-from spark_projections.sources.remote import RemoteLog, RemoteLogError
+from spark_projections.sources import remote_log
+from spark_projections.sources.remote_log import RemoteLog, RemoteLogError
 from tests.spark.cutting import cutting
 from tests.spark.registry import Past, rows
 from tests.subscribers import registry as subscribed
@@ -19,7 +19,7 @@ TOKENS = {"ada": {"name": "ada", "role": "admin"}, "rita": {"name": "rita", "rol
 @pytest.fixture(autouse=True)
 def connections() -> None:
     """None is left over from another test."""
-    remote._client.cache_clear()
+    remote_log._client.cache_clear()
 
 
 @pytest.mark.parametrize("coding", ["identity", "gzip, zstd"])
@@ -27,7 +27,7 @@ def connections() -> None:
 def test_what_breaks_off_goes_on_behind_the_last_row(registry: Past, lives: list[int], coding: str) -> None:
     # EV-79: each event once, wherever in a line the connection ended; a coded answer may end before any row came
     found = registry.rows()
-    remote._client().headers["accept-encoding"] = coding
+    remote_log._client().headers["accept-encoding"] = coding
     with cutting(registry.url, lives) as url:
         log = RemoteLog(url)
         assert list(log.rows(0, found[-1].position)) == found
@@ -36,7 +36,7 @@ def test_what_breaks_off_goes_on_behind_the_last_row(registry: Past, lives: list
 
 def test_a_registry_that_is_gone_is_told(registry: Past, monkeypatch: pytest.MonkeyPatch) -> None:
     # nobody waits for ever
-    monkeypatch.setattr(remote, "MAX_FAILURES", 2)
+    monkeypatch.setattr(remote_log, "MAX_FAILURES", 2)
     with cutting(registry.url, [100] * 50) as url, pytest.raises(RemoteLogError, match="cannot be read"):
         list(RemoteLog(url).rows(0, 10))
 

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from projections.segments.folder import open_folder
 from projections.segments.write import SegmentSize, append_segments
-from spark_projections.schema import LOG_SCHEMA
+from spark_projections.log_schema import LOG_SCHEMA
 from spark_projections.sources import postgres, segments
 from tests.spark.conftest import needs
 from tests.spark.registry import Past, by_position, change, collected, past

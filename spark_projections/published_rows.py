@@ -16,7 +16,7 @@ from domain.compat.publications import fold_publications
 from domain.registry.events import EntityDeleted, EntityEvent
 from projections.entities.rows import PUBLICATION_COLUMNS, publication_row
 from projections.log.table_rows import event_of
-from spark_projections.current import upcast_log
+from spark_projections.upcast_log import upcast_log
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -8,7 +8,7 @@ from pyspark.sql import functions as f
 
 from domain.registry.events import TOPICS
 from domain.values import xid as xids
-from spark_projections.current import upcast_log
+from spark_projections.upcast_log import upcast_log
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

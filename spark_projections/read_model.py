@@ -20,7 +20,7 @@ from domain.values.json_text import loads_trusted
 from projections.entities.leaves import UNINDEXED_TYPES, leaves
 from projections.entities.rows import EntityRow, row
 from projections.log.table_rows import event_of
-from spark_projections.current import upcast_log
+from spark_projections.upcast_log import upcast_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
