@@ -24,7 +24,7 @@ from api.http.limits import MAX_BODY
 from api.replication.configured_links import parse_configured_links
 from commands.store.secrets import parse_keys
 from domain.compat.legacy_apis import LegacyApi
-from domain.registry.world import DomainValidation
+from domain.decisions.world import DomainValidation
 from domain.values import xid as xids
 from projections.entities.leaves import MAX_LEAVES
 from projections.outgoing.allow_list import parse_allow_list

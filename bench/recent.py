@@ -9,12 +9,12 @@ from typing import Final
 
 from domain.compat.memory_publications import MemoryPublications
 from domain.compat.publications import Publications
+from domain.decisions.document_checks import CheckResults, DocumentCheck
+from domain.decisions.world import CurrentModel, Secret, StreamDifference
 from domain.model import Model
-from domain.registry.document_checks import CheckResults, DocumentCheck
 from domain.registry.entities import Entity
 from domain.registry.events import EntityEvent
 from domain.registry.evolve import evolve
-from domain.registry.world import CurrentModel, Secret, StreamDifference
 from domain.replication.link import Link
 from domain.values import xid as xids
 

@@ -24,12 +24,12 @@ from commands.pending_command import BuildAnswer, PendingCommand, Precondition, 
 from commands.store.log import Recorded, Store, WriteTransaction
 from commands.store.sql_world import xref_target
 from domain.access.roles import ANONYMOUS, Caller, Role
-from domain.decisions.commands import Command, Follow, Restore, WriteTree
+from domain.decisions.document_checks import ChecksRequired
+from domain.decisions.world import Context, Decision, World
 from domain.errors.http_errors import Forbidden
 from domain.errors.problems import ServerBusy
-from domain.registry.document_checks import ChecksRequired
+from domain.registry.commands import Command, Follow, Restore, WriteTree
 from domain.registry.events import EntityEvent
-from domain.registry.world import Context, Decision, World
 
 Decide = Callable[[Command, World, Context], Decision]
 CommandOutcome = Recorded | Exception

@@ -11,14 +11,14 @@ from typing import Any, Final
 
 from api.feeds.request_params import invalid_param
 from api.xregistry.request.paths import RequestTarget
-from domain.decisions.documents import digest
+from domain.decisions.capabilities import INITIAL, EnabledFormats
+from domain.decisions.changes.documents import digest
+from domain.decisions.document_checks import CheckResult, CheckResults, CompatibilityCheck, DocumentCheck, FormatCheck
 from domain.decisions.rules import ancestry
 from domain.decisions.rules.ancestry import VersionLineage
 from domain.decisions.rules.document_errors import incompatibility_entry, spot_members
 from domain.decisions.rules.formats import NO_RULE
 from domain.errors.problems import NotFound
-from domain.model.capabilities import INITIAL, EnabledFormats
-from domain.registry.document_checks import CheckResult, CheckResults, CompatibilityCheck, DocumentCheck, FormatCheck
 from domain.values import xid as xids
 from domain.values.json_text import loads
 from projections.entities.query import View

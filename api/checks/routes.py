@@ -18,8 +18,8 @@ from api.http.response import JSON, Response
 from api.registry import Registry
 from api.xregistry.request.paths import PathKind, resolve_path
 from api.xregistry.request.request_checks import check_caller, post_only_options
+from domain.decisions.document_checks import CheckResults
 from domain.errors import problems
-from domain.registry.document_checks import CheckResults
 from domain.values.json_text import dumps
 
 CHECK: Final = "check"

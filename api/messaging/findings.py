@@ -28,11 +28,11 @@ from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, resolve_path
 from api.xregistry.request.request_checks import read_only_options
 from api.xregistry.snapshots import Snapshot, Snapshots
 from commands.documents.document_checker import DocumentChecker
-from domain.decisions.documents import digest
+from domain.decisions.changes.documents import digest
+from domain.decisions.document_checks import FormatCheck
 from domain.errors import problems
 from domain.messaging.findings import L2, L3, Finding, SchemaCheck
 from domain.model import Model
-from domain.registry.document_checks import FormatCheck
 from domain.values import xid as xids
 from projections.entities.query import View
 from projections.messaging.findings import FindingCursor, LocatedFinding, read_findings

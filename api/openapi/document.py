@@ -26,8 +26,8 @@ from api.openapi.schemas import (
 from api.xregistry.capabilities import Capabilities
 from api.xregistry.request.paths import allow_header, availability_name
 from api.xregistry.restore_openapi import DRY_RUN, DRY_RUN_SCHEMA
+from domain.decisions.capabilities import AVAILABLE, OFFERED
 from domain.model import Model
-from domain.model.capabilities import AVAILABLE, OFFERED
 from domain.model.spec_attributes import SPECVERSION
 
 DESCRIPTION: Final = (

@@ -11,10 +11,10 @@ from api.registry import Registry
 from api.subscriptions.ports import Deliveries, NoDeliveries
 from commands.store.clock import format_time
 from domain.access.roles import Caller, Role
+from domain.decisions.subscriptions import COLLECTION, may_see
 from domain.errors import problems
 from domain.errors.http_errors import Forbidden
 from domain.model.rfc3339 import to_utc
-from domain.subscriptions.decide_subscriptions import COLLECTION, may_see
 from domain.subscriptions.subscription import Subscription
 from domain.subscriptions.subscription_document import SubscriptionSupport
 from projections.entities.query import View

@@ -22,7 +22,7 @@ from api.xregistry.asof import url_without_asof
 from commands.store.clock import parse_time
 from commands.store.hashes import NO_INTERACTION
 from domain.access.roles import Caller
-from domain.registry.world import Secret
+from domain.decisions.world import Secret
 from domain.subscriptions.subscription import Subscription
 from projections.entities.query import View
 from projections.subscriptions.state.subscriptions import CreatedSubscription

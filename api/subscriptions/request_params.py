@@ -13,10 +13,10 @@ from api.http.request import Request
 from api.subscriptions.config import MEDIA_TYPES
 from commands.store.log import WriteTransaction
 from domain.access.roles import Caller
+from domain.decisions.subscriptions import may_see
 from domain.errors import problems
 from domain.errors.http_errors import PreconditionFailed, UnsupportedMediaType
 from domain.subscriptions import sink_uris
-from domain.subscriptions.decide_subscriptions import may_see
 from domain.subscriptions.error_places import ErrorPlace, invalid_subscription
 from domain.subscriptions.sink_uris import HTTP
 from domain.values.json_text import InvalidJson, loads

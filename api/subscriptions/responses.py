@@ -13,7 +13,7 @@ from api.http.response import JSON, Headers, Response
 from api.subscriptions.context import subscription_xid
 from api.xregistry.request.headers import CORRELATION_HEADER
 from domain.access.roles import Caller
-from domain.registry.world import Secret
+from domain.decisions.world import Secret
 from domain.subscriptions.protocol_settings import HEADERS_PREFIX
 from domain.subscriptions.subscription import Subscription
 from domain.subscriptions.subscription_document import QUERY_SUFFIX

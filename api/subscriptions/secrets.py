@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from api.subscriptions.context import subscription_xid
 from commands.store.engine import WRITING
 from commands.store.log import Store
-from domain.registry.world import Secret
+from domain.decisions.world import Secret
 from domain.subscriptions.subscription import Subscription
 
 

@@ -27,8 +27,8 @@ from api.xregistry.request.inline import CONFIGURATION_NAMES, NO_INLINE, InlineT
 from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget, resolve_path
 from api.xregistry.request.request_checks import check_method
 from api.xregistry.snapshots import Snapshot, Snapshots
+from domain.decisions.capabilities import offered_capabilities
 from domain.errors import problems
-from domain.model.capabilities import offered_capabilities
 from domain.values import xid as xids
 from domain.values.json_text import dumps
 from projections.entities.query import ListSubtree, View, ViewPool

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 from domain import formats
-from domain.formats import DocumentLocation, Incompatibility, InvalidDocument
-from domain.registry.document_checks import (
+from domain.decisions.document_checks import (
     OUT_OF_MEMORY,
     CheckResult,
     DocumentCheck,
@@ -28,6 +27,7 @@ from domain.registry.document_checks import (
     parse_document,
     run_check,
 )
+from domain.formats import DocumentLocation, Incompatibility, InvalidDocument
 
 #: How many bytes of documents a process keeps the parsed forms of, and which part of its memory these may take.
 CACHED_BYTES: Final = 32 << 20

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import Connection
 
 from commands.store import sql, tables
-from domain.registry.world import Secret
+from domain.decisions.world import Secret
 
 #: Bytes of a key, and of what AES-256-GCM wants to be different each time.
 KEY_BYTES: Final = 32

@@ -11,12 +11,12 @@ from commands.store import sql
 from commands.store.mapper import EventMapper, blob
 from commands.store.secrets import Vault
 from domain.compat.publications import NoPublications, Publications
+from domain.decisions.document_checks import CheckResults, ChecksRequired, DocumentCheck
+from domain.decisions.world import Secret, StreamDifference
 from domain.model import Model, compile_model
-from domain.registry.document_checks import CheckResults, ChecksRequired, DocumentCheck
 from domain.registry.entities import Entity
 from domain.registry.events import EntityEvent
 from domain.registry.evolve import evolve
-from domain.registry.world import Secret, StreamDifference
 from domain.replication import link as links
 from domain.replication.link import Link
 from domain.values import xid as xids
@@ -119,7 +119,7 @@ class LinkCache:
 
 
 class SqlWorld:
-    """A `domain.registry.world.World` for one write transaction; each stream is read at most once."""
+    """A `domain.decisions.world.World` for one write transaction; each stream is read at most once."""
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from domain.decisions.commands import (
+from domain.registry.commands import (
     Command,
     ControlSubscription,
     DeleteEntities,

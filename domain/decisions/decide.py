@@ -5,15 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, assert_never
 
-from domain.compat.delete import apply_legacy_delete, retained_versions_go_with_their_owners
 from domain.compat.errors import to_legacy_problem
-from domain.compat.imports import check_imports, imports_become_own
-from domain.compat.invalidation import legacy_values_agree
 from domain.compat.request_extras import LegacyDeletion, LegacyWrite
-from domain.compat.version_numbers import versions_are_numbered
-from domain.compat.write import apply_legacy_write
-from domain.decisions import replace_model
-from domain.decisions.commands import (
+from domain.decisions import capabilities, replace_model, subscriptions
+from domain.decisions.changes.change_set import ChangeSet
+from domain.decisions.delete import delete_entities
+from domain.decisions.legacy.delete import apply_legacy_delete, retained_versions_go_with_their_owners
+from domain.decisions.legacy.imports import check_imports, imports_become_own
+from domain.decisions.legacy.invalidation import legacy_values_agree
+from domain.decisions.legacy.version_numbers import versions_are_numbered
+from domain.decisions.legacy.write import apply_legacy_write
+from domain.decisions.links import decide_links as links
+from domain.decisions.links.copy_rights import check_copies
+from domain.decisions.links.repair import repair
+from domain.decisions.replace_model import entities_comply_with_model
+from domain.decisions.restore import restore
+from domain.decisions.rules.constraints import constraints_hold
+from domain.decisions.rules.domain_rules import domain_rules_hold
+from domain.decisions.rules.formats import formats_hold
+from domain.decisions.rules.matchversions import versions_match
+from domain.decisions.rules.settle import resources_settle
+from domain.decisions.world import Context, Decision, World
+from domain.decisions.write import write_tree
+from domain.errors.problems import Problem
+from domain.model import compile_model
+from domain.registry.commands import (
     Command,
     ControlLink,
     ControlSubscription,
@@ -32,23 +48,6 @@ from domain.decisions.commands import (
     WriteSubscription,
     WriteTree,
 )
-from domain.decisions.delete import delete_entities
-from domain.decisions.replace_model import entities_comply_with_model
-from domain.decisions.restore import restore
-from domain.decisions.rules.constraints import constraints_hold
-from domain.decisions.rules.domain_rules import domain_rules_hold
-from domain.decisions.rules.formats import formats_hold
-from domain.decisions.rules.matchversions import versions_match
-from domain.decisions.rules.settle import resources_settle
-from domain.decisions.write import write_tree
-from domain.errors.problems import Problem
-from domain.model import capabilities, compile_model
-from domain.registry.change_set import ChangeSet
-from domain.registry.world import Context, Decision, World
-from domain.replication import decide_links as links
-from domain.replication.copy_rights import check_copies
-from domain.replication.repair import repair
-from domain.subscriptions import decide_subscriptions
 from domain.values import xid as xids
 
 #: What has to hold once everything in a request is written, in this order; one of them counts what it lets pass.
@@ -72,7 +71,7 @@ def decide(command: Command, world: World, context: Context) -> Decision:
     Raises: Problem.
     """
     if isinstance(command, WriteSubscription | DeleteSubscription | ControlSubscription):
-        return decide_subscriptions.decide_subscription(command, world, context)
+        return subscriptions.decide_subscription(command, world, context)
     if isinstance(command, WriteLink | DeleteLink | ControlLink):
         return links.decide_link(command, world, context)
     if isinstance(command, Repair):

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
 from domain import formats
-from domain.decisions.commands import WriteTree
-from domain.decisions.documents import digest, encode_document
+from domain.decisions.changes.documents import digest, encode_document
+from domain.decisions.document_checks import DocumentCheck, FormatCheck
 from domain.model import GroupType, Model, ResourceType
-from domain.registry.document_checks import DocumentCheck, FormatCheck
+from domain.registry.commands import WriteTree
 from domain.values import xid as xids
 from domain.values.json_text import Json
 

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from domain.decisions import capabilities
+from domain.decisions.changes.after_images import AfterImage
+from domain.decisions.changes.change_set import ChangeSet
+from domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
 from domain.decisions.rules.stored_entities import StoredEntityErrors
 from domain.decisions.write_resource import check_version_order
 from domain.decisions.xrefs import is_of_same_type
@@ -18,12 +22,9 @@ from domain.errors.problems import (
     ModelError,
     Problem,
 )
-from domain.model import GroupType, Model, capabilities, compile_model
+from domain.model import GroupType, Model, compile_model
 from domain.model.compare import changed_types, related_types
 from domain.model.group_constraints import group_constraints
-from domain.registry.after_images import AfterImage
-from domain.registry.change_set import ChangeSet
-from domain.registry.drafts import GroupDraft, ResourceDraft, VersionDraft
 from domain.registry.entities import Entity
 from domain.values import xid as xids
 from domain.values.json_text import Json

@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from domain.decisions import xrefs
-from domain.decisions.documents import encode_document, implied_contenttype, take_document
+from domain.decisions.changes.change_set import ChangeSet
+from domain.decisions.changes.documents import encode_document, implied_contenttype, take_document
+from domain.decisions.changes.drafts import DefaultVersionRequest, ResourceDraft, VersionDraft
 from domain.decisions.rules.ancestry import is_semver
 from domain.decisions.rules.constraints import constraint_defaults
 from domain.decisions.rules.ids import check_id, check_version_id, take_id
 from domain.decisions.rules.readonly import set_readonly
 from domain.errors.problems import BadRequest, InvalidAttribute, UnknownAttribute, VersionidNotAllowed
 from domain.model import ResourceType
-from domain.registry.change_set import ChangeSet
-from domain.registry.drafts import DefaultVersionRequest, ResourceDraft, VersionDraft
 from domain.values import xid as xids
 from domain.values.json_text import Json
 

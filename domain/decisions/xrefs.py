@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from domain.decisions.changes.change_set import ChangeSet
+from domain.decisions.changes.drafts import ResourceDraft
 from domain.decisions.rules.epochs import check_epoch
 from domain.decisions.rules.ids import take_id
 from domain.errors.problems import ExtraXrefAttribute, MalformedXref, Problem
 from domain.model import targets
 from domain.model.value_errors import InvalidXref
-from domain.registry.change_set import ChangeSet
-from domain.registry.drafts import ResourceDraft
 from domain.values import xid as xids
 from domain.values.json_text import Json
 

@@ -9,8 +9,8 @@ from commands.store.damage import report_once
 from commands.store.hashes import LogRow
 from commands.store.mapper import EventMapper, UnreadableEvent, blob
 from commands.store.secrets import Vault
+from domain.decisions.world import Secret
 from domain.registry.evolve import evolve
-from domain.registry.world import Secret
 from domain.replication.link import COLLECTION, Link
 from domain.values import xid as xids
 from projections.database.drivers import Database

@@ -19,8 +19,8 @@ import httpx
 import pytest
 
 from commands.documents.document_checker import CheckLimits, DocumentChecker
-from domain.decisions.documents import digest
-from domain.registry.document_checks import FormatCheck
+from domain.decisions.changes.documents import digest
+from domain.decisions.document_checks import FormatCheck
 from tests.serving import Served, annals, environment, serving
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are found where Linux tells")

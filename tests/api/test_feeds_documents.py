@@ -13,9 +13,9 @@ import pytest
 
 from api.feeds import reader
 from commands.store.log import Store
-from domain.decisions.commands import WriteMethod, WriteTree
+from domain.decisions.world import Decision
+from domain.registry.commands import WriteMethod, WriteTree
 from domain.registry.events import EntityCreated
-from domain.registry.world import Decision
 from projections.log import json_lines
 from tests.api.conftest import BASE, Api, create, serving
 from tests.api.streams import Stream, reading, scope

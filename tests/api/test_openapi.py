@@ -21,9 +21,9 @@ from api.openapi.problems import ALL_PROBLEM_TYPES
 from api.openapi.schemas import attribute_schema
 from api.xregistry.capabilities import Capabilities
 from api.xregistry.request.paths import METHODS, PathKind
+from domain.decisions.capabilities import INITIAL
 from domain.model import compile_model
 from domain.model.builtin import default_source
-from domain.model.capabilities import INITIAL
 from tests.api.conftest import BASE, MODEL, Api, create, serving
 
 Json = Any

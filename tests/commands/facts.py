@@ -5,9 +5,9 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
-from domain.decisions.commands import Command, DeleteEntities, WriteMethod, WriteTree
+from domain.decisions.world import Context, Decision, World
+from domain.registry.commands import Command, DeleteEntities, WriteMethod, WriteTree
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
-from domain.registry.world import Context, Decision, World
 from domain.values import xid as xids
 
 

@@ -18,8 +18,8 @@ import httpx
 import pytest
 
 from commands.documents.document_checker import CheckLimits, DocumentChecker
-from domain.decisions.documents import digest
-from domain.registry.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
+from domain.decisions.changes.documents import digest
+from domain.decisions.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
 from tests.commands.hostile import ANY, BOMB, FUSE, LARGE, LATE, XSD, Hostile, Trap, hostile, names
 from tests.serving import Served, serving
 

@@ -9,7 +9,7 @@ import pytest
 from commands.store import sql
 from commands.store.log import Store
 from commands.store.secrets import KEY_BYTES, NoMasterKey, Vault, destroy_secret, parse_keys
-from domain.registry.world import Secret
+from domain.decisions.world import Secret
 
 FIRST, SECOND = bytes(range(KEY_BYTES)), bytes(KEY_BYTES)
 MARKER = "swordfish-7f3a"

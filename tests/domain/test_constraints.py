@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from domain import formats
+from domain.decisions import capabilities
 from domain.errors.problems import Problem
 from domain.formats import DocumentLocation, FormatModule, Incompatibility, InvalidDocument
-from domain.model import capabilities
 from tests.domain.registry import MemoryRegistry, said
 
 BOX = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from domain.access.roles import ANONYMOUS, Caller, Role
-from domain.decisions.commands import (
+from domain.registry.commands import (
     Command,
     CreateRegistry,
     DeleteEntities,

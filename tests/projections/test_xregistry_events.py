@@ -16,9 +16,9 @@ from commands.store.hashes import NO_INTERACTION, Interaction, LogRow
 from commands.store.log import Store
 from commands.store.mapper import EventMapper, UnknownTopic
 from commands.store.registry_url import UNCONFIGURED_URL
+from domain.decisions.world import Decision
 from domain.errors.problems import Problem
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from domain.registry.world import Decision
 from domain.values import xid as xids
 from projections.events.xregistry_events import ChangeEvent, XRegistryEvents
 from tests.domain.registry import MemoryRegistry

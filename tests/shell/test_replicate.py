@@ -17,7 +17,7 @@ import pytest
 
 from commands.store.log import Store
 from commands.store.secrets import Vault
-from domain.registry.world import Secret
+from domain.decisions.world import Secret
 from projections.replication.link_state import LinkStates
 from tests.serving import serving
 from tests.shell.conftest import Annals

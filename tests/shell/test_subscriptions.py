@@ -13,7 +13,7 @@ import pytest
 from commands.store.engine import WRITING
 from commands.store.log import Store
 from commands.store.secrets import Vault
-from domain.registry.world import Secret
+from domain.decisions.world import Secret
 from projections.database import drivers
 from projections.subscriptions.sequence import sequence_of
 from projections.subscriptions.state import delivery_store as deliveries

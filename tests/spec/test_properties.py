@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from commands.store.mapper import EventMapper
+from domain.decisions.world import Decision, MemoryWorld
 from domain.errors.problems import Problem
 from domain.registry.entities import Entity
 from domain.registry.events import EntityDeleted
-from domain.registry.world import Decision, MemoryWorld
 from domain.values import xid as xids
 from domain.values.header_values import decode, encode
 from tests.domain.registry import MemoryRegistry

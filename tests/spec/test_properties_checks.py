@@ -16,7 +16,12 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from domain import formats
-from domain.decisions.commands import (
+from domain.decisions import document_checks
+from domain.decisions.capabilities import INITIAL
+from domain.decisions.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
+from domain.decisions.world import MemoryWorld
+from domain.errors.problems import Problem
+from domain.registry.commands import (
     Command,
     DeleteEntities,
     ReplaceModel,
@@ -25,12 +30,7 @@ from domain.decisions.commands import (
     WriteMethod,
     WriteTree,
 )
-from domain.errors.problems import Problem
-from domain.model.capabilities import INITIAL
-from domain.registry import document_checks
-from domain.registry.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
 from domain.registry.entities import Entity
-from domain.registry.world import MemoryWorld
 from tests.domain.registry import MemoryRegistry
 
 FEW = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))

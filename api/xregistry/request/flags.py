@@ -14,8 +14,8 @@ from urllib.parse import unquote_plus
 from api.http.request import READ_METHODS
 from api.xregistry.capabilities import Capabilities
 from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
+from domain.decisions.capabilities import SPECVERSION
 from domain.errors import problems
-from domain.model.capabilities import SPECVERSION
 
 #: Flags that this registry understands; the others are unknown parameters, and those are ignored.
 KNOWN_FLAGS: Final = frozenset(

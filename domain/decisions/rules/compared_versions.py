@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from domain.registry.drafts import ResourceDraft, VersionDraft
+from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
 
 
 def ancestors_of(resource: ResourceDraft, version: VersionDraft, *, whole: bool) -> list[VersionDraft]:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from domain.decisions.changes.change_set import ChangeSet
+from domain.decisions.changes.drafts import GroupDraft, ResourceDraft
 from domain.decisions.rules.equality import comparable_value
 from domain.errors.problems import ConstraintFailure
 from domain.model.group_constraints import ConstraintsByPath, group_constraints
-from domain.registry.change_set import ChangeSet
-from domain.registry.drafts import GroupDraft, ResourceDraft
 from domain.registry.entities import Attributes
 from domain.values import dot_path
 from domain.values import xid as xids

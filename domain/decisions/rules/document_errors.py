@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
+from domain.decisions.document_checks import CheckResult
 from domain.errors.problems import CompatibilityViolation, FormatViolation, Problem
 from domain.formats import DocumentLocation, Incompatibility
-from domain.registry.document_checks import CheckResult
-from domain.registry.drafts import ResourceDraft, VersionDraft
 
 
 def format_violation(version: VersionDraft, verdict: CheckResult) -> Problem:

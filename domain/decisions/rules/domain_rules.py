@@ -9,7 +9,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from domain.decisions.documents import digest
+from domain.decisions.changes.change_set import ChangeSet
+from domain.decisions.changes.documents import digest
+from domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
+from domain.decisions.document_checks import FormatCheck
+from domain.decisions.world import can_read_everything
 from domain.errors.problems import InvalidAttribute, Problem, RequiredAttributeMissing
 from domain.messaging.findings import (
     L2,
@@ -27,11 +31,7 @@ from domain.messaging.findings import (
 )
 from domain.messaging.findings.agreement import BINDING
 from domain.messaging.findings.types_with_rules import GROUP_TYPES
-from domain.registry.change_set import ChangeSet
-from domain.registry.document_checks import FormatCheck
-from domain.registry.drafts import GroupDraft, ResourceDraft, VersionDraft
 from domain.registry.entities import Attributes
-from domain.registry.world import can_read_everything
 from domain.values import xid as xids
 
 #: Findings that a refusal lists at most.

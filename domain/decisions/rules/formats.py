@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from domain.decisions import capabilities
+from domain.decisions.capabilities import EnabledFormats
+from domain.decisions.changes.change_set import ChangeSet
+from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
 from domain.decisions.rules.compared_versions import affects_descendants, ancestors_of, versions_to_check
 from domain.decisions.rules.stored_entities import StoredEntityErrors
 from domain.decisions.rules.version_checks import VersionCheck, compatibility_violations, format_check
@@ -20,10 +24,6 @@ from domain.errors.problems import (
     FormatViolation,
     Problem,
 )
-from domain.model import capabilities
-from domain.model.capabilities import EnabledFormats
-from domain.registry.change_set import ChangeSet
-from domain.registry.drafts import ResourceDraft, VersionDraft
 
 _UNKNOWN: Final = "this registry does not know the format"
 _EXTERNAL: Final = "the document is stored outside of this registry"

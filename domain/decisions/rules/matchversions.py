@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from domain.decisions.changes.change_set import ChangeSet
+from domain.decisions.changes.drafts import ResourceDraft
 from domain.decisions.rules.equality import comparable_value
 from domain.errors.problems import MismatchedVersionAttribute
-from domain.registry.change_set import ChangeSet
-from domain.registry.drafts import ResourceDraft
 from domain.values import dot_path
 from domain.values.json_text import dumps
 

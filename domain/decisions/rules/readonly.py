@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from domain.access.roles import Role
+from domain.decisions.changes.change_set import ChangeSet
+from domain.decisions.changes.drafts import ResourceDraft
 from domain.errors.problems import BadFlag, InvalidAttribute, Readonly
-from domain.registry.change_set import ChangeSet
-from domain.registry.drafts import ResourceDraft
 from domain.registry.entities import Entity
 from domain.values.json_text import Json
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from domain.decisions.changes.change_set import ChangeSet
+from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
 from domain.decisions.rules import ancestry
 from domain.decisions.rules.ancestry import VersionLineage
 from domain.errors.problems import (
@@ -15,8 +17,6 @@ from domain.errors.problems import (
     SetdefaultversionstickyFalse,
     UnknownId,
 )
-from domain.registry.change_set import ChangeSet
-from domain.registry.drafts import ResourceDraft, VersionDraft
 
 
 def resources_settle(changes: ChangeSet) -> None:

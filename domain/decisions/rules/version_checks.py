@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
+from domain.decisions.document_checks import CheckResults, CompatibilityCheck, DocumentCheck, FormatCheck
 from domain.decisions.rules import document_errors
 from domain.errors.problems import Problem
-from domain.registry.document_checks import CheckResults, CompatibilityCheck, DocumentCheck, FormatCheck
-from domain.registry.drafts import ResourceDraft, VersionDraft
 
 _NOT_VALIDATED: Final = "the format was not validated"
 #: How many incompatibilities one refusal lists at most.

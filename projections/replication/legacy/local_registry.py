@@ -15,7 +15,7 @@ from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 from domain.compat.request_commands import group_command, message_command, schema_command
 from domain.compat.request_extras import LegacyDeletion
 from domain.compat.uris import normalize_uri
-from domain.decisions.commands import Command, DeleteEntities
+from domain.registry.commands import Command, DeleteEntities
 from domain.replication import LINK
 from domain.replication.link import Link
 from domain.values import xid as xids

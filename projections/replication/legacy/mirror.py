@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
-from domain.compat.group_formats import is_same_group_format
 from domain.compat.ids import decode_segment, to_registry_id
 from domain.compat.legacy_apis import LegacyApi
+from domain.decisions.legacy.group_formats import is_same_group_format
 from domain.values import xid as xids
 from projections.replication.legacy.client import BrokenResponse, LegacyClient
 from projections.replication.legacy.conflicts import LegacyConflicts

@@ -11,9 +11,9 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
-from domain.compat.group_formats import is_same_group_format
 from domain.compat.ids import decode_segment, to_legacy_id
 from domain.compat.uris import normalize_uri
+from domain.decisions.legacy.group_formats import is_same_group_format
 from domain.values import xid as xids
 from domain.values.json_text import dumps
 from projections.compat.versions import CompatVersion

@@ -13,9 +13,9 @@ from contextlib import closing
 from typing import Final
 
 from commands.store.mapper import EventMapper
+from domain.decisions.links.copy_rights import link_of_copy
 from domain.registry.events import EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.replication import LINK
-from domain.replication.copy_rights import link_of_copy
 from domain.replication.link import Link
 from domain.values import xid as xids
 from projections.entities.query import View

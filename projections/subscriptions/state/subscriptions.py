@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 from commands.store.hashes import LogRow
 from commands.store.mapper import EventMapper, blob
 from commands.store.secrets import Vault
+from domain.decisions.world import Secret
 from domain.registry.evolve import evolve
-from domain.registry.world import Secret
 from domain.subscriptions.subscription import TYPE, Subscription
 from projections.database.drivers import Database
 

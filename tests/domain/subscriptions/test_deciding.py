@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from domain.access.roles import Caller, Role
-from domain.decisions.commands import ControlSubscription, DeleteSubscription, SubscriptionCommand, WriteSubscription
 from domain.decisions.decide import decide
+from domain.decisions.world import Context, Decision, MemoryWorld, Secret
 from domain.errors.http_errors import InvalidSubscription, QuotaExceeded
 from domain.errors.problems import NotFound
+from domain.registry.commands import ControlSubscription, DeleteSubscription, SubscriptionCommand, WriteSubscription
 from domain.registry.entities import Entity
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
-from domain.registry.world import Context, Decision, MemoryWorld, Secret
 from domain.subscriptions.sink_uris import PROTOCOLS
 from domain.subscriptions.subscription import Subscription
 from domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription

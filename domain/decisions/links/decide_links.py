@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from domain.access.roles import Role
-from domain.decisions.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
+from domain.decisions.world import Context, Decision, Secret, World
 from domain.errors.http_errors import Forbidden, InvalidLink
 from domain.errors.problems import NotFound
+from domain.registry.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
 from domain.registry.entities import Entity
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
-from domain.registry.world import Context, Decision, Secret, World
 from domain.replication.link import KAFKA, TYPE, Link
 from domain.replication.scope import LinkScope
 from domain.values.json_text import dumps

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from domain.compat import formats, group_formats
+from domain.compat import formats
 from domain.compat.catalog import METASCHEMAS, version_formats
 from domain.compat.catalog.attributes import to_document
 from domain.compat.catalog.groups import XREGISTRY_FORMAT
 from domain.compat.errors import Conflict
 from domain.compat.legacy_apis import FACADE, MESSAGECATALOG, SCHEMAREGISTRY, legacy_api_of
-from domain.registry.change_set import ChangeSet
-from domain.registry.drafts import GroupDraft, ResourceDraft, VersionDraft
+from domain.decisions.changes.change_set import ChangeSet
+from domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
+from domain.decisions.legacy import group_formats
 from domain.values import xid as xids
 
 #: The attributes of a Group that its format is made of.

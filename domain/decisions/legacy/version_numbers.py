@@ -12,9 +12,9 @@ from domain.compat.legacy_apis import FACADE, legacy_api_of, number_from_id
 from domain.compat.number_ranges import NumberRanges
 from domain.compat.publications import Publication
 from domain.compat.uris import normalize_uri
+from domain.decisions.changes.change_set import ChangeSet
+from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
 from domain.decisions.rules import ancestry
-from domain.registry.change_set import ChangeSet
-from domain.registry.drafts import ResourceDraft, VersionDraft
 from domain.values import xid as xids
 
 #: The façade's member of a Resource with the numbers of its Versions that are deleted, as `NumberRanges` writes them.

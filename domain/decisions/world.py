@@ -10,9 +10,9 @@ from typing import Literal, Protocol
 from domain.access.roles import Role
 from domain.compat.memory_publications import MemoryPublications
 from domain.compat.publications import Publications
+from domain.decisions import document_checks
+from domain.decisions.document_checks import CheckResults, DocumentCheck
 from domain.model import Model, compile_model
-from domain.registry import document_checks
-from domain.registry.document_checks import CheckResults, DocumentCheck
 from domain.registry.entities import Entity
 from domain.registry.events import EntityEvent
 from domain.registry.evolve import evolve

@@ -14,7 +14,7 @@ from domain.compat.catalog import groups
 from domain.compat.errors import Conflict, InvalidDefinition
 from domain.compat.legacy_apis import FACADE, SCHEMAREGISTRY, LegacyApi
 from domain.compat.request_extras import LegacyWrite
-from domain.registry.drafts import ResourceDraft
+from domain.decisions.changes.drafts import ResourceDraft
 from domain.registry.entities import Entity
 from domain.values.json_text import Json
 

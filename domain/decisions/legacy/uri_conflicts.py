@@ -17,9 +17,9 @@ from domain.compat.uris import (
     locate_version,
     normalize_uri,
 )
-from domain.compat.version_numbers import USED, next_number
-from domain.registry.change_set import ChangeSet
-from domain.registry.drafts import ResourceDraft
+from domain.decisions.changes.change_set import ChangeSet
+from domain.decisions.changes.drafts import ResourceDraft
+from domain.decisions.legacy.version_numbers import USED, next_number
 from domain.registry.entities import Entity
 from domain.values import xid as xids
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from domain.decisions.capabilities import DATA_CAPABILITIES
+from domain.decisions.world import Context, World
 from domain.errors.http_errors import NotReceiving
 from domain.errors.problems import Problem, Readonly
-from domain.model.capabilities import DATA_CAPABILITIES
 from domain.registry.entities import Entity
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed
-from domain.registry.world import Context, World
 from domain.replication import LINK
 from domain.replication.link import COLLECTION, LOG, Link
 from domain.values import xid as xids

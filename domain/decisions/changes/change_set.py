@@ -10,10 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 from domain.compat.publications import NUMBER, Publication
-from domain.decisions.documents import digest
-from domain.errors.problems import BadRequest, NotFound, Problem, UnknownGroupType, UnknownResourceType
-from domain.model import GroupType, Level, Model, ResourceType
-from domain.registry.after_images import (
+from domain.decisions.changes.after_images import (
     AfterImage,
     cascaded_after_image,
     group_after_images,
@@ -21,10 +18,13 @@ from domain.registry.after_images import (
     resource_after_images,
     version_after_images,
 )
-from domain.registry.drafts import GroupDraft, ResourceDraft, VersionDraft
+from domain.decisions.changes.documents import digest
+from domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
+from domain.decisions.world import Context, World
+from domain.errors.problems import BadRequest, NotFound, Problem, UnknownGroupType, UnknownResourceType
+from domain.model import GroupType, Level, Model, ResourceType
 from domain.registry.entities import Attributes, Entity
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from domain.registry.world import Context, World
 from domain.values import timestamps
 from domain.values import xid as xids
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from domain.compat.legacy_apis import FACADE, version_number
 from domain.compat.publications import NUMBER
+from domain.decisions.changes.drafts import EntityDraft, GroupDraft, ResourceDraft, VersionDraft
 from domain.model import GroupType, Model
-from domain.registry.drafts import EntityDraft, GroupDraft, ResourceDraft, VersionDraft
 from domain.registry.entities import Attributes, Entity
 from domain.registry.events import DeletionReason
 from domain.replication import LINK

@@ -7,9 +7,9 @@ definition of a later life may have given that number to another.
 from __future__ import annotations
 
 from domain.compat.legacy_apis import FACADE, legacy_api_of, version_number
-from domain.compat.version_numbers import USED
-from domain.registry.change_set import ChangeSet
-from domain.registry.drafts import GroupDraft, ResourceDraft, VersionDraft
+from domain.decisions.changes.change_set import ChangeSet
+from domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
+from domain.decisions.legacy.version_numbers import USED
 from domain.registry.entities import Attributes, Entity
 
 #: What a Version is published under for good; all else is what it holds.

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from domain import formats
 from domain.access.roles import Role
-from domain.decisions.commands import IGNORES
+from domain.decisions.changes.after_images import AfterImage
+from domain.decisions.changes.change_set import ChangeSet
 from domain.decisions.rules.ancestry import MODES
 from domain.errors.problems import (
     ActionNotSupported,
@@ -21,8 +22,7 @@ from domain.errors.problems import (
     CapabilityWildcard,
     Problem,
 )
-from domain.registry.after_images import AfterImage
-from domain.registry.change_set import ChangeSet
+from domain.registry.commands import IGNORES
 from domain.replication import LINK
 from domain.values import xid as xids
 from domain.values.json_text import Json, dumps

@@ -14,11 +14,11 @@ from domain.access.roles import ANONYMOUS, Role
 from domain.compat.legacy_apis import FACADE, legacy_api_of
 from domain.compat.request_extras import LegacyWrite
 from domain.compat.uris import is_absolute, normalize_uri
+from domain.decisions.changes.change_set import ChangeSet
+from domain.decisions.changes.drafts import ResourceDraft
+from domain.decisions.world import Context, World
 from domain.errors.problems import Problem, Readonly
-from domain.registry.change_set import ChangeSet
-from domain.registry.drafts import ResourceDraft
 from domain.registry.events import EntityEvent, EntityRefreshed
-from domain.registry.world import Context, World
 from domain.values import xid as xids
 
 #: What only the older APIs know of an imported definition: the name of the caller who imported it.

@@ -1,0 +1,5 @@
+"""One change while it is decided: drafts of entities, and the events that they become.
+
+What a command does to a change is in the folder above.
+Begin with `change_set.py`.
+"""

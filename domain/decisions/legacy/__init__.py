@@ -1,0 +1,5 @@
+"""Decisions about writes that come over the two legacy APIs.
+
+Their ids, URIs and documents are in `domain/compat`.
+Begin with `write.py` and `version_numbers.py`.
+"""
