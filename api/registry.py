@@ -15,9 +15,9 @@ from commands.store.clock import Clock, utc_now
 from commands.store.correlation_ids import NewId
 from commands.store.log import Recorded, Store, WriteTransaction
 from commands.store.secrets import Vault
+from domain.decisions.commands import CreateRegistry
 from domain.decisions.world import DomainValidation
 from domain.model.builtin import default_source
-from domain.registry.commands import CreateRegistry
 from projections.entities.apply import EntityProjection
 from projections.entities.publications import SqlPublications
 from projections.entities.query import ViewPool

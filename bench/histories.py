@@ -31,10 +31,10 @@ from commands.store.clock import format_time
 from commands.store.hashes import NO_INTERACTION, ChainHasher, Interaction, LogRow
 from commands.store.log import Store
 from commands.store.mapper import after_image, stored_state
+from domain.decisions.commands import Command, CreateRegistry, describe
 from domain.decisions.decide import decide
 from domain.decisions.world import Context, Decision
 from domain.model.builtin import default_source
-from domain.registry.commands import Command, CreateRegistry, describe
 from domain.registry.events import EntityDeleted, EntityEvent
 from projections.events.xregistry_events import XRegistryEvents
 from projections.kafka.cluster import KafkaCluster

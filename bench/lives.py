@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from bench import bodies
 from bench.bodies import KINDS, SHARES, Body
 from bench.recent import RecentWorld
-from domain.registry.commands import Command, DeleteEntities, WriteMethod, WriteTree
+from domain.decisions.commands import Command, DeleteEntities, WriteMethod, WriteTree
 
 T = TypeVar("T")
 

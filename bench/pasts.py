@@ -14,8 +14,8 @@ from bench.figures import Figure, Want
 from bench.load import rate
 from bench.places import Place, serving
 from commands.store.log import Store
+from domain.decisions.commands import WriteMethod, WriteTree
 from domain.decisions.world import Context, Decision
-from domain.registry.commands import WriteMethod, WriteTree
 from domain.registry.events import EntityCreated, EntityEvent, EntityUpdated
 from domain.values import xid as xids
 from domain.values.json_text import Json

@@ -13,8 +13,8 @@ from bench import samples
 from bench.figures import Figure, Want
 from bench.places import Place
 from commands.store.log import Store
+from domain.decisions.commands import WriteMethod, WriteTree
 from domain.decisions.world import Context, Decision
-from domain.registry.commands import WriteMethod, WriteTree
 from domain.registry.events import EntityCreated, EntityEvent, EntityUpdated
 from projections.entities.rebuild import rebuild
 

@@ -18,7 +18,7 @@ from bench.figures import Figure, Want
 from bench.places import Place
 from commands.command_bus import CommandBus
 from commands.store.log import Store
-from domain.registry.commands import WriteMethod, WriteTree
+from domain.decisions.commands import WriteMethod, WriteTree
 from projections.entities.apply import EntityProjection
 from projections.entities.query import ViewPool
 

@@ -24,11 +24,12 @@ from commands.pending_command import BuildAnswer, PendingCommand, Precondition, 
 from commands.store.log import Recorded, Store, WriteTransaction
 from commands.store.sql_world import xref_target
 from domain.access.roles import ANONYMOUS, Caller, Role
+from domain.decisions.commands import Command, Follow, Restore, WriteTree
 from domain.decisions.document_checks import ChecksRequired
+from domain.decisions.permissions import may_ask, role_for
 from domain.decisions.world import Context, Decision, World
 from domain.errors.http_errors import Forbidden
 from domain.errors.problems import ServerBusy
-from domain.registry.commands import Command, Follow, Restore, WriteTree
 from domain.registry.events import EntityEvent
 
 Decide = Callable[[Command, World, Context], Decision]
@@ -251,8 +252,8 @@ class CommandBus:
 
 def _role(caller: Caller, command: Command) -> Role:
     """The caller's role at what a command names. Raises: Forbidden where the caller may not ask for it."""
-    role = caller.role_for(command)
-    if role is None or not caller.may_ask(command):
+    role = role_for(caller, command)
+    if role is None or not may_ask(caller, command):
         raise Forbidden(caller=caller.name)
     return role
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from api.cli.outcome import InvalidInput
+from domain.decisions.commands import Command, ReplaceModel, WriteMethod, WriteTree
 from domain.model.includes import expand_includes
-from domain.registry.commands import Command, ReplaceModel, WriteMethod, WriteTree
 from domain.values.json_text import InvalidJson, loads
 
 #: Members of a modelsource document besides `groups`.

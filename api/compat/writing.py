@@ -41,13 +41,13 @@ from domain.compat.catalog.attributes import FindSchema
 from domain.compat.document_attributes import request_names
 from domain.compat.errors import Conflict, invalid_definition, to_legacy_problem
 from domain.compat.legacy_apis import SCHEMAREGISTRY
-from domain.compat.request_commands import group_command, message_command, schema_command
 from domain.compat.request_extras import LegacyDeletion
 from domain.compat.uris import normalize_uri
+from domain.decisions.commands import Command, DeleteEntities
+from domain.decisions.legacy.request_commands import group_command, message_command, schema_command
 from domain.errors import problems
 from domain.errors.http_errors import Forbidden
 from domain.errors.problems import CompatibilityUnknown, FormatUnknown, Problem
-from domain.registry.commands import Command, DeleteEntities
 from domain.registry.events import EntityCreated
 from projections.compat.definitions import CompatDefinition, group_format, group_object, read_definition, schema_by_uri
 from projections.compat.versions import CompatVersion, CompatVersions

@@ -31,9 +31,9 @@ from api.xregistry.dryrun import dry_run
 from api.xregistry.request.headers import CORRELATION_HEADER
 from api.xregistry.request.request_checks import MethodNotAllowed
 from commands.store.log import Recorded
+from domain.decisions.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
 from domain.errors import problems
 from domain.errors.http_errors import InvalidLink, RemoteUnavailable
-from domain.registry.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
 from domain.registry.entities import Entity
 from domain.replication.link import COLLECTION, TYPE, Link
 from domain.replication.link_document import CREDENTIAL, ID, parse_link

@@ -15,7 +15,7 @@ from api.subscriptions.wiring import build_guard
 from commands.store.log import Recorded
 from commands.store.registry_url import UNCONFIGURED_URL
 from domain.access.roles import Caller
-from domain.registry.commands import Command
+from domain.decisions.commands import Command
 from domain.replication.link import Link
 from projections.replication.cycles import check_cycle_promptly, upstream_registries
 from projections.replication.link_state import NOTIFIED_FACT, LinkProgress, LinkStates

@@ -22,10 +22,10 @@ from api.subscriptions.request_params import read_optional_json, write_condition
 from api.subscriptions.responses import json_response
 from api.xregistry.dryrun import dry_run
 from commands.store.log import WriteTransaction as Transaction
+from domain.decisions.commands import ControlSubscription
 from domain.errors import problems
 from domain.errors.http_errors import ReplayRunning
 from domain.model.rfc3339 import to_utc
-from domain.registry.commands import ControlSubscription
 from domain.subscriptions.error_places import ErrorPlace
 from domain.subscriptions.subscription import Subscription
 from domain.values.json_text import Json

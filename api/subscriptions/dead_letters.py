@@ -14,8 +14,8 @@ from api.http.response import Response
 from api.subscriptions.context import SubscriptionApiContext, check_writer, find_subscription, subscription_xid
 from api.subscriptions.ports import JsonObject
 from api.subscriptions.responses import json_response
+from domain.decisions.commands import ControlSubscription
 from domain.errors import problems
-from domain.registry.commands import ControlSubscription
 from domain.subscriptions.subscription import Subscription
 from projections.subscriptions.sequence import parse_sequence, position_of
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 from api.registry import Registry
 from api.subscriptions.config import subscription_config_types
 from domain.access.roles import CONSOLE, Caller
+from domain.decisions.commands import WriteMethod, WriteTree
 from domain.errors.problems import Problem
-from domain.registry.commands import WriteMethod, WriteTree
 from domain.values.json_text import loads
 
 ENDPOINTS: Final = "endpoints"

@@ -28,8 +28,8 @@ from commands.pending_command import BuildAnswer as Built
 from commands.store.log import Recorded
 from commands.store.log import WriteTransaction as Transaction
 from domain.access.roles import Caller
+from domain.decisions.commands import DeleteSubscription, WriteSubscription
 from domain.decisions.subscriptions import secret_pointer
-from domain.registry.commands import DeleteSubscription, WriteSubscription
 from domain.subscriptions.error_places import ErrorPlace, invalid_subscription
 from domain.subscriptions.subscription import Subscription
 from domain.subscriptions.subscription_document import SubscriptionDocument, parse_subscription

@@ -20,7 +20,7 @@ from commands.pending_command import BuildAnswer as Built
 from commands.pending_command import Precondition
 from commands.store.log import Recorded, WriteTransaction
 from domain.access.roles import Caller
-from domain.registry.commands import Command
+from domain.decisions.commands import Command
 from projections.entities.query import View
 
 #: How many things rules beyond the model find in what a request wrote.

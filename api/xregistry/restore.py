@@ -22,9 +22,9 @@ from api.xregistry.request.paths import PathKind, RequestTarget, availability_na
 from api.xregistry.request.request_checks import POST_METHODS, MethodNotAllowed, check_caller, post_only_options
 from commands.store.hashes import Interaction
 from commands.store.log import Recorded
+from domain.decisions.commands import Restore as Command
 from domain.errors import problems
 from domain.errors.problems import Problem
-from domain.registry.commands import Restore as Command
 from domain.registry.events import EntityCreated, EntityDeleted, EntityUpdated
 from domain.values import xid as xids
 from domain.values.json_text import dumps

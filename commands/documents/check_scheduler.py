@@ -14,9 +14,9 @@ from commands.pending_command import PendingCommand
 from commands.store import sql
 from commands.store.log import Store
 from commands.store.mapper import blob
+from domain.decisions.commands import WriteTree
 from domain.decisions.document_checks import CheckResults, ChecksRequired
 from domain.decisions.expected_checks import expected_checks
-from domain.registry.commands import WriteTree
 
 #: How often a command is decided at most: each time its questions are answered, unless what it asks about has changed.
 MAX_ATTEMPTS: Final = 20

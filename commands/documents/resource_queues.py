@@ -7,7 +7,7 @@ from collections.abc import Callable
 from threading import Lock
 
 from commands.pending_command import PendingCommand
-from domain.registry.commands import Command
+from domain.decisions.commands import Command
 from domain.values import xid as xids
 
 

@@ -33,9 +33,9 @@ from commands.store.secrets import Vault
 from commands.store.sql_world import START_COLUMNS, LinkCache, ModelCache, SqlWorld
 from domain.access.roles import Role
 from domain.compat.publications import Publications
+from domain.decisions.commands import Command, describe
 from domain.decisions.world import Context, Decision, DomainValidation, can_read_everything
 from domain.model import Model
-from domain.registry.commands import Command, describe
 from domain.registry.events import EntityEvent
 
 T = TypeVar("T")

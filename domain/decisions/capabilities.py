@@ -12,6 +12,7 @@ from domain import formats
 from domain.access.roles import Role
 from domain.decisions.changes.after_images import AfterImage
 from domain.decisions.changes.change_set import ChangeSet
+from domain.decisions.commands import IGNORES
 from domain.decisions.rules.ancestry import MODES
 from domain.errors.problems import (
     ActionNotSupported,
@@ -22,7 +23,6 @@ from domain.errors.problems import (
     CapabilityWildcard,
     Problem,
 )
-from domain.registry.commands import IGNORES
 from domain.replication import LINK
 from domain.values import xid as xids
 from domain.values.json_text import Json, dumps

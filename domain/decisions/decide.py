@@ -9,6 +9,25 @@ from domain.compat.errors import to_legacy_problem
 from domain.compat.request_extras import LegacyDeletion, LegacyWrite
 from domain.decisions import capabilities, replace_model, subscriptions
 from domain.decisions.changes.change_set import ChangeSet
+from domain.decisions.commands import (
+    Command,
+    ControlLink,
+    ControlSubscription,
+    CreateRegistry,
+    DeleteEntities,
+    DeleteLink,
+    DeleteSubscription,
+    Follow,
+    RegistryCommand,
+    Repair,
+    ReplaceModel,
+    Restore,
+    WriteCapabilities,
+    WriteLink,
+    WriteMethod,
+    WriteSubscription,
+    WriteTree,
+)
 from domain.decisions.delete import delete_entities
 from domain.decisions.legacy.delete import apply_legacy_delete, retained_versions_go_with_their_owners
 from domain.decisions.legacy.imports import check_imports, imports_become_own
@@ -29,25 +48,6 @@ from domain.decisions.world import Context, Decision, World
 from domain.decisions.write import write_tree
 from domain.errors.problems import Problem
 from domain.model import compile_model
-from domain.registry.commands import (
-    Command,
-    ControlLink,
-    ControlSubscription,
-    CreateRegistry,
-    DeleteEntities,
-    DeleteLink,
-    DeleteSubscription,
-    Follow,
-    RegistryCommand,
-    Repair,
-    ReplaceModel,
-    Restore,
-    WriteCapabilities,
-    WriteLink,
-    WriteMethod,
-    WriteSubscription,
-    WriteTree,
-)
 from domain.values import xid as xids
 
 #: What has to hold once everything in a request is written, in this order; one of them counts what it lets pass.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from domain.decisions.changes.change_set import ChangeSet
+from domain.decisions.commands import DeleteEntities
 from domain.decisions.rules.epochs import check_epoch, parse_epoch
 from domain.decisions.rules.ids import take_id
 from domain.decisions.rules.readonly import check_writable, is_skipped
@@ -16,7 +17,6 @@ from domain.decisions.rules.removal import check_removable
 from domain.decisions.write import request_default_version
 from domain.decisions.xrefs import check_no_xref
 from domain.errors.problems import BadFlag, BadRequest, MisplacedEpoch, NotFound
-from domain.registry.commands import DeleteEntities
 from domain.registry.entities import Entity
 from domain.values import xid as xids
 from domain.values.json_text import Json

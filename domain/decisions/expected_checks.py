@@ -13,9 +13,9 @@ from typing import Any
 
 from domain import formats
 from domain.decisions.changes.documents import digest, encode_document
+from domain.decisions.commands import WriteTree
 from domain.decisions.document_checks import DocumentCheck, FormatCheck
 from domain.model import GroupType, Model, ResourceType
-from domain.registry.commands import WriteTree
 from domain.values import xid as xids
 from domain.values.json_text import Json
 

@@ -15,6 +15,7 @@ from domain.access.roles import Role
 from domain.decisions import capabilities, replace_model, xrefs
 from domain.decisions.changes.change_set import ChangeSet
 from domain.decisions.changes.drafts import DefaultVersionRequest, EntityDraft, GroupDraft, ResourceDraft
+from domain.decisions.commands import Restore
 from domain.decisions.delete import delete_entity
 from domain.decisions.legacy import restore as compat_restore
 from domain.decisions.rules.readonly import check_writable
@@ -22,7 +23,6 @@ from domain.decisions.world import StreamDifference, World
 from domain.decisions.write_resource import add_version
 from domain.errors.problems import HasdocumentViolation, NotFound
 from domain.model import Level, Model, ResourceType
-from domain.registry.commands import Restore
 from domain.registry.entities import Attributes, Entity
 from domain.registry.explicit_values import DEFAULT_MARKS, join_marks, retain_marks
 from domain.values import xid as xids

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from domain.access.roles import Role
+from domain.decisions.commands import ControlSubscription, DeleteSubscription, SubscriptionCommand, WriteSubscription
 from domain.decisions.world import Context, Decision, Secret, World
 from domain.errors.http_errors import QuotaExceeded
 from domain.errors.problems import NotFound
-from domain.registry.commands import ControlSubscription, DeleteSubscription, SubscriptionCommand, WriteSubscription
 from domain.registry.entities import Entity
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
 from domain.subscriptions import credentials, sink_uris

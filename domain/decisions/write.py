@@ -12,6 +12,7 @@ from typing import Final
 from domain.decisions import capabilities, replace_model, xrefs
 from domain.decisions.changes.change_set import ChangeSet, xids_in_tree
 from domain.decisions.changes.drafts import DefaultVersionRequest, ResourceDraft
+from domain.decisions.commands import WriteMethod, WriteTree
 from domain.decisions.rules.ids import check_id, take_id
 from domain.decisions.rules.readonly import check_writable, is_skipped, sets_readonly
 from domain.decisions.write_resource import (
@@ -37,7 +38,6 @@ from domain.errors.problems import (
     UnknownGroupType,
     UnknownResourceType,
 )
-from domain.registry.commands import WriteMethod, WriteTree
 from domain.values import xid as xids
 from domain.values.json_text import Json
 

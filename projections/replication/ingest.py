@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
+from domain.decisions.commands import Follow
 from domain.decisions.links.append_foreign import model_events
 from domain.errors.http_errors import Diverged
-from domain.registry.commands import Follow
 from domain.replication.foreign_interaction import ForeignInteraction
 from domain.replication.link import Link
 from projections.replication.link_worker import LinkWorkerContext

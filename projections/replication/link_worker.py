@@ -12,7 +12,7 @@ from weakref import WeakSet
 from commands.store.log import Recorded
 from commands.store.registry_url import UNCONFIGURED_URL
 from domain.access.roles import Caller, Role
-from domain.registry.commands import Command
+from domain.decisions.commands import Command
 from domain.replication.link import Link
 from domain.replication.link_document import CREDENTIAL
 from projections.entities.query import ViewPool

@@ -7,8 +7,8 @@ from contextlib import closing
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
+from domain.decisions.commands import ControlLink, Repair
 from domain.errors.http_errors import Diverged
-from domain.registry.commands import ControlLink, Repair
 from domain.registry.events import EntityEvent
 from domain.replication.link import Link
 from domain.values import xid as xids

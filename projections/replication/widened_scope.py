@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any, Final
 
 from commands.store.mapper import EventMapper
+from domain.decisions.commands import ReplaceModel
 from domain.errors.http_errors import Diverged
-from domain.registry.commands import ReplaceModel
 from domain.registry.events import EntityDeleted
 from domain.replication.link import Link
 from domain.replication.merged_models import merge_models

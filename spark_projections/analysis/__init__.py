@@ -1,7 +1,7 @@
 """The log as tables for questions: what happened, what lives and lived, and what changed, each a row of its own.
 
-Every table is a function of a log DataFrame (`spark_projections.log_schema.LOG_SCHEMA`): whole interactions from the first
-position on, without a gap. docs/analysts.md says what the columns hold.
+Every table is a function of a log DataFrame (see `log_schema.LOG_SCHEMA`): whole interactions from the first position
+on, without a gap. docs/analysts.md says what the columns hold.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ def read(spark: SparkSession, folder: str) -> DataFrame:
 def read_verified(spark: SparkSession, folder: str) -> DataFrame:
     """The same, once the files are shown to be those of the manifest, and to hold the events that it says.
 
-    `spark_projections.verify_log.verify_log`, which a rebuild calls, shows that the events are those that were written; here
-    the segments are shown to end with the hashes that it finds right. This process reads the bytes of all event files
+    `verify_log.verify_log`, which a rebuild calls, shows that the events are those that were written; here the segments
+    are shown to end with the hashes that it finds right. This process reads the bytes of all event files
     once.
     Raises: Unproved; ValueError for a URI of no filesystem, OSError for a folder that cannot be listed.
     """

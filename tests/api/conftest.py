@@ -17,7 +17,7 @@ from api.app import create_app
 from api.settings import Settings
 from commands.command_bus import CommandBus
 from commands.store.log import Store
-from domain.registry.commands import CreateRegistry
+from domain.decisions.commands import CreateRegistry
 from projections.entities.apply import EntityProjection
 from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from api.registry import open_registry
 from api.settings import Settings
-from domain.registry.commands import WriteMethod, WriteTree
+from domain.decisions.commands import WriteMethod, WriteTree
 from tests.api.conftest import BASE, Api, create, serving
 from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
 

@@ -13,8 +13,8 @@ import pytest
 
 from api.feeds import reader
 from commands.store.log import Store
+from domain.decisions.commands import WriteMethod, WriteTree
 from domain.decisions.world import Decision
-from domain.registry.commands import WriteMethod, WriteTree
 from domain.registry.events import EntityCreated
 from projections.log import json_lines
 from tests.api.conftest import BASE, Api, create, serving

@@ -21,8 +21,8 @@ from commands.store.hashes import (
     update_state_hash,
 )
 from commands.store.log import Store
+from domain.decisions.commands import WriteMethod, WriteTree
 from domain.decisions.world import Context, Decision
-from domain.registry.commands import WriteMethod, WriteTree
 from domain.registry.events import EntityCreated, EntityDeleted
 from domain.values.json_text import dumps
 from tests.api.conftest import BASE, NOW, Api, create, serving

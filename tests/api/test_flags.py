@@ -8,9 +8,9 @@ from api.xregistry.capabilities import Capabilities
 from api.xregistry.request.flags import INLINE_OF_EXPORT, Flags, parse_flags
 from api.xregistry.request.inline import InlineTree, parse_inline
 from api.xregistry.request.paths import resolve_path
+from domain.decisions.commands import IGNORES
 from domain.errors import problems
 from domain.model import compile_model
-from domain.registry.commands import IGNORES
 from tests.api.conftest import MODEL
 
 COMPILED = compile_model(MODEL)

@@ -12,7 +12,7 @@ import pytest
 from api.registry import Registry, open_registry
 from api.settings import Settings
 from commands.store.log import Store
-from domain.registry.commands import WriteMethod, WriteTree
+from domain.decisions.commands import WriteMethod, WriteTree
 from tests.serving import serving
 
 

@@ -18,8 +18,8 @@ from bench.stocking import stock
 from commands.store.log import Store
 from commands.verify.verify_log import verify_log as walk
 from commands.verify.verify_log import verify_row_hashes
+from domain.decisions.commands import Command
 from domain.decisions.world import Context
-from domain.registry.commands import Command
 from projections.entities.rebuild import rebuild
 from projections.entities.tables import tables
 from projections.entities.verify_history import verify_history

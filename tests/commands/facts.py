@@ -5,8 +5,8 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
+from domain.decisions.commands import Command, DeleteEntities, WriteMethod, WriteTree
 from domain.decisions.world import Context, Decision, World
-from domain.registry.commands import Command, DeleteEntities, WriteMethod, WriteTree
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
 from domain.values import xid as xids
 

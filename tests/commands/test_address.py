@@ -10,7 +10,7 @@ from commands.command_bus import handle
 from commands.pending_command import PendingCommand
 from commands.store.log import Store
 from commands.store.registry_url import UNCONFIGURED_URL
-from domain.registry.commands import CreateRegistry
+from domain.decisions.commands import CreateRegistry
 from projections.entities.apply import EntityProjection
 from projections.entities.rebuild import rebuild
 

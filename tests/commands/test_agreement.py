@@ -12,7 +12,7 @@ from commands.pending_command import PendingCommand
 from commands.store import tables
 from commands.store.log import Store
 from commands.verify.verify_log import verify_log, verify_row_hashes
-from domain.registry.commands import DeleteEntities, Restore, WriteMethod, WriteTree
+from domain.decisions.commands import DeleteEntities, Restore, WriteMethod, WriteTree
 from projections.entities.apply import EntityProjection
 from projections.entities.rebuild import RebuildDiverged, rebuild
 from tests.commands.test_dryrun import F, create, put

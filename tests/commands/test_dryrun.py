@@ -15,8 +15,7 @@ from commands.pending_command import PendingCommand
 from commands.store.correlation_ids import adapt_new_id
 from commands.store.log import Recorded, Store
 from commands.verify.verify_log import verify_log, verify_row_hashes
-from domain.errors.problems import Problem
-from domain.registry.commands import (
+from domain.decisions.commands import (
     Command,
     CreateRegistry,
     DeleteEntities,
@@ -25,6 +24,7 @@ from domain.registry.commands import (
     WriteMethod,
     WriteTree,
 )
+from domain.errors.problems import Problem
 from projections.entities.apply import EntityProjection
 
 FILES = {"singular": "file", "attributes": {"*": {"type": "any"}}}

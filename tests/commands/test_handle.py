@@ -13,9 +13,9 @@ from commands.command_bus import CommandBus, handle
 from commands.pending_command import PendingCommand
 from commands.store.log import Recorded, Store, WriteTransaction
 from commands.verify.verify_log import verify_log
+from domain.decisions.commands import Command
 from domain.decisions.world import Context, Decision, World
 from domain.errors.problems import ServerBusy
-from domain.registry.commands import Command
 from domain.registry.events import EntityEvent
 from tests.commands.facts import Refused, decide, refuse, write
 

@@ -14,8 +14,8 @@ from commands.command_bus import handle
 from commands.pending_command import PendingCommand
 from commands.store.log import Recorded, Store
 from commands.verify.verify_log import verify_log
+from domain.decisions.commands import Command
 from domain.decisions.world import Context
-from domain.registry.commands import Command
 from tests.commands.facts import Refused, decide, delete, refuse, write
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from commands.command_bus import handle
 from commands.pending_command import PendingCommand
 from commands.store.log import Recorded, Store, WriteTransaction
+from domain.decisions.commands import Command, CreateRegistry, ReplaceModel
 from domain.decisions.decide import decide
-from domain.registry.commands import Command, CreateRegistry, ReplaceModel
 from tests.commands.facts import Refused
 
 

@@ -17,7 +17,7 @@ from commands.pending_command import PendingCommand
 from commands.store.hashes import NO_INTERACTION, ChainHasher, Interaction, LogRow, caller_hash, entity_hash, image_in
 from commands.store.log import Store
 from commands.verify.verify_log import verify_log
-from domain.registry.commands import DeleteEntities
+from domain.decisions.commands import DeleteEntities
 from domain.values.json_text import dumps
 from projections.entities.apply import EntityProjection
 from tests.commands.test_dryrun import F, create, put

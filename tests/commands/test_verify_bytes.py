@@ -19,7 +19,7 @@ from commands.pending_command import PendingCommand
 from commands.store import tables
 from commands.store.log import Store
 from commands.verify.verify_log import verify_log
-from domain.registry.commands import Command
+from domain.decisions.commands import Command
 from tests.commands.facts import decide, delete, write
 
 TABLES = (tables.log, tables.interaction, tables.document, tables.head)

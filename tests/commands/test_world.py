@@ -8,8 +8,8 @@ import pytest
 
 from commands.store.log import Store, WriteTransaction
 from commands.store.sql_world import MEMBERS, OF_TYPE, SOURCES, SUBTREE
+from domain.decisions.commands import DeleteEntities, WriteTree
 from domain.decisions.world import MemoryWorld
-from domain.registry.commands import DeleteEntities, WriteTree
 from domain.registry.entities import Entity
 from domain.values import xid as xids
 from tests.commands.facts import decide, delete, write

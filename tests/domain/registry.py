@@ -7,9 +7,9 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from domain.decisions.commands import Command, CreateRegistry, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
 from domain.decisions.decide import decide
 from domain.decisions.world import Context, Decision, MemoryWorld
-from domain.registry.commands import Command, CreateRegistry, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
 from domain.registry.entities import Entity
 from domain.registry.events import EntityEvent
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.registry.commands import WriteMethod
+from domain.decisions.commands import WriteMethod
 from tests.domain.registry import MemoryRegistry
 from tests.domain.test_xrefs import refused
 

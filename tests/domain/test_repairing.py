@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from domain.access.roles import Role
+from domain.decisions.commands import ControlLink, LinkCommand, Repair, WriteLink
 from domain.decisions.decide import decide
 from domain.decisions.world import Context, Decision
 from domain.errors.http_errors import Diverged
 from domain.errors.problems import NotFound, Problem
-from domain.registry.commands import ControlLink, LinkCommand, Repair, WriteLink
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.replication.link_document import parse_link
 from domain.values import xid as xids

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from domain.access.roles import Role
+from domain.decisions.commands import Restore, WriteCapabilities, WriteMethod, WriteTree
 from domain.decisions.decide import decide
 from domain.decisions.world import Context, Decision, MemoryWorld
 from domain.errors.problems import Problem
-from domain.registry.commands import Restore, WriteCapabilities, WriteMethod, WriteTree
 from tests.domain.registry import START, MemoryRegistry, changed, said
 
 D = "/dirs/d"

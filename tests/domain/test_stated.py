@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from domain.decisions.commands import Restore
 from domain.model.builtin import default_source
-from domain.registry.commands import Restore
 from domain.registry.explicit_values import DEFAULT_MARKS, explicit_values
 from tests.domain.registry import MemoryRegistry
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from domain.decisions.commands import Command, DeleteEntities, WriteMethod, WriteTree
 from domain.errors.problems import InvalidAttribute
-from domain.registry.commands import Command, DeleteEntities, WriteMethod, WriteTree
 from tests.domain.registry import MemoryRegistry
 
 FILE = "/dirs/d/files/f"

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from domain.access.roles import Role
+from domain.decisions.commands import DeleteEntities, WriteMethod, WriteTree
 from domain.decisions.decide import decide
 from domain.decisions.world import Context
 from domain.errors.problems import ModelComplianceError, Problem
-from domain.registry.commands import DeleteEntities, WriteMethod, WriteTree
 from tests.domain.registry import START, MemoryRegistry, changed, said
 
 MODEL = {

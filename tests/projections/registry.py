@@ -8,8 +8,8 @@ from typing import Any, Self
 from sqlalchemy import select
 
 from commands.store.log import Store
+from domain.decisions.commands import DeleteEntities
 from domain.decisions.world import Decision
-from domain.registry.commands import DeleteEntities
 from projections.entities.apply import EntityProjection
 from projections.entities.leaves import MAX_LEAVES, leaves
 from projections.entities.query import ViewPool

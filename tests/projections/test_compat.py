@@ -13,7 +13,7 @@ from commands.command_bus import handle
 from commands.pending_command import PendingCommand
 from commands.store.log import Recorded, Store
 from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
-from domain.registry.commands import Command, CreateRegistry, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
+from domain.decisions.commands import Command, CreateRegistry, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
 from projections.compat.versions import CompatVersion, CompatVersions
 from projections.entities.apply import EntityProjection
 from projections.entities.publications import SqlPublications

@@ -23,8 +23,7 @@ from commands.store.log import Recorded, Store
 from commands.verify.verify_log import verify_log, verify_row_hashes
 from domain.compat.legacy_apis import legacy_api_of, version_number
 from domain.compat.memory_publications import MemoryPublications
-from domain.errors.problems import Problem
-from domain.registry.commands import (
+from domain.decisions.commands import (
     Command,
     CreateRegistry,
     DeleteEntities,
@@ -33,6 +32,7 @@ from domain.registry.commands import (
     WriteMethod,
     WriteTree,
 )
+from domain.errors.problems import Problem
 from domain.registry.events import SALT, EntityDeleted, EntityEvent
 from domain.values import xid as xids
 from projections.compat.versions import CompatVersions

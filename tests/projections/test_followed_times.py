@@ -9,8 +9,8 @@ import pytest
 
 from commands.store.log import Store
 from commands.verify.verify_log import verify_log
+from domain.decisions.commands import Command, WriteMethod, WriteTree
 from domain.decisions.world import Context, Decision
-from domain.registry.commands import Command, WriteMethod, WriteTree
 from domain.registry.events import EntityCreated, EntityUpdated
 from domain.values import xid as xids
 from projections.database import drivers

@@ -31,7 +31,7 @@ from commands.store.hashes import Interaction, LogRow
 from commands.store.log import Recorded, Store
 from commands.store.mapper import EventMapper
 from domain.access.roles import Caller, Role
-from domain.registry.commands import Command
+from domain.decisions.commands import Command
 from domain.registry.events import EntityEvent
 from domain.replication.foreign_interaction import ForeignInteraction
 from domain.replication.link import Link

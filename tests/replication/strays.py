@@ -10,7 +10,7 @@ from typing import Any
 from api.registry import open_registry
 from api.settings import Settings
 from domain.access.roles import Caller, Role
-from domain.registry.commands import Command
+from domain.decisions.commands import Command
 from tests.replication.registries import Registry
 
 

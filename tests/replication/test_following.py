@@ -18,9 +18,9 @@ from commands.command_bus import CommandOutcome, handle
 from commands.pending_command import PendingCommand
 from commands.store.log import Recorded
 from commands.verify.verify_log import verify_log, verify_row_hashes
+from domain.decisions.commands import Command, ControlLink, DeleteLink, Follow, WriteLink, WriteMethod, WriteTree
 from domain.errors.http_errors import Diverged, NotReceiving
 from domain.errors.problems import NotFound, Readonly
-from domain.registry.commands import Command, ControlLink, DeleteLink, Follow, WriteLink, WriteMethod, WriteTree
 from domain.replication.foreign_interaction import ForeignInteraction
 from domain.replication.link_document import parse_link
 from projections.entities.apply import EntityProjection

@@ -20,7 +20,7 @@ from api.replication.wiring import build_link_context
 from api.settings import Settings
 from commands.store.log import Store
 from domain.access.roles import Caller, Role
-from domain.registry.commands import WriteLink
+from domain.decisions.commands import WriteLink
 from domain.replication.link import Link
 from domain.replication.link_document import parse_link
 from projections.events.xregistry_events import XRegistryEvents

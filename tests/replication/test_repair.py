@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from domain.registry.commands import DeleteEntities, WriteMethod, WriteTree
+from domain.decisions.commands import DeleteEntities, WriteMethod, WriteTree
 from tests.replication.registries import registries, together, until
 from tests.replication.strays import asked, recorded, shown, stray
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from domain.registry.commands import WriteMethod, WriteTree
+from domain.decisions.commands import WriteMethod, WriteTree
 from tests.replication.registries import MASTER_KEY, TOKEN, Registry, registries, together, until
 from tests.replication.strays import stray
 from tests.serving import annals

@@ -12,7 +12,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from domain.registry.commands import Command, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
+from domain.decisions.commands import Command, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
 
 MODES: Final = ("manual", "createdat", "modifiedat", "semver")
 #: Version ids that every mode takes, oldest first by semantic versioning.

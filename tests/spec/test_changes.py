@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from domain.decisions.commands import Command, DeleteEntities, WriteMethod, WriteTree
 from domain.decisions.world import Decision
 from domain.errors.problems import Problem
-from domain.registry.commands import Command, DeleteEntities, WriteMethod, WriteTree
 from domain.values.xid import event_order
 from tests.domain.registry import MemoryRegistry
 

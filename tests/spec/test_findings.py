@@ -12,6 +12,7 @@ import yaml
 
 from domain import formats
 from domain.decisions.changes.change_set import ChangeSet
+from domain.decisions.commands import WriteMethod, WriteTree
 from domain.decisions.decide import decide
 from domain.decisions.rules.domain_rules import ChangedEntities
 from domain.decisions.world import Context, Decision, DomainValidation
@@ -19,7 +20,6 @@ from domain.errors.problems import Problem
 from domain.messaging.findings import VALIDATORS, Finding, ValidatedEntity, change_findings, entity_findings
 from domain.messaging.findings import kinds_by_type as judged_types
 from domain.model.builtin import default_source
-from domain.registry.commands import WriteMethod, WriteTree
 from tests.domain.registry import START, MemoryRegistry
 from tests.spec.test_http import Loader
 

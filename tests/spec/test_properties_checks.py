@@ -18,10 +18,7 @@ from hypothesis.strategies import SearchStrategy
 from domain import formats
 from domain.decisions import document_checks
 from domain.decisions.capabilities import INITIAL
-from domain.decisions.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
-from domain.decisions.world import MemoryWorld
-from domain.errors.problems import Problem
-from domain.registry.commands import (
+from domain.decisions.commands import (
     Command,
     DeleteEntities,
     ReplaceModel,
@@ -30,6 +27,9 @@ from domain.registry.commands import (
     WriteMethod,
     WriteTree,
 )
+from domain.decisions.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
+from domain.decisions.world import MemoryWorld
+from domain.errors.problems import Problem
 from domain.registry.entities import Entity
 from tests.domain.registry import MemoryRegistry
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from domain.decisions.commands import WriteMethod, WriteTree
 from domain.errors.problems import Problem
-from domain.registry.commands import WriteMethod, WriteTree
 from tests.domain.registry import MemoryRegistry
 
 MODEL = {

@@ -13,8 +13,8 @@ from api.xregistry.definitions import RegistryDefinitions
 from api.xregistry.request.flags import Flags
 from api.xregistry.request.headers import HEADER_PREFIX, xregistry_headers
 from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
+from domain.decisions.commands import Command, DeleteEntities, ReplaceModel, WriteCapabilities, WriteMethod, WriteTree
 from domain.errors import problems
-from domain.registry.commands import Command, DeleteEntities, ReplaceModel, WriteCapabilities, WriteMethod, WriteTree
 from domain.values.json_text import InvalidJson, Json, loads
 
 #: Kinds whose metadata in a body leaves no room for metadata in headers.

@@ -10,13 +10,13 @@ from domain.compat.legacy_apis import FACADE, legacy_api_of
 from domain.compat.publications import Publication
 from domain.decisions.changes.change_set import ChangeSet
 from domain.decisions.changes.drafts import ResourceDraft
+from domain.decisions.commands import DeleteEntities
 from domain.decisions.delete import delete_entities
 from domain.decisions.legacy.version_numbers import USED
 from domain.decisions.rules.readonly import check_writable
 from domain.decisions.rules.removal import check_removable
 from domain.decisions.write_resource import add_version
 from domain.decisions.xrefs import check_no_xref
-from domain.registry.commands import DeleteEntities
 from domain.registry.explicit_values import DEFAULT_MARKS
 from domain.values import xid as xids
 

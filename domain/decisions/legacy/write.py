@@ -15,6 +15,7 @@ from domain.compat.uris import compose_uri, entity_path, normalize_uri
 from domain.decisions.changes.change_set import ChangeSet
 from domain.decisions.changes.documents import digest
 from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
+from domain.decisions.commands import WriteTree
 from domain.decisions.legacy import group_formats
 from domain.decisions.legacy.imports import IMPORTER, new_importer
 from domain.decisions.legacy.uri_conflicts import PublishedVersion, check_uri_path, find_published, published_versions
@@ -23,7 +24,6 @@ from domain.decisions.rules.ids import check_id
 from domain.decisions.rules.readonly import check_writable
 from domain.decisions.write_resource import WriteOptions, write_version
 from domain.decisions.xrefs import check_no_xref
-from domain.registry.commands import WriteTree
 from domain.registry.entities import Attributes, Entity
 from domain.values import xid as xids
 

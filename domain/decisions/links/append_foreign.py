@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from domain.decisions.commands import ReplaceModel
 from domain.decisions.world import World
 from domain.errors.http_errors import Diverged
-from domain.registry.commands import ReplaceModel
 from domain.registry.entities import Entity
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed
 from domain.replication.foreign_interaction import ForeignInteraction

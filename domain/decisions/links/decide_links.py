@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from domain.access.roles import Role
+from domain.decisions.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
 from domain.decisions.world import Context, Decision, Secret, World
 from domain.errors.http_errors import Forbidden, InvalidLink
 from domain.errors.problems import NotFound
-from domain.registry.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
 from domain.registry.entities import Entity
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
 from domain.replication.link import KAFKA, TYPE, Link

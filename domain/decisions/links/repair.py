@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from domain.decisions.commands import Repair
 from domain.decisions.links.append_foreign import registry_recount
 from domain.decisions.world import Context, Decision, World
 from domain.errors.http_errors import Diverged
 from domain.errors.problems import NotFound
-from domain.registry.commands import Repair
 from domain.registry.entities import Entity
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
 from domain.replication.link import Link

@@ -12,10 +12,10 @@ from commands.store.log import Recorded
 from domain.compat.catalog.attributes import SchemaReference
 from domain.compat.document_attributes import DocumentAttributes
 from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
-from domain.compat.request_commands import group_command, message_command, schema_command
 from domain.compat.request_extras import LegacyDeletion
 from domain.compat.uris import normalize_uri
-from domain.registry.commands import Command, DeleteEntities
+from domain.decisions.commands import Command, DeleteEntities
+from domain.decisions.legacy.request_commands import group_command, message_command, schema_command
 from domain.replication import LINK
 from domain.replication.link import Link
 from domain.values import xid as xids

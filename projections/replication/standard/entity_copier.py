@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
+from domain.decisions.commands import Command, DeleteEntities, WriteMethod, WriteTree
 from domain.errors.problems import Problem
-from domain.registry.commands import Command, DeleteEntities, WriteMethod, WriteTree
 from domain.replication.link import Link
 from domain.values import xid as xids
 from projections.replication.link_worker import LinkWorkerContext

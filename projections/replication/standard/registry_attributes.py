@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from domain.decisions import capabilities
+from domain.decisions.commands import Command, ReplaceModel, WriteCapabilities, WriteMethod, WriteTree
 from domain.errors.problems import Problem
 from domain.model import compile_model
-from domain.registry.commands import Command, ReplaceModel, WriteCapabilities, WriteMethod, WriteTree
 from domain.replication.link import Link
 from domain.replication.merged_models import merge_models
 from domain.values import xid as xids

@@ -7,8 +7,8 @@ from typing import Any
 
 from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 from domain.compat.request_extras import LegacyDeletion, LegacyWrite
+from domain.decisions.commands import DeleteEntities, WriteMethod, WriteTree
 from domain.model.builtin import default_source
-from domain.registry.commands import DeleteEntities, WriteMethod, WriteTree
 
 URL = "https://registry.example"
 #: A schema format that nobody checks.

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from domain.compat.catalog.attributes import SchemaReference, to_attributes, to_document
 from domain.compat.catalog.documents import MalformedDefinition, parse_definition
+from domain.decisions.commands import WriteMethod, WriteTree
 from domain.decisions.decide import decide
 from domain.decisions.world import Context
 from domain.model.builtin import default_source
-from domain.registry.commands import WriteMethod, WriteTree
 from domain.values.json_text import dumps, loads
 from tests.data import DEFINITIONS
 from tests.domain.compat.definitions import DOCUMENTS, GARBLED, HERE, said, text_of

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from domain.compat.errors import Conflict
 from domain.compat.legacy_apis import FACADE, is_number, legacy_api_of, version_number
 from domain.compat.number_ranges import NumberRanges
+from domain.decisions.commands import DeleteEntities, ReplaceModel, Restore, WriteMethod, WriteTree
 from domain.errors.problems import Problem
-from domain.registry.commands import DeleteEntities, ReplaceModel, Restore, WriteMethod, WriteTree
 from tests.domain.compat.facade import C, G, M, S, delete, post, put_group, source
 from tests.domain.registry import MemoryRegistry
 

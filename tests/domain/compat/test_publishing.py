@@ -9,9 +9,9 @@ import pytest
 
 from domain.compat.errors import Conflict, InvalidDefinition
 from domain.compat.legacy_apis import FACADE
+from domain.decisions.commands import Command, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
 from domain.decisions.world import Decision
 from domain.errors.problems import NotFound
-from domain.registry.commands import Command, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
 from domain.registry.events import EntityUpdated
 from tests.domain.compat.facade import URL, C, G, M, S, delete, post, put_group, source
 from tests.domain.registry import MemoryRegistry

@@ -8,10 +8,10 @@ import pytest
 
 from domain.access.roles import Role
 from domain.compat.errors import Conflict, NoSuchVersion
+from domain.decisions.commands import DeleteEntities, ReplaceModel, WriteMethod, WriteTree
 from domain.decisions.decide import decide
 from domain.decisions.world import Context, Decision
 from domain.errors.problems import NotFound
-from domain.registry.commands import DeleteEntities, ReplaceModel, WriteMethod, WriteTree
 from domain.registry.events import EntityDeleted
 from tests.domain.compat.facade import C, G, M, S, delete, post, put_group, source
 from tests.domain.registry import START, MemoryRegistry

@@ -11,7 +11,7 @@ from sqlalchemy import Column, Table, select
 from commands.command_bus import handle
 from commands.pending_command import PendingCommand
 from commands.store.log import Store
-from domain.registry.commands import DeleteEntities, Restore
+from domain.decisions.commands import DeleteEntities, Restore
 from projections.entities.apply import EntityProjection
 from projections.entities.rebuild import rebuild
 from projections.entities.tables import tables

@@ -15,8 +15,8 @@ from typing import Any
 from cloudevents.core.v1.event import CloudEvent
 
 from commands.store.log import Store
+from domain.decisions.commands import DeleteEntities
 from domain.decisions.world import Decision
-from domain.registry.commands import DeleteEntities
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
 from domain.subscriptions.subscription import Subscription
 from domain.values import xid as xids

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from api.subscriptions.responses import subscription_document
 from domain.access.roles import Caller, Role
+from domain.decisions.commands import WriteSubscription
 from domain.decisions.decide import decide
 from domain.decisions.world import Context, MemoryWorld
-from domain.registry.commands import WriteSubscription
 from domain.subscriptions.sink_uris import PROTOCOLS
 from domain.subscriptions.subscription import Subscription
 from domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription

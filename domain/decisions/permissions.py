@@ -1,0 +1,72 @@
+"""Whether a caller may have a command carried out, by the roles at what it names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from domain.access.roles import RANK, Caller, Role
+from domain.decisions.commands import (
+    Command,
+    ControlSubscription,
+    DeleteEntities,
+    DeleteSubscription,
+    Restore,
+    WriteMethod,
+    WriteSubscription,
+    WriteTree,
+)
+from domain.values import xid as xids
+
+
+def role_for(caller: Caller, command: Command) -> Role | None:
+    """The least of the caller's roles at what a command names."""
+    if not caller.groups:
+        return caller.role
+    if isinstance(command, WriteSubscription | DeleteSubscription | ControlSubscription):
+        return caller.subscribes
+    return min((caller.role_at(xid) for xid in _named_groups(command)), key=RANK.__getitem__)
+
+
+def may_ask(caller: Caller, command: Command) -> bool:
+    """Whether the caller may have a command carried out, and may see what it refers to."""
+    return RANK[role_for(caller, command)] >= RANK[Role.WRITER] and (
+        caller.role is not None or all(map(caller.reads, _xref_targets(command)))
+    )
+
+
+def _named_groups(command: Command) -> Iterator[str]:
+    """What a command is about: Groups, or the registry where it is not confined to Groups that it names."""
+    match command:
+        case WriteTree(xid=xids.REGISTRY, method=WriteMethod.POST, tree=tree) if tree:
+            yield from (f"/{plural}/{id}" for plural, members in tree.items() for id in _keys(members))
+        case WriteTree(xid=xid, tree=tree) if _is_collection_of_groups(xid) and tree:
+            yield from (f"{xid}/{id}" for id in tree)
+        case DeleteEntities(xid=xid, targets=targets) if _is_collection_of_groups(xid) and targets:
+            yield from (f"{xid}/{id}" for id in targets)
+        case WriteTree(xid=xid) | DeleteEntities(xid=xid) | Restore(xid=xid):
+            yield xid
+        case _:
+            yield xids.REGISTRY
+
+
+def _keys(members: Any) -> Iterator[str]:
+    yield from members if isinstance(members, dict) and members else ("",)
+
+
+def _is_collection_of_groups(xid: str) -> bool:
+    return len(xids.segments(xid)) == 1
+
+
+def _xref_targets(command: Command) -> Iterator[str]:
+    """The Resources that cross references in a body point to: what is written shows them."""
+    if isinstance(command, WriteTree):
+        yield from _references(command.tree)
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        if isinstance(found := value.get("xref"), str):
+            yield found
+        for inner in value.values():
+            yield from _references(inner)
