@@ -65,8 +65,8 @@ from commands.store.correlation_ids import NewId
 from commands.store.registry_url import UNCONFIGURED_URL
 from domain.access.roles import Caller
 from projections.events.event_families import EventFamily
+from projections.outgoing.resolver import Resolver
 from projections.replication.link_state import LinkStates
-from projections.subscriptions.contract import Resolver
 
 _LOG: Final = logging.getLogger("annals")
 

@@ -6,7 +6,7 @@ and databases read by Spark cannot promise it, and all sources have one schema.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, get_type_hints
+from typing import TYPE_CHECKING, Final, NamedTuple, get_type_hints
 
 import pyarrow as pa
 from pyspark.sql import functions as f
@@ -34,3 +34,10 @@ def with_salt(log: DataFrame) -> DataFrame:
     """The log with an empty salt in rows that were written before there were salts."""
     # Not `coalesce`, whose column would be the only one that is never null.
     return log.withColumn("salt", f.when(f.col("salt").isNull(), f.lit("")).otherwise(f.col("salt")))
+
+
+class LogHead(NamedTuple):
+    """Where an interaction ended. chain: the hash over all that was recorded by then, in hex."""
+
+    position: int
+    chain: str

@@ -20,7 +20,7 @@ from pyspark.sql import functions as f
 from projections.entities.rebuild import RebuildDiverged
 from projections.log.table_rows import LogTableRow
 from projections.segments.verify_chain import ChainVerifier
-from spark_projections.sources.remote_log import LogHead
+from spark_projections.log_schema import LogHead
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -17,7 +17,7 @@ import jwt
 
 from domain.values.json_text import loads
 from projections.outgoing.http_client import USER_AGENT, HttpClient
-from projections.subscriptions.contract import Resolver
+from projections.outgoing.resolver import Resolver
 
 _LOG: Final = logging.getLogger("annals.callers")
 

@@ -156,8 +156,8 @@ def rebuild_rows(
     """
     with open_session(place) as spark:
         from spark_projections.events import EventDestination
+        from spark_projections.log_schema import LogHead
         from spark_projections.rebuild import rebuild
-        from spark_projections.sources.remote_log import LogHead
         from spark_projections.verify_log import ChainAnchors, UnverifiedLog
 
         if stage is None and not (spark.sparkContext.master or "").startswith("local"):

@@ -19,7 +19,7 @@ from domain.subscriptions.subscription import Subscription
 from domain.subscriptions.subscription_document import SubscriptionSupport
 from projections.entities.query import View
 from projections.log.reader import Log
-from projections.subscriptions.contract import Resolver
+from projections.outgoing.resolver import Resolver
 
 _FOREVER: Final = datetime.max.replace(tzinfo=UTC)
 _MOMENT: Final = timedelta(microseconds=1)

@@ -10,7 +10,7 @@ from api.registry import Registry
 from api.settings import Settings
 from api.subscriptions.secrets import StoredSecrets
 from api.subscriptions.wiring import build_event_families, build_guard, build_owner_rights
-from projections.subscriptions.contract import Resolver
+from projections.outgoing.resolver import Resolver
 from projections.subscriptions.ports import DeliveryPorts
 from projections.subscriptions.service import DeliveryService
 from projections.subscriptions.sinks import load_sinks

@@ -20,7 +20,7 @@ from domain.subscriptions import sink_uris
 from domain.subscriptions.error_places import ErrorPlace, invalid_subscription
 from domain.subscriptions.sink_uris import HTTP
 from domain.values.json_text import InvalidJson, loads
-from projections.subscriptions.contract import ForbiddenAddress, Resolver
+from projections.outgoing.resolver import ForbiddenAddress, Resolver
 
 _TAG: Final = re.compile(r'(W/)?"([^"]*)"')
 

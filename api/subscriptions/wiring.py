@@ -18,7 +18,7 @@ from projections.compat.events import CompatEvents
 from projections.events.event_families import EventFamily, XRegistryFamily
 from projections.events.xregistry_events import XRegistryEvents
 from projections.outgoing.destination_guard import DestinationGuard
-from projections.subscriptions.contract import Resolver
+from projections.outgoing.resolver import Resolver
 from projections.subscriptions.delivery_status import StoredDeliveries as Tables
 from projections.subscriptions.ports import DeliveryPorts
 from projections.subscriptions.transport.webhook_handshake import WebhookHandshake

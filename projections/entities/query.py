@@ -32,10 +32,10 @@ from projections.entities.publications import StoredPublications
 from projections.entities.rows import EntityRow, stored_row
 from projections.entities.scan import ScannedMembers, ScanSelection
 from projections.entities.selection import Selection
+from projections.entities.stored_links import StoredLinks
 from projections.entities.tables import tables
 from projections.log.positions import checked_position, read_position
 from projections.log.reader import Log
-from projections.replication.links import StoredLinks
 from projections.subscriptions.state.subscriptions import StoredSubscriptions
 
 _COLUMNS: Final = ", ".join(EntityRow._fields)

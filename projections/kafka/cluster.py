@@ -16,7 +16,8 @@ from kafka.net.selector import NetworkSelector
 from domain.subscriptions.sink_uris import KAFKA
 from projections.kafka.records import RecordPosition, record_position
 from projections.outgoing import certificates
-from projections.subscriptions.contract import Credential, Resolver, SinkTarget
+from projections.outgoing.resolver import Resolver
+from projections.subscriptions.contract import Credential, SinkTarget
 from projections.subscriptions.sinks.kafka.producer import ReportingConnectionManager, resolver_proxy_url
 from projections.subscriptions.sinks.kafka.sink import producer_config
 from projections.subscriptions.transport.connect import target_address

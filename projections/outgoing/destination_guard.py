@@ -24,7 +24,7 @@ from projections.outgoing.allow_list import (
     parse_ip_literal,
 )
 from projections.outgoing.dns import LookUp
-from projections.subscriptions.contract import ForbiddenAddress
+from projections.outgoing.resolver import ForbiddenAddress
 
 
 class DestinationRefused(ForbiddenAddress):

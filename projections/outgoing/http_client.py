@@ -20,7 +20,7 @@ from domain.errors.http_errors import InvalidSubscription
 from domain.subscriptions.error_places import ErrorPlace
 from domain.subscriptions.sink_uris import HTTP, SinkAddress, parse_sink
 from projections.outgoing import certificates
-from projections.subscriptions.contract import ForbiddenAddress, Resolver
+from projections.outgoing.resolver import ForbiddenAddress, Resolver
 
 #: Bytes of an answer that are read, and seconds that its body may take once its status is known.
 MAX_BODY_BYTES: Final = 64 * 1024

@@ -15,7 +15,7 @@ import httpx
 
 from projections.outgoing import certificates
 from projections.outgoing.http_client import ADDRESS_SECONDS, MultiAddressResolver
-from projections.subscriptions.contract import ForbiddenAddress, Resolver
+from projections.outgoing.resolver import ForbiddenAddress, Resolver
 
 
 def guarded_transport(resolver: Resolver) -> httpx.HTTPTransport:

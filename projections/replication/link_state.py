@@ -41,7 +41,7 @@ class LinkStates:
     """The table of states. Its methods wait for the store; they may be called from any thread."""
 
     def __init__(self, url: str) -> None:
-        delivery_store.create_tables(url)
+        delivery_store.create_tables(url, tables.METADATA)
         self._books = DeliveryStore(url)
         self._lock = Lock()
 

@@ -16,9 +16,9 @@ from domain.decisions.commands import Command
 from domain.replication.link import Link
 from domain.replication.link_document import CREDENTIAL
 from projections.entities.query import ViewPool
+from projections.outgoing.resolver import Resolver
 from projections.replication.link_state import LinkStates
 from projections.replication.remote_client import RemoteClient
-from projections.subscriptions.contract import Resolver
 
 #: Has a command carried out; the future gives what it came to. In tests and servers alike, a registry's road.
 SubmitCommand = Callable[[Command, Caller], "Future[Recorded]"]

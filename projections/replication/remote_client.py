@@ -10,6 +10,7 @@ from weakref import WeakSet
 
 import httpx
 
+from projections.outgoing.resolver import Resolver
 from projections.replication.bounded_responses import ResponseTooLarge, read_lines, read_response
 from projections.replication.guarded_connections import guarded_transport
 from projections.replication.stalled_responses import (
@@ -19,7 +20,6 @@ from projections.replication.stalled_responses import (
     check_progress,
     watch_upload,
 )
-from projections.subscriptions.contract import Resolver
 
 #: Seconds to connect, and between two parts of an answer; feeds are asked to wait for less.
 TIMEOUT: Final = httpx.Timeout(20.0, read=60.0)

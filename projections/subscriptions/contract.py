@@ -15,6 +15,8 @@ from typing import Any, Final, Protocol
 
 from cloudevents.core.v1.event import CloudEvent
 
+from projections.outgoing.resolver import Resolver
+
 
 class DeliveryResult(Enum):
     """What became of an attempt.
@@ -83,17 +85,6 @@ class SinkTarget:
     seconds: float = 30.0
     origin: str = ""
     key: bytes | None = None
-
-
-class ForbiddenAddress(Exception):
-    """An address that nobody may be sent to (SUB-901 to 903); the message names no internal address."""
-
-
-class Resolver(Protocol):
-    """Looks up where a sink is, and refuses what is not allowed; sinks connect to what it gives and nowhere else."""
-
-    async def resolve(self, host: str, port: int) -> str:
-        """One checked IP address. Raises: Unreachable; OSError where the name has none."""
 
 
 class Sink(Protocol):

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol
 
 from domain.subscriptions.subscription import Subscription
-from projections.subscriptions.contract import SINKS, OpenSink, Resolver, SinkTarget
+from projections.outgoing.resolver import Resolver
+from projections.subscriptions.contract import SINKS, OpenSink, SinkTarget
 
 #: Whether the owner of a subscription may read now what an event tells of, by its xid (SUB-911).
 MayRead = Callable[[str, str], bool]

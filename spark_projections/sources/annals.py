@@ -23,8 +23,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from projections.log.table_rows import LogTableRow
-from spark_projections.log_schema import ARROW_SCHEMA, LOG_SCHEMA
-from spark_projections.sources.remote_log import LogHead, RemoteLog, RemoteLogError
+from spark_projections.log_schema import ARROW_SCHEMA, LOG_SCHEMA, LogHead
+from spark_projections.sources.remote_log import RemoteLog, RemoteLogError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

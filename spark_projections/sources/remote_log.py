@@ -8,12 +8,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
 from projections.log.table_rows import LogTableRow
+from spark_projections.log_schema import LogHead
 
 #: Failures one after the other before a reader gives up; any row that comes counts anew.
 MAX_FAILURES: Final = 6
@@ -29,13 +30,6 @@ _RETRYABLE: Final = frozenset((429, 500, 502, 503, 504))
 
 class RemoteLogError(Exception):
     """The registry does not give its log, or not the one that was asked for; the message says why."""
-
-
-class LogHead(NamedTuple):
-    """Where an interaction ended. chain: the hash over all that was recorded by then, in hex."""
-
-    position: int
-    chain: str
 
 
 class RemoteLog:

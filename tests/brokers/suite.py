@@ -30,7 +30,8 @@ import pytest
 from cloudevents.core.v1.event import CloudEvent
 
 from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
-from projections.subscriptions.contract import Credential, DeliveryResult, ForbiddenAddress, Outcome, Sink, SinkTarget
+from projections.outgoing.resolver import ForbiddenAddress
+from projections.subscriptions.contract import Credential, DeliveryResult, Outcome, Sink, SinkTarget
 from projections.subscriptions.sinks import load_sinks
 
 T = TypeVar("T")

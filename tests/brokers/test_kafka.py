@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from cloudevents.core.v1.event import CloudEvent
 
-from projections.subscriptions.contract import Credential, DeliveryResult, ForbiddenAddress, Outcome, SinkTarget
+from projections.outgoing.resolver import ForbiddenAddress
+from projections.subscriptions.contract import Credential, DeliveryResult, Outcome, SinkTarget
 from tests.brokers.kafka import INSIDE, LARGEST, READER, Kafka, consuming, kafka, received, taken, token
 from tests.brokers.suite import (
     GOOD,

@@ -96,6 +96,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
         subscription = api.done("POST", "/subscriptions", SUBSCRIPTION, **ROOT).json()["id"]
         api.done("PUT", "/-/links/l", LINK, **ROOT)
     create_tables(url)
+    create_tables(url, replication.METADATA)
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
         connection.execute("INSERT INTO secret VALUES ('r', '/subscriptions/sub', 'n', x'00', x'00')")
         connection.execute("INSERT INTO published VALUES ('!dirs!d!files!f!versions!1', 1, '/x', 1, 'i', 'u', 1, 2, 3)")

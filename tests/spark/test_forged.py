@@ -20,9 +20,8 @@ from commands.store.hashes import EMPTY_HASH, ChainHasher
 from projections.log.table_rows import LogTableRow, interaction_of, log_row
 from projections.segments.folder import open_folder
 from projections.segments.write import SegmentSize, append_segments
-from spark_projections.log_schema import LOG_SCHEMA
+from spark_projections.log_schema import LOG_SCHEMA, LogHead
 from spark_projections.sources import annals, segments
-from spark_projections.sources.remote_log import LogHead
 from spark_projections.verify_log import ChainAnchors, UnverifiedLog, verify_log
 from tests.projections.registry import Registry
 from tests.projections.segments.test_verify import entry, file, flip, forged, told

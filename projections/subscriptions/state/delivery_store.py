@@ -1,4 +1,4 @@
-"""Connections for the state of deliveries and of replication, and their tables made where there are none."""
+"""Connections for durable state beside the log, and its tables made where there are none."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import psycopg
-from sqlalchemy import make_url
+from sqlalchemy import MetaData, make_url
 
 from commands.store.checkpoints import AUTOCHECKPOINT_PAGES
 from commands.store.engine import WRITING, open_engine
 from projections.database.drivers import Database, PostgresDatabase, SqliteDatabase
-from projections.replication import tables as replication
 from projections.subscriptions.state import tables
 
 #: What the drivers raise when the database cannot be used now.
@@ -120,14 +119,13 @@ class DeliveryStore:
         return connection
 
 
-def create_tables(url: str) -> None:
-    """Makes the tables that are not there yet, beside those of the log."""
+def create_tables(url: str, metadata: MetaData = tables.METADATA) -> None:
+    """Makes those of some tables that are not there yet, beside those of the log."""
     engine = open_engine(url)
     try:
         with engine.execution_options(**{WRITING: True}).begin() as connection:
             if connection.dialect.name == "postgresql":
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('annals'))")
-            tables.METADATA.create_all(connection)
-            replication.METADATA.create_all(connection)
+            metadata.create_all(connection)
     finally:
         engine.dispose()

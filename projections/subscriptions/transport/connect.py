@@ -18,7 +18,8 @@ from typing import Final, TypeVar
 from domain.subscriptions.error_places import ErrorPlace
 from domain.subscriptions.sink_uris import SinkAddress, parse_sink
 from projections.outgoing import certificates
-from projections.subscriptions.contract import DeliveryResult, ForbiddenAddress, Outcome, Resolver, SinkTarget
+from projections.outgoing.resolver import ForbiddenAddress, Resolver
+from projections.subscriptions.contract import DeliveryResult, Outcome, SinkTarget
 
 T = TypeVar("T")
 

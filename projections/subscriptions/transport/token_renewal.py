@@ -15,7 +15,7 @@ from typing import Any, Final, TypeGuard
 from urllib.parse import urlencode
 
 from projections.outgoing.http_client import USER_AGENT, HttpClient, HttpResponse, RequestFailed
-from projections.subscriptions.contract import Resolver
+from projections.outgoing.resolver import Resolver
 from projections.subscriptions.ports import RenewedTokens
 from projections.subscriptions.transport.scrub import scrub_secrets
 

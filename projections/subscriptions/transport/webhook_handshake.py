@@ -12,7 +12,8 @@ from typing import Final
 from urllib.parse import quote
 
 from projections.outgoing.http_client import USER_AGENT, HttpClient, HttpResponse, RequestFailed
-from projections.subscriptions.contract import Resolver, SinkTarget
+from projections.outgoing.resolver import Resolver
+from projections.subscriptions.contract import SinkTarget
 
 #: Digits of a rate that anybody means.
 _DIGITS: Final = 9

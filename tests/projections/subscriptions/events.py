@@ -11,7 +11,8 @@ import uvloop
 from cloudevents.core.v1.event import CloudEvent
 
 from projections.outgoing.destination_guard import DestinationGuard
-from projections.subscriptions.contract import Credential, Outcome, Resolver, SinkTarget
+from projections.outgoing.resolver import Resolver
+from projections.subscriptions.contract import Credential, Outcome, SinkTarget
 from projections.subscriptions.sinks.http.sink import open_http
 
 T = TypeVar("T")

@@ -22,7 +22,8 @@ from domain.subscriptions.subscription import Subscription
 from domain.values import xid as xids
 from projections.events.event_families import XRegistryFamily
 from projections.events.xregistry_events import XRegistryEvents
-from projections.subscriptions.contract import DELIVERED, Outcome, Resolver, Sink, SinkTarget
+from projections.outgoing.resolver import Resolver
+from projections.subscriptions.contract import DELIVERED, Outcome, Sink, SinkTarget
 from projections.subscriptions.delivery_status import StoredDeliveries
 from projections.subscriptions.ports import DeliveryClock, DeliveryPorts, UncheckedResolver
 from projections.subscriptions.service import DeliveryService

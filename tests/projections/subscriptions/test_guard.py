@@ -13,7 +13,7 @@ import yaml
 
 from projections.outgoing.destination_guard import DestinationGuard, DestinationRefused
 from projections.outgoing.dns import LookUp
-from projections.subscriptions.contract import ForbiddenAddress
+from projections.outgoing.resolver import ForbiddenAddress
 
 CASES: list[dict[str, Any]] = yaml.load(Path(__file__).with_name("guard.yaml").read_text(), yaml.CSafeLoader)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from projections.outgoing.allow_list import is_public
 from projections.outgoing.destination_guard import DestinationGuard
-from projections.subscriptions.contract import ForbiddenAddress
+from projections.outgoing.resolver import ForbiddenAddress
 from projections.subscriptions.sinks.http.messages import encode_message, header_value
 from projections.subscriptions.transport.scrub import MAX_TEXT_BYTES, scrub_secrets
 from tests.projections.subscriptions.events import event

@@ -11,14 +11,8 @@ from cloudevents.core.v1.event import CloudEvent
 
 from domain.subscriptions.sink_uris import AMQP, SinkAddress
 from projections.outgoing import certificates
-from projections.subscriptions.contract import (
-    DELIVERED,
-    DeliveryResult,
-    ForbiddenAddress,
-    Outcome,
-    Resolver,
-    SinkTarget,
-)
+from projections.outgoing.resolver import ForbiddenAddress, Resolver
+from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome, SinkTarget
 from projections.subscriptions.sinks.amqp.connection import AmqpConnection, AmqpConnectionSettings
 from projections.subscriptions.sinks.amqp.messages import encode_message
 from projections.subscriptions.sinks.amqp.outcomes import UNAUTHORIZED, condition_outcome, rejected_outcome

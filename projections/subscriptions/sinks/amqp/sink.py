@@ -6,7 +6,8 @@ Spec: CloudEvents AMQP protocol binding 1.0.2; AMQP 1.0, parts 2, 3 and 5.
 
 from __future__ import annotations
 
-from projections.subscriptions.contract import Resolver, Sink, SinkTarget, sink
+from projections.outgoing.resolver import Resolver
+from projections.subscriptions.contract import Sink, SinkTarget, sink
 
 
 @sink("AMQP")

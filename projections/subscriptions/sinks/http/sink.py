@@ -18,16 +18,8 @@ from cloudevents.core.v1.event import CloudEvent
 
 from domain.subscriptions.protocol_settings import is_secret_header
 from projections.outgoing.http_client import MAX_CONNECTIONS, USER_AGENT, HttpClient, HttpResponse, RequestFailed
-from projections.subscriptions.contract import (
-    DELIVERED,
-    Credential,
-    DeliveryResult,
-    Outcome,
-    Resolver,
-    Sink,
-    SinkTarget,
-    sink,
-)
+from projections.outgoing.resolver import Resolver
+from projections.subscriptions.contract import DELIVERED, Credential, DeliveryResult, Outcome, Sink, SinkTarget, sink
 from projections.subscriptions.sinks.http.messages import HttpMessage, encode_message
 from projections.subscriptions.sinks.http.outcomes import response_outcome
 from projections.subscriptions.sinks.http.signature import signature_headers

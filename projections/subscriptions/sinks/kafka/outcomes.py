@@ -8,7 +8,8 @@ from typing import Final
 
 from kafka import errors
 
-from projections.subscriptions.contract import DeliveryResult, ForbiddenAddress, Outcome
+from projections.outgoing.resolver import ForbiddenAddress
+from projections.subscriptions.contract import DeliveryResult, Outcome
 from projections.subscriptions.transport.connect import failure_outcome
 
 #: How much is kept of what is said, in bytes (SUB-823).

@@ -26,7 +26,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
 from projections.outgoing import certificates
-from projections.subscriptions.contract import ForbiddenAddress, Resolver
+from projections.outgoing.resolver import ForbiddenAddress, Resolver
 from projections.subscriptions.sinks.kafka.outcomes import KafkaConnectionRefused, is_final
 from projections.subscriptions.sinks.kafka.records import KafkaRecord
 from projections.subscriptions.transport.connect import INSECURE_CHANNEL, failure_outcome

@@ -19,16 +19,8 @@ from kafka import errors
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from domain.subscriptions.sink_uris import KAFKA
-from projections.subscriptions.contract import (
-    DELIVERED,
-    Credential,
-    DeliveryResult,
-    Outcome,
-    Resolver,
-    Sink,
-    SinkTarget,
-    sink,
-)
+from projections.outgoing.resolver import Resolver
+from projections.subscriptions.contract import DELIVERED, Credential, DeliveryResult, Outcome, Sink, SinkTarget, sink
 from projections.subscriptions.sinks.kafka.outcomes import error_outcome
 from projections.subscriptions.sinks.kafka.producer import AsyncKafkaProducer
 from projections.subscriptions.sinks.kafka.records import encode_record

@@ -15,15 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudevents.core.v1.event import CloudEvent
 
 from domain.subscriptions.sink_uris import MQTT3, MQTT5
-from projections.subscriptions.contract import (
-    DELIVERED,
-    Credential,
-    DeliveryResult,
-    Outcome,
-    Resolver,
-    SinkTarget,
-    sink,
-)
+from projections.outgoing.resolver import Resolver
+from projections.subscriptions.contract import DELIVERED, Credential, DeliveryResult, Outcome, SinkTarget, sink
 from projections.subscriptions.sinks import cloudevents
 from projections.subscriptions.sinks.mqtt.outcomes import disconnected_outcome
 from projections.subscriptions.transport.connect import (

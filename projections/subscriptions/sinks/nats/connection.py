@@ -19,15 +19,8 @@ from nats.js.errors import APIError, NoStreamResponseError
 
 from domain.subscriptions.sink_uris import SinkAddress
 from projections.outgoing import certificates
-from projections.subscriptions.contract import (
-    DELIVERED,
-    STORED,
-    Credential,
-    DeliveryResult,
-    Outcome,
-    Resolver,
-    SinkTarget,
-)
+from projections.outgoing.resolver import Resolver
+from projections.subscriptions.contract import DELIVERED, STORED, Credential, DeliveryResult, Outcome, SinkTarget
 from projections.subscriptions.sinks.nats.transport import NatsTransport, NatsWebSocketTransport
 from projections.subscriptions.transport.connect import INSECURE_CHANNEL, SinkRefused, dial, failure_outcome, is_private
 

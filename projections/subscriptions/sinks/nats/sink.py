@@ -18,7 +18,8 @@ from urllib.parse import quote
 from cloudevents.core.v1.event import CloudEvent
 
 from domain.subscriptions.sink_uris import NATS
-from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome, Resolver, SinkTarget, sink
+from projections.outgoing.resolver import Resolver
+from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome, SinkTarget, sink
 from projections.subscriptions.sinks import cloudevents
 from projections.subscriptions.transport.connect import SinkRefused, failure_outcome, target_address
 
