@@ -19,29 +19,29 @@ from api.auth.jwt import JwtVerifier
 from api.auth.jwt_claims import ClaimSettings
 from api.auth.jwt_keys import IssuerKeys, is_url
 from api.checks.routes import CHECK, CheckRoutes
-from api.commit_listeners import CommitListeners
 from api.compat.aliases import CompatAliases
 from api.compat.openapi_routes import COMPAT_OPENAPI, CompatOpenapiRoutes
 from api.compat.routes import COMPAT, CompatRoutes
+from api.dispatch import Dispatcher, Mount, ServerConfig
 from api.feeds.documents_route import DOCUMENTS, DocumentsRoutes
 from api.feeds.events_route import EVENTS, EventFeedRoutes
 from api.feeds.feeds import Feeds
 from api.feeds.log_head_watcher import LogHeadWatcher
 from api.feeds.log_route import LOG, LogFeedRoutes
 from api.http.allowed_hosts import AllowedHosts
+from api.http.canonical_header import CanonicalLinks
 from api.http.cors import Cors
-from api.http.dispatch import Dispatcher, Mount, ServerConfig
 from api.http.trusted_proxies import TrustedProxies
 from api.messaging.findings import FINDINGS, FindingsRoutes
 from api.messaging.match import MATCH, MatchRoutes
 from api.messaging.resolved import RESOLVED, ResolvedMessagesRoutes
 from api.openapi.routes import DOCS, OPENAPI, OpenapiRoutes
 from api.ops import discovery
+from api.ops.commit_listeners import CommitListeners
 from api.ops.health import LIVEZ, READYZ, HealthRoutes
 from api.ops.metrics import ServerMetrics
 from api.ops.metrics_route import METRICS, MetricsRoutes
-from api.registry import Registry, open_registry
-from api.replication.canonical_header import CanonicalLinks
+from api.own_paths import OWN_PATH_ITEMS
 from api.replication.metrics import add_link_metrics as measure_links
 from api.replication.representations import LinkApiContext as LinkParts
 from api.replication.routes import LINKS, LinksRoutes
@@ -55,6 +55,7 @@ from api.subscriptions.previews_route import PREVIEWS, PreviewRoutes
 from api.subscriptions.routes import SUBSCRIPTIONS, SubscriptionsRoutes
 from api.subscriptions.wiring import build_event_families, build_guard_for_url, build_subscription_context
 from api.xregistry.imports import IMPORT, ImportRoutes
+from api.xregistry.registry import Registry, open_registry
 from api.xregistry.render.shortself import SHORTSELF_PATH
 from api.xregistry.restore import RESTORE, RestoreRoutes
 from api.xregistry.routes import XRegistryRoutes
@@ -186,7 +187,7 @@ def create_app(
 
 def _own_places(registry: Registry, metrics: ServerMetrics) -> Mapping[str, Mount]:
     """What answers below `/-/` about the server and its documents."""
-    health, described = HealthRoutes(registry), OpenapiRoutes(registry)
+    health, described = HealthRoutes(registry), OpenapiRoutes(registry, OWN_PATH_ITEMS)
     return {
         LIVEZ: Mount(health, open=True, leaf=True, any_host=True),
         READYZ: Mount(health, open=True, leaf=True, any_host=True),

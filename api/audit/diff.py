@@ -13,7 +13,7 @@ from api.audit.request_params import parse_audit_params
 from api.audit.responses import TableContent, may_see_outside_tree, stream_table, subject_xid
 from api.http.request import Request
 from api.http.response import Response
-from api.registry import Registry
+from api.xregistry.registry import Registry
 from api.xregistry.request.request_checks import read_only_options
 from domain.values import xid as xids
 from projections.entities.query import View

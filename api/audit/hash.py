@@ -13,7 +13,7 @@ from api.audit.responses import TableContent, stream_table, subject_xid
 from api.feeds.request_params import query_params
 from api.http.request import Request
 from api.http.response import Response
-from api.registry import Registry
+from api.xregistry.registry import Registry
 from api.xregistry.request.request_checks import read_only_options
 from domain.errors import problems
 from domain.values import xid as xids

@@ -20,7 +20,7 @@ from api.audit.request_params import parse_audit_params, requested_span
 from api.audit.responses import TableContent, may_see_outside_tree, paginate, stream_table
 from api.http.request import Request
 from api.http.response import Response
-from api.registry import Registry
+from api.xregistry.registry import Registry
 from api.xregistry.request.request_checks import read_only_options
 from domain.access.roles import Caller
 from domain.errors import problems

@@ -15,7 +15,7 @@ from api.http.limits import read_body
 from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import JSON, Response
-from api.registry import Registry
+from api.xregistry.registry import Registry
 from api.xregistry.request.paths import PathKind, resolve_path
 from api.xregistry.request.request_checks import check_caller, post_only_options
 from domain.decisions.document_checks import CheckResults

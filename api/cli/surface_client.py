@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.types import Message
 
-from api.http.dispatch import Surface
+from api.dispatch import Surface
 from api.http.request import Request
 from domain.access.roles import CONSOLE, Caller
 from domain.values.json_text import dumps

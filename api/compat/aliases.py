@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from api.http.allowed_hosts import host_name
 from api.http.request import Request
 from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 
@@ -45,12 +46,6 @@ def families_by_host(schemaregistry: Iterable[str], messagecatalog: Iterable[str
         **{host.lower(): SCHEMAREGISTRY for host in schemaregistry},
         **{host.lower(): MESSAGECATALOG for host in messagecatalog},
     }
-
-
-def host_name(host: str) -> str:
-    """The name in a Host header, in lower case and without its port."""
-    name, _, port = host.rpartition(":")
-    return (name if name and port.isdecimal() else host).lower()
 
 
 def _is_below(raw: str, base: str) -> bool:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from api.http.base36 import base36
 from api.http.conditional import NotModified
 from api.http.request import Request
-from api.xregistry.base36 import base36
 from commands.store.log import WriteTransaction
 from domain.errors.http_errors import PreconditionFailed
 from projections.entities.query import View

@@ -14,10 +14,10 @@ from api.compat.paths import CompatPathKind, CompatTarget
 from api.compat.request_params import AFTER, ASOF, LIMIT, URI, query_params
 from api.compat.responses import document_response, json_response
 from api.http import conditional
+from api.http.asof import asof_suffix, escape_link_url, with_asof
 from api.http.request import Request
 from api.http.response import Response
-from api.registry import Registry
-from api.xregistry.asof import asof_suffix, escape_link_url, with_asof
+from api.xregistry.registry import Registry
 from api.xregistry.snapshots import Snapshot, Snapshots
 from domain.compat.errors import invalid_definition
 from domain.errors import problems

@@ -15,7 +15,7 @@ from api.http.cross_origin import check_form
 from api.http.problem_response import COMPAT, root_link
 from api.http.request import Request
 from api.http.response import Response
-from api.registry import Registry
+from api.xregistry.registry import Registry
 from api.xregistry.request.request_checks import MethodNotAllowed
 from api.xregistry.snapshots import Snapshots
 from commands.store.registry_url import UNCONFIGURED_URL

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from api.xregistry.asof import with_asof
+from api.http.asof import with_asof
 from domain.compat.ids import encode_segment
 from domain.compat.legacy_apis import LegacyApi
 from domain.compat.uris import default_version_path

@@ -29,9 +29,9 @@ from api.compat.responses import json_response, no_content_response, post_respon
 from api.compat.urls import group_path
 from api.http.request import Request
 from api.http.response import Headers, Response
-from api.registry import Registry
 from api.xregistry.definitions import DefinitionsCache
 from api.xregistry.dryrun import dry_run, findings_headers
+from api.xregistry.registry import Registry
 from api.xregistry.request.headers import CORRELATION_HEADER
 from api.xregistry.request.request_checks import MethodNotAllowed
 from commands.pending_command import BuildAnswer as Built

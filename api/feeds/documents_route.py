@@ -13,7 +13,7 @@ from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import Headers, Response
 from api.http.stored_content import ATTACHMENT, SANDBOX_POLICY
-from api.registry import Registry
+from api.xregistry.registry import Registry
 from api.xregistry.request.request_checks import read_only_options
 from domain.access.roles import Caller
 from domain.errors import problems

@@ -22,11 +22,11 @@ from api.feeds.reader import FeedReader
 from api.feeds.request_params import MAX_LIMIT, FeedParams
 from api.feeds.shared_pieces import FeedPiece, SharedPieces
 from api.feeds.sources import FeedSource
+from api.http.asof import escape_link_url
 from api.http.problem_response import root_link
 from api.http.request import ClientDisconnected, Request
 from api.http.response import Headers, Response
-from api.registry import Registry
-from api.xregistry.asof import escape_link_url
+from api.xregistry.registry import Registry
 from commands.store.hashes import Interaction
 from projections.log.reader import Log
 

@@ -13,7 +13,6 @@ from typing import Final
 
 from starlette.types import Scope
 
-from api.compat.aliases import host_name
 from domain.errors.http_errors import MisdirectedRequest
 from domain.errors.problems import BadRequest
 
@@ -72,3 +71,9 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, in lower case and without its port."""
+    name, _, port = host.rpartition(":")
+    return (name if name and port.isdecimal() else host).lower()

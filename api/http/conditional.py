@@ -16,11 +16,11 @@ from hashlib import blake2s
 from importlib.metadata import version
 from typing import Final
 
+from api.http.base36 import base36
 from api.http.compression import VARY
 from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import Headers, Response
-from api.xregistry.base36 import base36
 from commands.store.log import WriteTransaction
 from domain.errors.http_errors import PreconditionFailed
 from projections.entities.rows import EntityRow

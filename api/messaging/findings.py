@@ -23,7 +23,7 @@ from api.feeds.request_params import invalid_param, query_params, single_value
 from api.http import conditional
 from api.http.request import Request
 from api.http.response import Headers, Response
-from api.registry import Registry
+from api.xregistry.registry import Registry
 from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, resolve_path
 from api.xregistry.request.request_checks import read_only_options
 from api.xregistry.snapshots import Snapshot, Snapshots

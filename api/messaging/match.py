@@ -18,7 +18,7 @@ from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import JSON, Response
 from api.messaging.definitions import effective_messages_of, is_message_group, locate_messages
-from api.registry import Registry
+from api.xregistry.registry import Registry
 from api.xregistry.request.request_checks import check_caller, post_only_options
 from domain.errors import problems
 from domain.messaging.effective_messages import EffectiveMessage

@@ -15,7 +15,7 @@ from api.openapi.builders import (
     response_headers,
 )
 from api.openapi.problems import error_responses
-from api.xregistry.restore_openapi import or_dry_run
+from api.openapi.restore_paths import or_dry_run
 from domain.messaging.rc2 import DIALECTS
 from domain.messaging.resolve import UnresolvedReason
 

@@ -17,7 +17,7 @@ from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import JSON, Response
 from api.messaging.definitions import is_message_group, locate_messages, resolved_message, resolved_messages
-from api.registry import Registry
+from api.xregistry.registry import Registry
 from api.xregistry.request.request_checks import check_caller, read_only_options
 from api.xregistry.snapshots import Snapshot, Snapshots
 from domain.errors import problems

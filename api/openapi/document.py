@@ -5,15 +5,16 @@ Spec: OpenAPI 3.1; paths and statuses as the HTTP binding 1.0-rc4 has them, "Reg
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from api.openapi import flags
 from api.openapi.builders import CONTENT_ENCODING_DESCRIPTION, CONTENT_ENCODING_NAME, FINDINGS_NAME, STRING_SCHEMA
 from api.openapi.content_encoding import add_coding_headers, add_coding_to_paths
 from api.openapi.operations import CONDITIONS, document_response, header_parameters, operation
-from api.openapi.own_paths import OWN_PATH_ITEMS
 from api.openapi.path_templates import PathTemplate, path_templates
 from api.openapi.problems import problem_responses, problem_schemas
+from api.openapi.restore_paths import DRY_RUN, DRY_RUN_SCHEMA
 from api.openapi.schemas import (
     CAPABILITIES,
     CAPABILITIESOFFERED,
@@ -25,7 +26,6 @@ from api.openapi.schemas import (
 )
 from api.xregistry.capabilities import Capabilities
 from api.xregistry.request.paths import allow_header, availability_name
-from api.xregistry.restore_openapi import DRY_RUN, DRY_RUN_SCHEMA
 from domain.decisions.capabilities import AVAILABLE, OFFERED
 from domain.model import Model
 from domain.model.spec_attributes import SPECVERSION
@@ -56,7 +56,9 @@ _HEADERS: Final[dict[str, tuple[str, bool]]] = {
 }
 
 
-def openapi_document(model: Model, capabilities: Capabilities, base: str) -> dict[str, Any]:
+def openapi_document(
+    model: Model, capabilities: Capabilities, base: str, own_paths: Mapping[str, Schema]
+) -> dict[str, Any]:
     """The whole document. base: absolute URL of the registry. Cost: O(attributes of the model)."""
     known = [place for place in path_templates(model) if availability_name(place.kind) in capabilities.available]
     return {
@@ -65,9 +67,7 @@ def openapi_document(model: Model, capabilities: Capabilities, base: str) -> dic
         "servers": [{"url": base}],
         "security": [{}, {"bearer": []}],
         "tags": _tags(model),
-        "paths": add_coding_to_paths(
-            {**{place.path: _path_item(place, capabilities) for place in known}, **OWN_PATH_ITEMS}
-        ),
+        "paths": add_coding_to_paths({**{place.path: _path_item(place, capabilities) for place in known}, **own_paths}),
         "components": {
             "schemas": {**_own_schemas(), **model_schemas(model), **problem_schemas()},
             "parameters": {**flags.flag_parameters(capabilities), **_conditions(), **_document_headers(known)},

@@ -9,11 +9,11 @@ from api.openapi import flags
 from api.openapi.builders import CONTENT_ENCODING_NAME, WRITE_HEADERS, json_content, response_headers
 from api.openapi.path_templates import PathTemplate
 from api.openapi.problems import error_responses
+from api.openapi.restore_paths import or_dry_run
 from api.openapi.schemas import WRITE_SUFFIX, Schema, attribute_schema, map_schema, object_schema, schema_reference
 from api.xregistry.capabilities import Capabilities
 from api.xregistry.request.headers import HEADER_PREFIX, SCALAR_TYPES
 from api.xregistry.request.paths import COLLECTION_KINDS, PathKind
-from api.xregistry.restore_openapi import or_dry_run
 from domain.model import ResourceType
 
 Operation = dict[str, Any]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Final
 
 from starlette.types import Receive
@@ -10,10 +11,11 @@ from starlette.types import Receive
 from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import JSON, Response
+from api.openapi.builders import Schema
 from api.openapi.document import openapi_document
 from api.openapi.html_page import PAGE_POLICY, render_page
-from api.registry import Registry
 from api.xregistry.definitions import RegistryDefinitions
+from api.xregistry.registry import Registry
 from api.xregistry.request.request_checks import read_only_options
 from domain.values.json_text import dumps
 
@@ -27,7 +29,9 @@ _SECURITY: Final = (b"content-security-policy", PAGE_POLICY.encode())
 class OpenapiRoutes:
     """The surface of both. What was made last is kept until the model or the capabilities change."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, own_paths: Mapping[str, Schema]) -> None:
+        """own_paths: those that no model changes."""
+        self._own_paths = own_paths
         self._readers = registry.readers
         self._latest = registry.latest
         self._kept: dict[tuple[tuple[int, int], str, str], bytes] = {}
@@ -46,12 +50,11 @@ class OpenapiRoutes:
         key = (definitions.positions, base, name)
         kept = self._kept.get(key)
         if kept is None:
-            kept = _made(name, definitions, base)
+            kept = self._describe(name, definitions, base)
             # Clients choose the base where it follows the Host header, so only the newest is kept of each name.
             self._kept = {other: text for other, text in self._kept.items() if other[2] != name} | {key: kept}
         return kept
 
-
-def _made(name: str, definitions: RegistryDefinitions, base: str) -> bytes:
-    described = openapi_document(definitions.model, definitions.capabilities, base)
-    return render_page(described).encode() if name == DOCS else dumps(described)
+    def _describe(self, name: str, definitions: RegistryDefinitions, base: str) -> bytes:
+        described = openapi_document(definitions.model, definitions.capabilities, base, self._own_paths)
+        return render_page(described).encode() if name == DOCS else dumps(described)

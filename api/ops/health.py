@@ -10,7 +10,7 @@ from starlette.types import Receive
 from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import JSON, Response
-from api.registry import Registry
+from api.xregistry.registry import Registry
 from api.xregistry.request.request_checks import read_only_options
 from domain.values.json_text import Json, dumps
 

@@ -16,9 +16,9 @@ from api.openapi.builders import (
     parameter,
 )
 from api.openapi.problems import error_responses
+from api.openapi.restore_paths import or_dry_run
 from api.replication.notifications import CLOUDEVENT_JSON
 from api.replication.representations import LINK_STATES
-from api.xregistry.restore_openapi import or_dry_run
 from domain.replication.link import MODES
 from projections.replication.link_status import DIFFERS, EQUAL, UNKNOWN
 

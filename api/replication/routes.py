@@ -16,7 +16,6 @@ from api.http.limits import read_body
 from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import JSON, Headers, Response
-from api.registry import Registry
 from api.replication.notifications import LinkNotificationHandler
 from api.replication.receive import LogReceiveHandler
 from api.replication.representations import (
@@ -28,6 +27,7 @@ from api.replication.representations import (
     link_status_document,
 )
 from api.xregistry.dryrun import dry_run
+from api.xregistry.registry import Registry
 from api.xregistry.request.headers import CORRELATION_HEADER
 from api.xregistry.request.request_checks import MethodNotAllowed
 from commands.store.log import Recorded

@@ -7,11 +7,11 @@ from typing import Final
 from api.feeds.formats import NDJSON
 from api.openapi.builders import STRING_SCHEMA, UINTEGER_SCHEMA, Schema, json_result, parameter, response_headers
 from api.openapi.problems import error_responses
+from api.openapi.restore_paths import or_dry_run
 from api.subscriptions.config import MEDIA_TYPES
 from api.subscriptions.dead_letters import MAX_LIMIT as MOST_LETTERS
 from api.subscriptions.previews import MAX_MATCHES as MOST_MATCHES
 from api.subscriptions.reading import MAX_LIMIT
-from api.xregistry.restore_openapi import or_dry_run
 from domain.subscriptions.filters import DIALECTS
 from domain.subscriptions.sink_uris import PROTOCOLS
 

@@ -13,12 +13,12 @@ from starlette.types import Receive
 
 from api.feeds.request_params import invalid_param, query_params, single_value
 from api.http import conditional
+from api.http.asof import url_without_asof
 from api.http.request import Request
 from api.http.response import Headers, Response
 from api.subscriptions.context import SubscriptionApiContext, can_see, find_subscription
 from api.subscriptions.request_params import has_entity_tag
 from api.subscriptions.responses import entity_tag, json_response, subscription_document, subscription_headers
-from api.xregistry.asof import url_without_asof
 from commands.store.clock import parse_time
 from commands.store.hashes import NO_INTERACTION
 from domain.access.roles import Caller

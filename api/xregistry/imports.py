@@ -15,7 +15,7 @@ from api.feeds.request_params import invalid_param, query_params, single_value
 from api.http.limits import MAX_BODY, read_body
 from api.http.request import Request
 from api.http.response import Response
-from api.registry import Registry
+from api.xregistry.registry import Registry
 from api.xregistry.request.request_checks import check_caller, post_only_options
 from api.xregistry.writing import XRegistryWriteHandler
 from domain.errors import problems

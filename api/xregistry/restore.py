@@ -13,9 +13,9 @@ from api.http.limits import read_body
 from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import JSON, Response
-from api.registry import Registry
 from api.xregistry.definitions import RegistryDefinitions
 from api.xregistry.dryrun import dry_run, findings_headers
+from api.xregistry.registry import Registry
 from api.xregistry.request.flags import KNOWN_FLAGS
 from api.xregistry.request.headers import CORRELATION_HEADER
 from api.xregistry.request.paths import PathKind, RequestTarget, availability_name, resolve_path

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from starlette.types import Receive
 
+from api.http.canonical_header import CanonicalLinks
 from api.http.limits import MAX_BODY, read_body
 from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import Response
 from api.http.streaming import StreamingPool
-from api.registry import Registry
-from api.replication.canonical_header import CanonicalLinks
 from api.xregistry.reading import XRegistryReadHandler
+from api.xregistry.registry import Registry
 from api.xregistry.request.paths import OFFERED_PATH, allow_header, resolve_path
 from api.xregistry.request.request_checks import check_caller
 from api.xregistry.snapshots import Snapshots

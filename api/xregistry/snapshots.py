@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from email.utils import format_datetime
 from typing import Final, TypeVar
 
+from api.http.asof import url_without_asof
 from api.http.conditional import NO_CACHE
 from api.http.request import Request
 from api.http.response import Headers, Response
-from api.xregistry.asof import url_without_asof
 from api.xregistry.definitions import DefinitionsCache, RegistryDefinitions, read_definitions
 from commands.store.clock import Clock, parse_time
 from commands.store.hashes import Interaction

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from api.openapi.own_paths import OWN_PATH_ITEMS
+from api.own_paths import OWN_PATH_ITEMS
 from domain.model.builtin import default_source
 from tests.api.conftest import Api, create, serving
 from tests.stores import postgres_server, postgres_url, sqlite_url, store_url

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from api.xregistry.asof import with_asof
+from api.http.asof import with_asof
 from api.xregistry.render import splices
 from api.xregistry.render.documents import ReadDocument, document_member
 from api.xregistry.render.filter_effects import FilterEffects

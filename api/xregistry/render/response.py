@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from api.http.asof import asof_suffix, with_asof
 from api.http.problem_response import root_link
 from api.http.response import JSON, NO_HEADERS, Headers, Response
 from api.http.stored_content import SANDBOX_POLICY, location_headers
-from api.xregistry.asof import asof_suffix, with_asof
 from api.xregistry.definitions import RegistryDefinitions
 from api.xregistry.render.documents import ReadDocument
 from api.xregistry.render.entities import PeekableRows, RenderEntity, Renderer, RenderOptions

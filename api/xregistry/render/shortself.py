@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.xregistry.base36 import base36
+from api.http.base36 import base36
 from domain.values import xid as xids
 from projections.entities.rows import EntityRow
 

@@ -10,12 +10,12 @@ from api.checks import openapi as checks
 from api.feeds import openapi as feeds
 from api.messaging import findings_openapi
 from api.messaging import openapi as messaging
+from api.openapi import restore_paths
 from api.openapi.builders import Schema, response_headers
 from api.openapi.builders import own_operation as operation
 from api.openapi.problems import error_responses
 from api.replication import openapi as replication
 from api.subscriptions import openapi as subscriptions
-from api.xregistry import restore_openapi
 from domain.compat.legacy_apis import LEGACY_APIS
 
 #: Statuses with which these paths refuse a request.
@@ -52,7 +52,7 @@ OWN_PATH_ITEMS: Final[dict[str, Schema]] = {
     **feeds.PATHS,
     **audit.PATHS,
     **hash_openapi.PATHS,
-    **restore_openapi.PATHS,
+    **restore_paths.PATHS,
     **replication.PATHS,
     **findings_openapi.PATHS,
     **messaging.PATHS,
