@@ -18,7 +18,6 @@ from api.auth.callers import Authenticator, FixedCallerAuthenticator, TokenVerif
 from api.auth.jwt import JwtVerifier
 from api.auth.jwt_claims import ClaimSettings
 from api.auth.jwt_keys import IssuerKeys, is_url
-from api.checks.routes import CHECK, CheckRoutes
 from api.compat.aliases import CompatAliases
 from api.compat.openapi_routes import COMPAT_OPENAPI, CompatOpenapiRoutes
 from api.compat.routes import COMPAT, CompatRoutes
@@ -42,6 +41,7 @@ from api.ops.health import LIVEZ, READYZ, HealthRoutes
 from api.ops.metrics import ServerMetrics
 from api.ops.metrics_route import METRICS, MetricsRoutes
 from api.own_paths import OWN_PATH_ITEMS
+from api.registry.open_registry import Registry, open_registry
 from api.replication.metrics import add_link_metrics as measure_links
 from api.replication.representations import LinkApiContext as LinkParts
 from api.replication.routes import LINKS, LinksRoutes
@@ -54,8 +54,8 @@ from api.subscriptions.ports import Deliveries
 from api.subscriptions.previews_route import PREVIEWS, PreviewRoutes
 from api.subscriptions.routes import SUBSCRIPTIONS, SubscriptionsRoutes
 from api.subscriptions.wiring import build_event_families, build_guard_for_url, build_subscription_context
+from api.xregistry.checks.routes import CHECK, CheckRoutes
 from api.xregistry.imports import IMPORT, ImportRoutes
-from api.xregistry.registry import Registry, open_registry
 from api.xregistry.render.shortself import SHORTSELF_PATH
 from api.xregistry.restore import RESTORE, RestoreRoutes
 from api.xregistry.routes import XRegistryRoutes

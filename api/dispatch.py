@@ -20,6 +20,7 @@ from api.http.compression import compress_response
 from api.http.cors import Cors
 from api.http.cross_origin import check_form, check_origin
 from api.http.limits import check_path
+from api.http.methods import MethodNotAllowed
 from api.http.problem_response import OWN_PREFIX, problem_response
 from api.http.request import ClientDisconnected, Request, build_request, request_host
 from api.http.request_log import log_failure, log_response, start_timer
@@ -27,7 +28,6 @@ from api.http.response import Headers, Response, buffer_short_body, send_respons
 from api.http.stored_content import check_destination
 from api.http.trusted_proxies import TrustedProxies
 from api.ops.metrics import ServerMetrics
-from api.xregistry.request.request_checks import MethodNotAllowed
 from commands.store.damage import DamageMonitor
 from commands.store.outages import describe_outage
 from domain.errors import problems

@@ -6,7 +6,6 @@ from typing import Final
 
 from api.audit import hash_openapi
 from api.audit import openapi as audit
-from api.checks import openapi as checks
 from api.feeds import openapi as feeds
 from api.messaging import findings_openapi
 from api.messaging import openapi as messaging
@@ -16,6 +15,7 @@ from api.openapi.builders import own_operation as operation
 from api.openapi.problems import error_responses
 from api.replication import openapi as replication
 from api.subscriptions import openapi as subscriptions
+from api.xregistry.checks import openapi as checks
 from domain.compat.legacy_apis import LEGACY_APIS
 
 #: Statuses with which these paths refuse a request.

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from api.feeds.formats import EVENT_STREAM, NDJSON
+from api.registry.open_registry import open_registry
 from api.settings import Settings
-from api.xregistry.registry import open_registry
 from bench import samples
 from bench.figures import Figure, Want
 from bench.places import Place, serving

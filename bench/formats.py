@@ -17,8 +17,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from api.registry.open_registry import open_registry
 from api.settings import Settings
-from api.xregistry.registry import open_registry
 from bench import documents
 from bench.documents import DOCUMENTS, members_for
 from bench.figures import Figure, Want

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Final
 
+from api.registry.open_registry import open_registry
 from api.settings import Settings
-from api.xregistry.registry import open_registry
 from bench import samples
 from bench.figures import Figure, Want
 from bench.places import Place

@@ -13,8 +13,8 @@ from statistics import median
 from threading import Event, Thread
 from typing import Final
 
+from api.registry.open_registry import open_registry
 from api.settings import Settings
-from api.xregistry.registry import open_registry
 from bench import feeds, followers
 from bench.figures import Figure, Want
 from bench.places import Place

@@ -11,10 +11,10 @@ from api.audit.queries import compare_moments
 from api.audit.representations import DIFFERENCE_TABLE, moment_members
 from api.audit.request_params import parse_audit_params
 from api.audit.responses import TableContent, may_see_outside_tree, stream_table, subject_xid
+from api.http.methods import read_only_options
 from api.http.request import Request
 from api.http.response import Response
-from api.xregistry.registry import Registry
-from api.xregistry.request.request_checks import read_only_options
+from api.registry.open_registry import Registry
 from domain.values import xid as xids
 from projections.entities.query import View
 

@@ -10,11 +10,11 @@ from api.audit.formats import ListWrapper
 from api.audit.hashes import HASH_PARAMS, HASH_TABLE, hash_tree_parts, parse_hash_params
 from api.audit.request_params import parse_audit_params
 from api.audit.responses import TableContent, stream_table, subject_xid
-from api.feeds.request_params import query_params
+from api.http.methods import read_only_options
+from api.http.query_params import query_params
 from api.http.request import Request
 from api.http.response import Response
-from api.xregistry.registry import Registry
-from api.xregistry.request.request_checks import read_only_options
+from api.registry.open_registry import Registry
 from domain.errors import problems
 from domain.values import xid as xids
 from projections.entities.query import View

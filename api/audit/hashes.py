@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from api.audit.formats import JsonMembers, TableLayout
 from api.audit.representations import moment_members
-from api.feeds.request_params import QueryParams, invalid_param, single_value
+from api.http.query_params import QueryParams, invalid_param, single_value
 from domain.values import xid as xids
 from projections.audit.tree_hashes import KeyRange, TreePart, key_range_of, merge_parts, part_members
 from projections.entities.query import View

@@ -13,10 +13,10 @@ from api.audit.queries import history_positions
 from api.audit.representations import revision_table
 from api.audit.request_params import parse_audit_params
 from api.audit.responses import TableContent, may_see_outside_tree, paginate, stream_table, subject_xid
+from api.http.methods import read_only_options
 from api.http.request import Request
 from api.http.response import Response
-from api.xregistry.registry import Registry
-from api.xregistry.request.request_checks import read_only_options
+from api.registry.open_registry import Registry
 from projections.entities.query import View
 
 HISTORY: Final = "history"

@@ -18,10 +18,10 @@ from api.audit.representations import INTERACTION_TABLE as FACTS
 from api.audit.representations import interaction_members, revision_table
 from api.audit.request_params import parse_audit_params, requested_span
 from api.audit.responses import TableContent, may_see_outside_tree, paginate, stream_table
+from api.http.methods import read_only_options
 from api.http.request import Request
 from api.http.response import Response
-from api.xregistry.registry import Registry
-from api.xregistry.request.request_checks import read_only_options
+from api.registry.open_registry import Registry
 from domain.access.roles import Caller
 from domain.errors import problems
 from domain.errors.http_errors import Forbidden

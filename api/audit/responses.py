@@ -13,11 +13,11 @@ from api.audit.queries import xid_of
 from api.audit.request_params import AuditParams
 from api.http import conditional
 from api.http.asof import escape_link_url
+from api.http.methods import check_caller
 from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import Headers, Response
-from api.xregistry.registry import Registry
-from api.xregistry.request.request_checks import check_caller
+from api.registry.open_registry import Registry
 from domain.access.roles import Caller, Role
 from domain.errors import problems
 from domain.values import xid as xids

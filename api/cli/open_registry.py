@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from api.cli.outcome import StoreError
+from api.registry.open_registry import Registry, open_registry
 from api.settings import Settings, server_url
-from api.xregistry.registry import Registry, open_registry
 
 
 @contextmanager

@@ -8,9 +8,9 @@ from starlette.types import Receive
 
 from api.compat.openapi import compat_openapi_document
 from api.compat.responses import json_response
+from api.http.methods import read_only_options
 from api.http.request import Request
 from api.http.response import Response
-from api.xregistry.request.request_checks import read_only_options
 from domain.compat.legacy_apis import LEGACY_APIS, LegacyApi
 from domain.errors import problems
 

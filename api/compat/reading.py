@@ -17,7 +17,7 @@ from api.http import conditional
 from api.http.asof import asof_suffix, escape_link_url, with_asof
 from api.http.request import Request
 from api.http.response import Response
-from api.xregistry.registry import Registry
+from api.registry.open_registry import Registry
 from api.xregistry.snapshots import Snapshot, Snapshots
 from domain.compat.errors import invalid_definition
 from domain.errors import problems

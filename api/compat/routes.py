@@ -12,11 +12,11 @@ from api.compat.paths import CompatPathKind, CompatTarget, resolve_path
 from api.compat.reading import CompatReadHandler
 from api.compat.writing import CompatWriteHandler
 from api.http.cross_origin import check_form
+from api.http.methods import MethodNotAllowed
 from api.http.problem_response import COMPAT, root_link
 from api.http.request import Request
 from api.http.response import Response
-from api.xregistry.registry import Registry
-from api.xregistry.request.request_checks import MethodNotAllowed
+from api.registry.open_registry import Registry
 from api.xregistry.snapshots import Snapshots
 from commands.store.registry_url import UNCONFIGURED_URL
 from domain.errors import problems

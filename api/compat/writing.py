@@ -27,13 +27,13 @@ from api.compat.request_params import (
 )
 from api.compat.responses import json_response, no_content_response, post_response
 from api.compat.urls import group_path
+from api.http.methods import MethodNotAllowed
 from api.http.request import Request
 from api.http.response import Headers, Response
-from api.xregistry.definitions import DefinitionsCache
+from api.registry.definitions import DefinitionsCache
+from api.registry.header_attributes import CORRELATION_HEADER
+from api.registry.open_registry import Registry
 from api.xregistry.dryrun import dry_run, findings_headers
-from api.xregistry.registry import Registry
-from api.xregistry.request.headers import CORRELATION_HEADER
-from api.xregistry.request.request_checks import MethodNotAllowed
 from commands.pending_command import BuildAnswer as Built
 from commands.store.log import Recorded
 from commands.store.log import WriteTransaction as Transaction

@@ -16,9 +16,9 @@ from api.feeds.request_params import parse_feed_params
 from api.feeds.rights import visible_subjects
 from api.feeds.selection import SELECTION_PARAMS, parse_selection, selected_families
 from api.feeds.sources import EventFeedSource
+from api.http.methods import read_only_options
 from api.http.request import Request
 from api.http.response import Response
-from api.xregistry.request.request_checks import read_only_options
 from domain.errors import problems
 from projections.events.event_families import EventFamily
 

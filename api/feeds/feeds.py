@@ -26,7 +26,7 @@ from api.http.asof import escape_link_url
 from api.http.problem_response import root_link
 from api.http.request import ClientDisconnected, Request
 from api.http.response import Headers, Response
-from api.xregistry.registry import Registry
+from api.registry.open_registry import Registry
 from commands.store.hashes import Interaction
 from projections.log.reader import Log
 

@@ -9,14 +9,15 @@ from starlette.types import Receive
 
 from api.feeds.feeds import Feeds
 from api.feeds.formats import LOG_FORMATS, negotiate_format
-from api.feeds.request_params import is_switched_on, parse_feed_params, query_params, single_value
+from api.feeds.request_params import parse_feed_params
 from api.feeds.rights import check_reads_everything, visible_streams
 from api.feeds.sources import LogFeedSource
 from api.http import conditional
+from api.http.methods import read_only_options
 from api.http.problem_response import root_link
+from api.http.query_params import is_switched_on, query_params, single_value
 from api.http.request import Request
 from api.http.response import JSON, Response
-from api.xregistry.request.request_checks import read_only_options
 from commands.store.hashes import NO_INTERACTION, Interaction
 from domain.errors import problems
 from domain.values.json_text import dumps

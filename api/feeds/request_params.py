@@ -6,13 +6,13 @@ A parameter that is not known is refused: what was meant to leave events out wou
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote_plus
 
+from api.http.query_params import QueryParams, invalid_param, query_params, single_value
 from api.http.request import Request
-from domain.errors.problems import BadRequest, Problem
 
 #: Events of an answer at most that is made as a whole before it is sent.
 MAX_LIMIT: Final = 10_000
@@ -23,11 +23,7 @@ _AFTER: Final = "after"
 _RESUMED: Final = b"last-event-id"
 _NUMBER: Final = re.compile(r"[0-9]{1,18}\Z")
 _SECONDS: Final = re.compile(r"[0-9]{1,2}(?:\.[0-9]{1,3})?\Z")
-_SWITCH: Final = {"": True, "true": True, "false": False}
 _PAGING: Final = (_AFTER, "limit", "wait")
-
-#: Values by parameter, at least one each.
-QueryParams = Mapping[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,39 +54,6 @@ def parse_feed_params(request: Request, choosing: Iterable[str] = ()) -> FeedPar
         given={name: values for name, values in given.items() if name not in _PAGING},
         query=_query_without_after(request.query.decode("latin-1")),
     )
-
-
-def query_params(request: Request, known: Iterable[str]) -> QueryParams:
-    """Decoded values by parameter. Raises: BadRequest for one that is not known."""
-    known, given = set(known), dict[str, list[str]]()
-    for parameter in filter(None, request.query.decode("latin-1").split("&")):
-        name, _, value = parameter.partition("=")
-        given.setdefault(unquote_plus(name), []).append(unquote_plus(value))
-    for name in given:
-        if name not in known:
-            raise invalid_param(name, f"there is no such parameter here, only {', '.join(sorted(known)) or 'none'}")
-    return given
-
-
-def single_value(given: QueryParams, name: str) -> str | None:
-    """The value of a parameter that may appear once. Raises: BadRequest."""
-    values = given.get(name, [])
-    if len(values) > 1:
-        raise invalid_param(name, "it may appear once only")
-    return values[0] if values else None
-
-
-def is_switched_on(given: QueryParams, name: str) -> bool:
-    """Whether a parameter that needs no value is there. Raises: BadRequest."""
-    value = single_value(given, name)
-    if value not in (None, *_SWITCH):
-        raise invalid_param(name, f"it takes {' or '.join(filter(None, _SWITCH))}, or no value")
-    return value is not None and _SWITCH[value]
-
-
-def invalid_param(name: str, reason: str) -> Problem:
-    """The problem of a parameter whose value will not do."""
-    return BadRequest(error_detail=f'the parameter "{name}": {reason}')
 
 
 def _limit(value: str | None) -> int | None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from api.feeds.request_params import QueryParams, invalid_param, single_value
+from api.http.query_params import QueryParams, invalid_param, single_value
 from commands.store.clock import format_time
 from domain.model.rfc3339 import to_utc
 from domain.subscriptions.filters import FilterError, parse_expression

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from api.xregistry.definitions import RegistryDefinitions
+from api.registry.definitions import RegistryDefinitions
 from api.xregistry.request.paths import PathKind, RequestTarget, resolve_path
 from domain.errors import problems
 from domain.messaging.effective_messages import (

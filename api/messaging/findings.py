@@ -19,13 +19,13 @@ from api.audit.formats import ListWrapper, TableLayout
 from api.audit.request_params import AuditParams
 from api.audit.request_params import parse_audit_params as common
 from api.audit.responses import TableContent, stream_table, subject_xid
-from api.feeds.request_params import invalid_param, query_params, single_value
 from api.http import conditional
+from api.http.methods import read_only_options
+from api.http.query_params import invalid_param, query_params, single_value
 from api.http.request import Request
 from api.http.response import Headers, Response
-from api.xregistry.registry import Registry
+from api.registry.open_registry import Registry
 from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, resolve_path
-from api.xregistry.request.request_checks import read_only_options
 from api.xregistry.snapshots import Snapshot, Snapshots
 from commands.documents.document_checker import DocumentChecker
 from domain.decisions.changes.documents import digest

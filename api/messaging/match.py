@@ -12,14 +12,14 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
-from api.feeds.request_params import query_params
 from api.http.limits import MAX_BODY, read_body
+from api.http.methods import check_caller, post_only_options
 from api.http.problem_response import root_link
+from api.http.query_params import query_params
 from api.http.request import Request
 from api.http.response import JSON, Response
 from api.messaging.definitions import effective_messages_of, is_message_group, locate_messages
-from api.xregistry.registry import Registry
-from api.xregistry.request.request_checks import check_caller, post_only_options
+from api.registry.open_registry import Registry
 from domain.errors import problems
 from domain.messaging.effective_messages import EffectiveMessage
 from domain.messaging.match import match_message

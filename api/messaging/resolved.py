@@ -11,14 +11,14 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.feeds.request_params import query_params, single_value
 from api.http import conditional
+from api.http.methods import check_caller, read_only_options
 from api.http.problem_response import root_link
+from api.http.query_params import query_params, single_value
 from api.http.request import Request
 from api.http.response import JSON, Response
 from api.messaging.definitions import is_message_group, locate_messages, resolved_message, resolved_messages
-from api.xregistry.registry import Registry
-from api.xregistry.request.request_checks import check_caller, read_only_options
+from api.registry.open_registry import Registry
 from api.xregistry.snapshots import Snapshot, Snapshots
 from domain.errors import problems
 from domain.values.json_text import dumps

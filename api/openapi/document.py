@@ -24,7 +24,7 @@ from api.openapi.schemas import (
     model_schemas,
     object_schema,
 )
-from api.xregistry.capabilities import Capabilities
+from api.registry.capabilities import Capabilities
 from api.xregistry.request.paths import allow_header, availability_name
 from domain.decisions.capabilities import AVAILABLE, OFFERED
 from domain.model import Model

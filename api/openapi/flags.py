@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from api.xregistry.capabilities import Capabilities
+from api.registry.capabilities import Capabilities
 from api.xregistry.request.flags import KNOWN_FLAGS, OWN_FLAGS, PAGING_FLAGS, VERSIONED_KINDS
 from api.xregistry.request.paths import COLLECTION_KINDS, PathKind
 

@@ -11,8 +11,8 @@ from api.openapi.path_templates import PathTemplate
 from api.openapi.problems import error_responses
 from api.openapi.restore_paths import or_dry_run
 from api.openapi.schemas import WRITE_SUFFIX, Schema, attribute_schema, map_schema, object_schema, schema_reference
-from api.xregistry.capabilities import Capabilities
-from api.xregistry.request.headers import HEADER_PREFIX, SCALAR_TYPES
+from api.registry.capabilities import Capabilities
+from api.registry.header_attributes import HEADER_PREFIX, SCALAR_TYPES
 from api.xregistry.request.paths import COLLECTION_KINDS, PathKind
 from domain.model import ResourceType
 

@@ -8,15 +8,15 @@ from typing import Final
 
 from starlette.types import Receive
 
+from api.http.methods import read_only_options
 from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import JSON, Response
 from api.openapi.builders import Schema
 from api.openapi.document import openapi_document
 from api.openapi.html_page import PAGE_POLICY, render_page
-from api.xregistry.definitions import RegistryDefinitions
-from api.xregistry.registry import Registry
-from api.xregistry.request.request_checks import read_only_options
+from api.registry.definitions import RegistryDefinitions
+from api.registry.open_registry import Registry
 from domain.values.json_text import dumps
 
 OPENAPI: Final = "openapi.json"

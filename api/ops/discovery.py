@@ -10,10 +10,10 @@ from typing import Final
 
 from starlette.types import Receive
 
+from api.http.methods import read_only_options
 from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import JSON, Response
-from api.xregistry.request.request_checks import read_only_options
 from domain.values.json_text import dumps
 
 #: Of the registry, and of its host, which is the same where the registry has no path of its own.

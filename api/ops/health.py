@@ -7,11 +7,11 @@ from typing import Final
 
 from starlette.types import Receive
 
+from api.http.methods import read_only_options
 from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import JSON, Response
-from api.xregistry.registry import Registry
-from api.xregistry.request.request_checks import read_only_options
+from api.registry.open_registry import Registry
 from domain.values.json_text import Json, dumps
 
 LIVEZ: Final = "livez"

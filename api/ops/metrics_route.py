@@ -7,11 +7,11 @@ from typing import Final
 
 from starlette.types import Receive
 
+from api.http.methods import read_only_options
 from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import Response
 from api.ops.metrics import CONTENT_TYPE, ServerMetrics
-from api.xregistry.request.request_checks import read_only_options
 from domain.errors.http_errors import Forbidden
 
 METRICS: Final = "metrics"

@@ -17,13 +17,13 @@ from urllib.parse import unquote, urlsplit
 from starlette.types import Receive
 
 from api.feeds.formats import CLOUDEVENTS_BATCH
-from api.feeds.request_params import query_params
 from api.http.limits import read_body
+from api.http.methods import MethodNotAllowed
 from api.http.problem_response import root_link
+from api.http.query_params import query_params
 from api.http.request import ClientDisconnected, Request
 from api.http.response import Response
 from api.replication.representations import LinkApiContext
-from api.xregistry.request.request_checks import MethodNotAllowed
 from domain.errors import problems
 from domain.errors.http_errors import UnsupportedMediaType
 from domain.replication.link import EVENTS, Link

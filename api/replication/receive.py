@@ -10,9 +10,9 @@ from typing import Any, Final
 from starlette.types import Receive
 
 from api.feeds.formats import NDJSON
-from api.feeds.request_params import invalid_param, query_params, single_value
 from api.http.limits import MAX_BODY, check_unencoded
 from api.http.problem_response import root_link
+from api.http.query_params import invalid_param, query_params, single_value
 from api.http.request import ClientDisconnected, Request
 from api.http.response import JSON, Response
 from api.replication.representations import LinkApiContext, find_link

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from api.xregistry.registry import Registry
+from api.registry.open_registry import Registry
 from commands.store.clock import parse_time
 from domain.access.roles import Caller, Role
 from domain.errors import problems

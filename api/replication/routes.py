@@ -11,11 +11,14 @@ from typing import Any, Final
 from starlette.types import Receive
 
 from api.auth.callers import Authenticator
-from api.feeds.request_params import query_params
 from api.http.limits import read_body
+from api.http.methods import MethodNotAllowed
 from api.http.problem_response import root_link
+from api.http.query_params import query_params
 from api.http.request import Request
 from api.http.response import JSON, Headers, Response
+from api.registry.header_attributes import CORRELATION_HEADER
+from api.registry.open_registry import Registry
 from api.replication.notifications import LinkNotificationHandler
 from api.replication.receive import LogReceiveHandler
 from api.replication.representations import (
@@ -27,9 +30,6 @@ from api.replication.representations import (
     link_status_document,
 )
 from api.xregistry.dryrun import dry_run
-from api.xregistry.registry import Registry
-from api.xregistry.request.headers import CORRELATION_HEADER
-from api.xregistry.request.request_checks import MethodNotAllowed
 from commands.store.log import Recorded
 from domain.decisions.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
 from domain.errors import problems

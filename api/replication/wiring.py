@@ -9,9 +9,9 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
+from api.registry.open_registry import Registry
 from api.settings import Settings
 from api.subscriptions.wiring import build_guard
-from api.xregistry.registry import Registry
 from commands.store.log import Recorded
 from commands.store.registry_url import UNCONFIGURED_URL
 from domain.access.roles import Caller

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from api.registry.open_registry import Registry
 from api.subscriptions.ports import Deliveries, NoDeliveries
-from api.xregistry.registry import Registry
 from commands.store.clock import format_time
 from domain.access.roles import Caller, Role
 from domain.decisions.subscriptions import COLLECTION, may_see

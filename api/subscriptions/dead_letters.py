@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
-from api.feeds.request_params import invalid_param, query_params, single_value
+from api.http.query_params import invalid_param, query_params, single_value
 from api.http.request import Request
 from api.http.response import Response
 from api.subscriptions.context import SubscriptionApiContext, check_writer, find_subscription, subscription_xid

@@ -6,10 +6,10 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry
 
+from api.registry.open_registry import Registry
 from api.settings import Settings
 from api.subscriptions.secrets import StoredSecrets
 from api.subscriptions.wiring import build_event_families, build_guard, build_owner_rights
-from api.xregistry.registry import Registry
 from projections.outgoing.resolver import Resolver
 from projections.subscriptions.ports import DeliveryPorts
 from projections.subscriptions.service import DeliveryService

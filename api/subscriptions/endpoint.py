@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
+from api.registry.open_registry import Registry
 from api.subscriptions.config import subscription_config_types
-from api.xregistry.registry import Registry
 from domain.access.roles import CONSOLE, Caller
 from domain.decisions.commands import WriteMethod, WriteTree
 from domain.errors.problems import Problem

@@ -14,16 +14,16 @@ from starlette.types import Receive
 
 from api.auth.callers import Authenticator
 from api.feeds.formats import NDJSON
-from api.feeds.request_params import query_params
 from api.http.limits import read_body
+from api.http.methods import MethodNotAllowed
 from api.http.problem_response import SUBSCRIPTIONS, root_link
+from api.http.query_params import query_params
 from api.http.request import Request
 from api.http.response import JSON, Response
 from api.subscriptions.context import SubscriptionApiContext, check_caller
 from api.subscriptions.previews import PreviewParams, parse_preview_params, preview_result
 from api.subscriptions.request_params import read_json
 from api.subscriptions.routes import add_problem_code
-from api.xregistry.request.request_checks import MethodNotAllowed
 from domain.errors import problems
 from domain.errors.problems import Problem
 from domain.values.json_text import dumps

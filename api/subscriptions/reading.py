@@ -11,9 +11,9 @@ from urllib.parse import urlencode
 
 from starlette.types import Receive
 
-from api.feeds.request_params import invalid_param, query_params, single_value
 from api.http import conditional
 from api.http.asof import url_without_asof
+from api.http.query_params import invalid_param, query_params, single_value
 from api.http.request import Request
 from api.http.response import Headers, Response
 from api.subscriptions.context import SubscriptionApiContext, can_see, find_subscription

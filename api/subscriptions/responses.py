@@ -10,8 +10,8 @@ from api.http.conditional import NO_CACHE
 from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import JSON, Headers, Response
+from api.registry.header_attributes import CORRELATION_HEADER
 from api.subscriptions.context import subscription_xid
-from api.xregistry.request.headers import CORRELATION_HEADER
 from domain.access.roles import Caller
 from domain.decisions.world import Secret
 from domain.subscriptions.protocol_settings import HEADERS_PREFIX

@@ -11,6 +11,7 @@ from typing import Final
 
 from starlette.types import Receive
 
+from api.http.methods import MethodNotAllowed
 from api.http.problem_response import SUBSCRIPTIONS
 from api.http.request import Request
 from api.http.response import Response
@@ -21,7 +22,6 @@ from api.subscriptions.dead_letters import DeadLetterHandler
 from api.subscriptions.reading import SubscriptionReadHandler
 from api.subscriptions.responses import json_response
 from api.subscriptions.writing import SubscriptionWriteHandler
-from api.xregistry.request.request_checks import MethodNotAllowed
 from domain.errors import problems
 from domain.errors.problems import Problem
 

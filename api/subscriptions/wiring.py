@@ -7,12 +7,12 @@ from contextlib import closing, contextmanager
 from urllib.parse import urlsplit
 
 from api.auth.callers import parse_fixed_tokens
+from api.registry.open_registry import Registry
 from api.settings import Settings
 from api.subscriptions.config import server_offer
 from api.subscriptions.context import SubscriptionApiContext
 from api.subscriptions.owner_rights import OwnerRights
 from api.subscriptions.ports import Deliveries, NoDeliveries
-from api.xregistry.registry import Registry
 from domain.compat.legacy_apis import LEGACY_APIS
 from projections.compat.events import CompatEvents
 from projections.events.event_families import EventFamily, XRegistryFamily

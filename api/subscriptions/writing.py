@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from starlette.types import Receive
 
-from api.feeds.request_params import query_params
+from api.http.query_params import query_params
 from api.http.request import Request
 from api.http.response import Response
 from api.subscriptions.context import (

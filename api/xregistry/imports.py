@@ -11,12 +11,12 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.feeds.request_params import invalid_param, query_params, single_value
 from api.http.limits import MAX_BODY, read_body
+from api.http.methods import check_caller, post_only_options
+from api.http.query_params import invalid_param, query_params, single_value
 from api.http.request import Request
 from api.http.response import Response
-from api.xregistry.registry import Registry
-from api.xregistry.request.request_checks import check_caller, post_only_options
+from api.registry.open_registry import Registry
 from api.xregistry.writing import XRegistryWriteHandler
 from domain.errors import problems
 from domain.messaging.rc2 import DIALECTS, DialectMismatch, TranslatedDocument

@@ -15,7 +15,7 @@ from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import JSON, NO_HEADERS, Response
 from api.http.streaming import StreamingPool
-from api.xregistry.definitions import DefinitionsCache, RegistryDefinitions
+from api.registry.definitions import DefinitionsCache, RegistryDefinitions
 from api.xregistry.listing import filter_of, list_collection, types_with_xref
 from api.xregistry.render.documents import ReadDocument
 from api.xregistry.render.entities import CHUNK_SIZE, PART_SIZE, configuration_texts, encode_chunks

@@ -7,19 +7,19 @@ from typing import Final, NamedTuple
 
 from starlette.types import Receive
 
-from api.feeds.request_params import QueryParams, invalid_param, query_params, single_value
 from api.http import conditional
 from api.http.limits import read_body
+from api.http.methods import POST_METHODS, MethodNotAllowed, check_caller, post_only_options
 from api.http.problem_response import root_link
+from api.http.query_params import QueryParams, invalid_param, query_params, single_value
 from api.http.request import Request
 from api.http.response import JSON, Response
-from api.xregistry.definitions import RegistryDefinitions
+from api.registry.definitions import RegistryDefinitions
+from api.registry.header_attributes import CORRELATION_HEADER
+from api.registry.open_registry import Registry
 from api.xregistry.dryrun import dry_run, findings_headers
-from api.xregistry.registry import Registry
 from api.xregistry.request.flags import KNOWN_FLAGS
-from api.xregistry.request.headers import CORRELATION_HEADER
 from api.xregistry.request.paths import PathKind, RequestTarget, availability_name, resolve_path
-from api.xregistry.request.request_checks import POST_METHODS, MethodNotAllowed, check_caller, post_only_options
 from commands.store.hashes import Interaction
 from commands.store.log import Recorded
 from domain.decisions.commands import Restore as Command

@@ -9,14 +9,14 @@ from starlette.types import Receive
 
 from api.http.canonical_header import CanonicalLinks
 from api.http.limits import MAX_BODY, read_body
+from api.http.methods import check_caller
 from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import Response
 from api.http.streaming import StreamingPool
+from api.registry.open_registry import Registry
 from api.xregistry.reading import XRegistryReadHandler
-from api.xregistry.registry import Registry
 from api.xregistry.request.paths import OFFERED_PATH, allow_header, resolve_path
-from api.xregistry.request.request_checks import check_caller
 from api.xregistry.snapshots import Snapshots
 from api.xregistry.writing import XRegistryWriteHandler
 

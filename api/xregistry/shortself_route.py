@@ -17,7 +17,7 @@ from starlette.types import Receive
 from api.http.problem_response import root_link
 from api.http.request import DETAILS_SUFFIX, Request
 from api.http.response import Response
-from api.xregistry.registry import Registry
+from api.registry.open_registry import Registry
 from api.xregistry.render.shortself import TOKEN_SEGMENT
 from domain.errors import problems
 from domain.registry.events import EntityCreated

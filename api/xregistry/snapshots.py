@@ -15,7 +15,7 @@ from api.http.asof import url_without_asof
 from api.http.conditional import NO_CACHE
 from api.http.request import Request
 from api.http.response import Headers, Response
-from api.xregistry.definitions import DefinitionsCache, RegistryDefinitions, read_definitions
+from api.registry.definitions import DefinitionsCache, RegistryDefinitions, read_definitions
 from commands.store.clock import Clock, parse_time
 from commands.store.hashes import Interaction
 from projections.entities.query import View, ViewPool

@@ -15,7 +15,8 @@ from api.http import conditional
 from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import Response
-from api.xregistry.definitions import DefinitionsCache
+from api.registry.definitions import DefinitionsCache
+from api.registry.header_attributes import CORRELATION_HEADER
 from api.xregistry.dryrun import dry_run, findings_headers
 from api.xregistry.listing import filter_of, sort_of, types_with_xref
 from api.xregistry.reading import (
@@ -28,7 +29,6 @@ from api.xregistry.reading import (
 from api.xregistry.render.filter_effects import FilterEffects
 from api.xregistry.render.response import ResponseContent, document_response, json_response
 from api.xregistry.request.flags import Flags
-from api.xregistry.request.headers import CORRELATION_HEADER
 from api.xregistry.request.inline import InlineTree, inlined_types, parse_inline
 from api.xregistry.request.parse import parse_command
 from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget

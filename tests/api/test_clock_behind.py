@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
+from api.registry.open_registry import open_registry
 from api.settings import Settings
-from api.xregistry.registry import open_registry
 from domain.decisions.commands import WriteMethod, WriteTree
 from tests.api.conftest import BASE, Api, create, serving
 from tests.stores import postgres_server, postgres_url, sqlite_url, store_url

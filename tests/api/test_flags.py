@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from api.xregistry.capabilities import Capabilities
+from api.registry.capabilities import Capabilities
 from api.xregistry.request.flags import INLINE_OF_EXPORT, Flags, parse_flags
 from api.xregistry.request.inline import InlineTree, parse_inline
 from api.xregistry.request.paths import resolve_path

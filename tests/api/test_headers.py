@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.xregistry.request.headers import HeaderCodec
+from api.registry.header_attributes import HeaderCodec
 from domain.errors import problems
 from domain.model import compile_model
 from domain.values.header_values import InvalidHeaderValue, decode, encode, encode_text

@@ -20,7 +20,7 @@ from api.openapi.operations import SUMMARIES
 from api.openapi.problems import ALL_PROBLEM_TYPES
 from api.openapi.schemas import attribute_schema
 from api.own_paths import OWN_PATH_ITEMS
-from api.xregistry.capabilities import Capabilities
+from api.registry.capabilities import Capabilities
 from api.xregistry.request.paths import METHODS, PathKind
 from domain.decisions.capabilities import INITIAL
 from domain.model import compile_model

@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from api.registry.open_registry import Registry, open_registry
 from api.settings import Settings
-from api.xregistry.registry import Registry, open_registry
 from commands.store.log import Store
 from domain.decisions.commands import WriteMethod, WriteTree
 from tests.serving import serving

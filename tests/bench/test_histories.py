@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from api.registry.open_registry import open_registry
 from api.settings import Settings
-from api.xregistry.registry import open_registry
 from bench.histories import CALLERS, REGISTRYID, URL, Told, fill, interactions, publish, salts, write_segments
 from bench.stocking import stock
 from commands.store.log import Store

@@ -7,8 +7,8 @@ from contextlib import closing
 from json import loads
 from typing import Any
 
+from api.registry.open_registry import open_registry
 from api.settings import Settings
-from api.xregistry.registry import open_registry
 from domain.access.roles import Caller, Role
 from domain.decisions.commands import Command
 from tests.replication.registries import Registry

@@ -12,7 +12,7 @@ from api.cli.open_registry import open_local_registry
 from api.cli.options import Database, PublicUrl, load_settings
 from api.cli.outcome import InvalidInput, UsageError, problem_line
 from api.cli.progress import progress_bar
-from api.xregistry.registry import Registry
+from api.registry.open_registry import Registry
 from commands.store.log import Store
 from domain.access.roles import CONSOLE
 from domain.errors.problems import Problem

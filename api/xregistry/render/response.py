@@ -14,7 +14,8 @@ from api.http.asof import asof_suffix, with_asof
 from api.http.problem_response import root_link
 from api.http.response import JSON, NO_HEADERS, Headers, Response
 from api.http.stored_content import SANDBOX_POLICY, location_headers
-from api.xregistry.definitions import RegistryDefinitions
+from api.registry.definitions import RegistryDefinitions
+from api.registry.header_attributes import HeaderCodec, contenttype_headers
 from api.xregistry.render.documents import ReadDocument
 from api.xregistry.render.entities import PeekableRows, RenderEntity, Renderer, RenderOptions
 from api.xregistry.render.filter_effects import FilterEffects
@@ -22,7 +23,6 @@ from api.xregistry.render.json_members import parse_string, split_members
 from api.xregistry.render.shortself import shortself_url
 from api.xregistry.render.splices import StoredTexts, splice_versions
 from api.xregistry.request.flags import Flags
-from api.xregistry.request.headers import HeaderCodec, contenttype_headers
 from api.xregistry.request.inline import NO_INLINE, InlineTree
 from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
 from domain.model import ResourceType

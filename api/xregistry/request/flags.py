@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import unquote_plus
 
 from api.http.request import READ_METHODS
-from api.xregistry.capabilities import Capabilities
+from api.registry.capabilities import Capabilities
 from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
 from domain.decisions.capabilities import SPECVERSION
 from domain.errors import problems

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from api.xregistry.capabilities import Capabilities
+from api.registry.capabilities import Capabilities
 from api.xregistry.request.paths import PathKind, RequestTarget
 from domain.errors import problems
 from domain.model import GroupType, Model, ResourceType

@@ -9,9 +9,9 @@ from typing import Final
 
 from api.http.cross_origin import check_form
 from api.http.request import Request
-from api.xregistry.definitions import RegistryDefinitions
+from api.registry.definitions import RegistryDefinitions
+from api.registry.header_attributes import HEADER_PREFIX, xregistry_headers
 from api.xregistry.request.flags import Flags
-from api.xregistry.request.headers import HEADER_PREFIX, xregistry_headers
 from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
 from domain.decisions.commands import Command, DeleteEntities, ReplaceModel, WriteCapabilities, WriteMethod, WriteTree
 from domain.errors import problems

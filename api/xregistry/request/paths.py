@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from api.xregistry.capabilities import Capabilities
+from api.registry.capabilities import Capabilities
 from domain.decisions.rules.ids import check_id
 from domain.errors import problems
 from domain.model import GroupType, Model, ResourceType

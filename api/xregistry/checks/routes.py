@@ -9,15 +9,15 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.checks.check import CandidateVersion, load_candidate
-from api.feeds.request_params import query_params, single_value
 from api.http.limits import read_body
+from api.http.methods import check_caller, post_only_options
 from api.http.problem_response import root_link
+from api.http.query_params import query_params, single_value
 from api.http.request import Request
 from api.http.response import JSON, Response
-from api.xregistry.registry import Registry
+from api.registry.open_registry import Registry
+from api.xregistry.checks.check import CandidateVersion, load_candidate
 from api.xregistry.request.paths import PathKind, resolve_path
-from api.xregistry.request.request_checks import check_caller, post_only_options
 from domain.decisions.document_checks import CheckResults
 from domain.errors import problems
 from domain.values.json_text import dumps

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from api.feeds.request_params import invalid_param
+from api.http.query_params import invalid_param
 from api.xregistry.request.paths import RequestTarget
 from domain.decisions.capabilities import INITIAL, EnabledFormats
 from domain.decisions.changes.documents import digest

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from api.http.streaming import StreamingPool
-from api.xregistry.definitions import DefinitionsCache
+from api.registry.definitions import DefinitionsCache
 from commands.command_bus import CommandBus, CommitListener
 from commands.documents.document_checker import CheckLimits, DocumentChecker
 from commands.store.append import NewSalt

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from threading import Lock
 
-from api.xregistry.capabilities import Capabilities
-from api.xregistry.request.headers import HeaderCodec
+from api.registry.capabilities import Capabilities
+from api.registry.header_attributes import HeaderCodec
 from domain.model import Model, ResourceType, compile_model
 from domain.values import xid as xids
 from domain.values.json_text import loads

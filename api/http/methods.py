@@ -1,0 +1,73 @@
+"""Which methods a path takes, and whether its caller may use them: checked before anything is read or written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from api.http.problem_response import root_link
+from api.http.request import READ_METHODS, Request
+from api.http.response import Response
+from domain.access.roles import Role
+from domain.errors import problems
+from domain.errors.http_errors import Forbidden
+from domain.errors.problems import Problem
+from domain.values import xid as xids
+
+#: What a caller may know who may see single Groups only: which Groups and attributes there can be.
+_DEFINITIONS: Final = frozenset(("capabilities", "capabilitiesoffered", "model", "modelsource"))
+
+
+_WRITERS: Final = frozenset((Role.WRITER, Role.ADMIN))
+
+
+_READS: Final = "GET, HEAD, OPTIONS"
+
+
+POST_METHODS: Final = "OPTIONS, POST"
+
+
+class MethodNotAllowed(Exception):
+    """A problem whose answer names the methods that are allowed."""
+
+    def __init__(self, problem: Problem, allow: str) -> None:
+        super().__init__(problem.text())
+        self.problem = problem
+        self.allow = allow
+
+
+def check_caller(request: Request) -> None:
+    """Raises: Forbidden where the caller may do this nowhere, NotFound in a Group that the caller may not see.
+
+    A writer of single Groups passes: what a body names is looked at when the command is carried out.
+    """
+    caller = request.caller
+    if caller.role in _WRITERS or (request.reads and caller.role is not None):
+        return
+    if not request.reads:
+        if not any(role in _WRITERS for role in caller.groups.values()):
+            raise Forbidden(caller=caller.name)
+    elif not caller.groups or len(request.segments) < 2:
+        if not caller.groups or not _DEFINITIONS.issuperset(request.segments[:1] or (xids.REGISTRY,)):
+            raise Forbidden(caller=caller.name)
+    elif not caller.reads(xid := xids.join(*request.segments)):
+        raise problems.NotFound(xid)
+
+
+def read_only_options(request: Request) -> Response | None:
+    """The answer to OPTIONS on a path that is only read, None to a read. Raises: NotAllowed."""
+    return _options(request, READ_METHODS, _READS)
+
+
+def post_only_options(request: Request) -> Response | None:
+    """The answer to OPTIONS on a path that only takes POST, None to a POST. Raises: NotAllowed."""
+    return _options(request, ("POST",), POST_METHODS)
+
+
+def _options(request: Request, methods: Collection[str], allow: str) -> Response | None:
+    if request.method == "OPTIONS":
+        allowed = ((name, allow.encode()) for name in (b"allow", b"access-control-allow-methods"))
+        return Response(200, [root_link(request.base), *allowed])
+    if request.method not in methods:
+        raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), allow)
+    return None

@@ -1,0 +1,52 @@
+"""Query parameters of surfaces that refuse those they do not know.
+
+A parameter that is misspelled would otherwise let through what it was meant to leave out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+from urllib.parse import unquote_plus
+
+from api.http.request import Request
+from domain.errors.problems import BadRequest, Problem
+
+_SWITCH: Final = {"": True, "true": True, "false": False}
+
+
+#: Values by parameter, at least one each.
+QueryParams = Mapping[str, list[str]]
+
+
+def query_params(request: Request, known: Iterable[str]) -> QueryParams:
+    """Decoded values by parameter. Raises: BadRequest for one that is not known."""
+    known, given = set(known), dict[str, list[str]]()
+    for parameter in filter(None, request.query.decode("latin-1").split("&")):
+        name, _, value = parameter.partition("=")
+        given.setdefault(unquote_plus(name), []).append(unquote_plus(value))
+    for name in given:
+        if name not in known:
+            raise invalid_param(name, f"there is no such parameter here, only {', '.join(sorted(known)) or 'none'}")
+    return given
+
+
+def single_value(given: QueryParams, name: str) -> str | None:
+    """The value of a parameter that may appear once. Raises: BadRequest."""
+    values = given.get(name, [])
+    if len(values) > 1:
+        raise invalid_param(name, "it may appear once only")
+    return values[0] if values else None
+
+
+def is_switched_on(given: QueryParams, name: str) -> bool:
+    """Whether a parameter that needs no value is there. Raises: BadRequest."""
+    value = single_value(given, name)
+    if value not in (None, *_SWITCH):
+        raise invalid_param(name, f"it takes {' or '.join(filter(None, _SWITCH))}, or no value")
+    return value is not None and _SWITCH[value]
+
+
+def invalid_param(name: str, reason: str) -> Problem:
+    """The problem of a parameter whose value will not do."""
+    return BadRequest(error_detail=f'the parameter "{name}": {reason}')
