@@ -34,7 +34,6 @@ from api.http.trusted_proxies import TrustedProxies
 from api.messaging.findings import FINDINGS, FindingsRoutes
 from api.messaging.match import MATCH, MatchRoutes
 from api.messaging.resolved import RESOLVED, ResolvedMessagesRoutes
-from api.openapi.routes import DOCS, OPENAPI, OpenapiRoutes
 from api.ops import discovery
 from api.ops.commit_listeners import CommitListeners
 from api.ops.health import LIVEZ, READYZ, HealthRoutes
@@ -56,6 +55,7 @@ from api.subscriptions.routes import SUBSCRIPTIONS, SubscriptionsRoutes
 from api.subscriptions.wiring import build_event_families, build_guard_for_url, build_subscription_context
 from api.xregistry.checks.routes import CHECK, CheckRoutes
 from api.xregistry.imports import IMPORT, ImportRoutes
+from api.xregistry.openapi.routes import DOCS, OPENAPI, OpenapiRoutes
 from api.xregistry.render.shortself import SHORTSELF_PATH
 from api.xregistry.restore import RESTORE, RestoreRoutes
 from api.xregistry.routes import XRegistryRoutes

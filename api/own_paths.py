@@ -6,10 +6,10 @@ from typing import Final
 
 from api.audit import hash_openapi
 from api.audit import openapi as audit
+from api.feeds import dry_run_openapi
 from api.feeds import openapi as feeds
 from api.messaging import findings_openapi
 from api.messaging import openapi as messaging
-from api.openapi import restore_paths
 from api.openapi.builders import Schema, response_headers
 from api.openapi.builders import own_operation as operation
 from api.openapi.problems import error_responses
@@ -52,7 +52,7 @@ OWN_PATH_ITEMS: Final[dict[str, Schema]] = {
     **feeds.PATHS,
     **audit.PATHS,
     **hash_openapi.PATHS,
-    **restore_paths.PATHS,
+    **dry_run_openapi.PATHS,
     **replication.PATHS,
     **findings_openapi.PATHS,
     **messaging.PATHS,

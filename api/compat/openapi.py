@@ -9,6 +9,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any, Final
 
+from api.feeds.dry_run_openapi import DRY_RUN, DRY_RUN_SCHEMA, or_dry_run
 from api.openapi.builders import (
     CONTENT_ENCODING_DESCRIPTION,
     CONTENT_ENCODING_NAME,
@@ -21,7 +22,6 @@ from api.openapi.builders import (
 )
 from api.openapi.content_encoding import add_coding_headers, add_coding_to_paths
 from api.openapi.problems import OWN_PROBLEM_NAME, problem_schemas
-from api.openapi.restore_paths import DRY_RUN, DRY_RUN_SCHEMA, or_dry_run
 from domain.compat.legacy_apis import SCHEMAREGISTRY, LegacyApi
 
 _READ: Final = (400, 401, 403, 404, 405, 412, 500, 503)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from api.feeds.dry_run_openapi import or_dry_run
 from api.openapi.builders import (
     STRING_SCHEMA,
     WRITE_HEADERS,
@@ -15,7 +16,6 @@ from api.openapi.builders import (
     response_headers,
 )
 from api.openapi.problems import error_responses
-from api.openapi.restore_paths import or_dry_run
 from domain.messaging.rc2 import DIALECTS
 from domain.messaging.resolve import UnresolvedReason
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from api.feeds.dry_run_openapi import or_dry_run
 from api.feeds.formats import CLOUDEVENTS_BATCH, NDJSON
 from api.openapi.builders import (
     STRING_SCHEMA,
@@ -16,7 +17,6 @@ from api.openapi.builders import (
     parameter,
 )
 from api.openapi.problems import error_responses
-from api.openapi.restore_paths import or_dry_run
 from api.replication.notifications import CLOUDEVENT_JSON
 from api.replication.representations import LINK_STATES
 from domain.replication.link import MODES

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from api.feeds.dry_run_openapi import or_dry_run
 from api.feeds.formats import NDJSON
 from api.openapi.builders import STRING_SCHEMA, UINTEGER_SCHEMA, Schema, json_result, parameter, response_headers
 from api.openapi.problems import error_responses
-from api.openapi.restore_paths import or_dry_run
 from api.subscriptions.config import MEDIA_TYPES
 from api.subscriptions.dead_letters import MAX_LIMIT as MOST_LETTERS
 from api.subscriptions.previews import MAX_MATCHES as MOST_MATCHES

@@ -14,13 +14,13 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from api.http import compression
-from api.openapi.document import openapi_document
 from api.openapi.html import element
-from api.openapi.operations import SUMMARIES
 from api.openapi.problems import ALL_PROBLEM_TYPES
-from api.openapi.schemas import attribute_schema
 from api.own_paths import OWN_PATH_ITEMS
 from api.registry.capabilities import Capabilities
+from api.xregistry.openapi.document import openapi_document
+from api.xregistry.openapi.operations import SUMMARIES
+from api.xregistry.openapi.schemas import attribute_schema
 from api.xregistry.request.paths import METHODS, PathKind
 from domain.decisions.capabilities import INITIAL
 from domain.model import compile_model

@@ -13,10 +13,10 @@ from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import JSON, Response
 from api.openapi.builders import Schema
-from api.openapi.document import openapi_document
 from api.openapi.html_page import PAGE_POLICY, render_page
 from api.registry.definitions import RegistryDefinitions
 from api.registry.open_registry import Registry
+from api.xregistry.openapi.document import openapi_document
 from domain.values.json_text import dumps
 
 OPENAPI: Final = "openapi.json"

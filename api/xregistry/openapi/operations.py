@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from api.openapi import flags
+from api.feeds.dry_run_openapi import or_dry_run
 from api.openapi.builders import CONTENT_ENCODING_NAME, WRITE_HEADERS, json_content, response_headers
-from api.openapi.path_templates import PathTemplate
 from api.openapi.problems import error_responses
-from api.openapi.restore_paths import or_dry_run
-from api.openapi.schemas import WRITE_SUFFIX, Schema, attribute_schema, map_schema, object_schema, schema_reference
 from api.registry.capabilities import Capabilities
 from api.registry.header_attributes import HEADER_PREFIX, SCALAR_TYPES
+from api.xregistry.openapi import flags
+from api.xregistry.openapi.path_templates import PathTemplate
+from api.xregistry.openapi.schemas import (
+    WRITE_SUFFIX,
+    Schema,
+    attribute_schema,
+    map_schema,
+    object_schema,
+    schema_reference,
+)
 from api.xregistry.request.paths import COLLECTION_KINDS, PathKind
 from domain.model import ResourceType
 

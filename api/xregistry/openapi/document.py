@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from api.openapi import flags
+from api.feeds.dry_run_openapi import DRY_RUN, DRY_RUN_SCHEMA
 from api.openapi.builders import CONTENT_ENCODING_DESCRIPTION, CONTENT_ENCODING_NAME, FINDINGS_NAME, STRING_SCHEMA
 from api.openapi.content_encoding import add_coding_headers, add_coding_to_paths
-from api.openapi.operations import CONDITIONS, document_response, header_parameters, operation
-from api.openapi.path_templates import PathTemplate, path_templates
 from api.openapi.problems import problem_responses, problem_schemas
-from api.openapi.restore_paths import DRY_RUN, DRY_RUN_SCHEMA
-from api.openapi.schemas import (
+from api.registry.capabilities import Capabilities
+from api.xregistry.openapi import flags
+from api.xregistry.openapi.operations import CONDITIONS, document_response, header_parameters, operation
+from api.xregistry.openapi.path_templates import PathTemplate, path_templates
+from api.xregistry.openapi.schemas import (
     CAPABILITIES,
     CAPABILITIESOFFERED,
     MODEL,
@@ -24,7 +25,6 @@ from api.openapi.schemas import (
     model_schemas,
     object_schema,
 )
-from api.registry.capabilities import Capabilities
 from api.xregistry.request.paths import allow_header, availability_name
 from domain.decisions.capabilities import AVAILABLE, OFFERED
 from domain.model import Model
