@@ -46,7 +46,7 @@ from api.replication.representations import LinkApiContext as LinkParts
 from api.replication.routes import LINKS, LinksRoutes
 from api.replication.wiring import ActiveReplication, PassiveReplication, build_link_context
 from api.replication.wiring import build_link_service as replication_of
-from api.settings import Settings
+from api.settings.settings import Settings
 from api.subscriptions.delivery_service import build_delivery_service
 from api.subscriptions.endpoint import write_endpoint
 from api.subscriptions.ports import Deliveries

@@ -17,7 +17,7 @@ import httpx
 
 from api.feeds.formats import EVENT_STREAM, NDJSON
 from api.registry.open_registry import open_registry
-from api.settings import Settings
+from api.settings.settings import Settings
 from bench import samples
 from bench.figures import Figure, Want
 from bench.places import Place, serving

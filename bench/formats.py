@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any, Final
 
 from api.registry.open_registry import open_registry
-from api.settings import Settings
+from api.settings.settings import Settings
 from bench import documents
 from bench.documents import DOCUMENTS, members_for
 from bench.figures import Figure, Want

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from api.registry.open_registry import open_registry
-from api.settings import Settings
+from api.settings.settings import Settings
 from bench import samples
 from bench.figures import Figure, Want
 from bench.load import rate

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Final
 
 from api.registry.open_registry import open_registry
-from api.settings import Settings
+from api.settings.settings import Settings
 from bench import samples
 from bench.figures import Figure, Want
 from bench.places import Place

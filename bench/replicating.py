@@ -14,7 +14,7 @@ from threading import Event, Thread
 from typing import Final
 
 from api.registry.open_registry import open_registry
-from api.settings import Settings
+from api.settings.settings import Settings
 from bench import feeds, followers
 from bench.figures import Figure, Want
 from bench.places import Place

@@ -11,7 +11,7 @@ from typing import Final
 from sqlalchemy import event
 
 from api.registry.open_registry import Registry, open_registry
-from api.settings import Settings
+from api.settings.settings import Settings
 from bench import samples
 from bench.bare import added, count, rows_of, seconds_by_hand
 from bench.figures import Figure, Want

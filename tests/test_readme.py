@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from api.settings import ENV_PREFIX, Settings
+from api.settings.settings import ENV_PREFIX, Settings
 from tests.serving import ROOT, environment, serving
 
 README = (ROOT / "README.md").read_text()

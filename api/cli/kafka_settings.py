@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from api.cli.outcome import UsageError
-from api.settings import ENV_PREFIX
+from api.settings.settings import ENV_PREFIX
 from domain.errors.http_errors import InvalidSubscription
 from projections.kafka.cluster import CertificateAuthorities, InsecureCredential, KafkaCluster
 from projections.outgoing import certificates

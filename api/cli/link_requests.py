@@ -9,11 +9,11 @@ from typing import Any
 from api.auth.callers import FixedCallerAuthenticator
 from api.cli.open_registry import open_local_registry
 from api.cli.surface_client import SurfaceClient
-from api.replication.configured_links import parse_configured_links
 from api.replication.representations import LinkApiContext
 from api.replication.routes import LinksRoutes
 from api.replication.wiring import PassiveReplication, build_link_context
-from api.settings import Settings
+from api.settings.configured_links import parse_configured_links
+from api.settings.settings import Settings
 from domain.access.roles import CONSOLE
 from domain.errors.http_errors import InvalidLink
 from domain.errors.problems import NotFound

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Scope
 
 from api.app import create_app
 from api.cli.outcome import StoreError
-from api.settings import Settings
+from api.settings.settings import Settings
 from domain.access.roles import CONSOLE
 
 

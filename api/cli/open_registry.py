@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 
 from api.cli.outcome import StoreError
 from api.registry.open_registry import Registry, open_registry
-from api.settings import Settings, server_url
+from api.settings.settings import Settings, server_url
 
 
 @contextmanager

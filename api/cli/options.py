@@ -9,7 +9,7 @@ import typer
 from sqlalchemy.engine import make_url
 
 from api.cli.outcome import StoreError, UsageError
-from api.settings import Settings
+from api.settings.settings import Settings
 
 Database = Annotated[
     str | None,

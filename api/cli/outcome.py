@@ -11,7 +11,7 @@ import psycopg
 from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 
-from api.settings import ENV_PREFIX
+from api.settings.settings import ENV_PREFIX
 from commands.store.damage import describe_damage
 from commands.store.mapper import UnreadableEvent
 from domain.errors.problems import Problem

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from api.registry.open_registry import Registry
-from api.settings import Settings
+from api.settings.settings import Settings
 from api.subscriptions.wiring import build_guard
 from commands.store.log import Recorded
 from commands.store.registry_url import UNCONFIGURED_URL

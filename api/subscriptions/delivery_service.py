@@ -7,7 +7,7 @@ from functools import partial
 from prometheus_client import CollectorRegistry
 
 from api.registry.open_registry import Registry
-from api.settings import Settings
+from api.settings.settings import Settings
 from api.subscriptions.secrets import StoredSecrets
 from api.subscriptions.wiring import build_event_families, build_guard, build_owner_rights
 from projections.outgoing.resolver import Resolver

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from api.auth.callers import parse_fixed_tokens
 from api.registry.open_registry import Registry
-from api.settings import Settings
+from api.settings.settings import Settings
 from api.subscriptions.config import server_offer
 from api.subscriptions.context import SubscriptionApiContext
 from api.subscriptions.owner_rights import OwnerRights

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from api.app import create_app
-from api.settings import Settings
+from api.settings.settings import Settings
 from commands.command_bus import CommandBus
 from commands.store.log import Store
 from domain.decisions.commands import CreateRegistry

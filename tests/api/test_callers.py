@@ -21,7 +21,7 @@ from sqlalchemy import text
 from api.auth.jwt import JwtVerifier
 from api.auth.jwt_claims import ClaimSettings
 from api.auth.jwt_keys import IssuerKeys
-from api.settings import Settings, list_settings
+from api.settings.settings import Settings, list_settings
 from commands.store.log import Store
 from domain.errors.http_errors import Unauthorized
 from projections.outgoing.destination_guard import DestinationGuard

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any
 
 from api.registry.open_registry import open_registry
-from api.settings import Settings
+from api.settings.settings import Settings
 from domain.decisions.commands import WriteMethod, WriteTree
 from tests.api.conftest import BASE, Api, create, serving
 from tests.stores import postgres_server, postgres_url, sqlite_url, store_url

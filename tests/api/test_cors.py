@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pydantic import ValidationError
 
-from api.settings import Settings
+from api.settings.settings import Settings
 from tests.api.conftest import Api, create, serving
 
 ORIGIN = "https://app.example"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from api.settings import Settings
+from api.settings.settings import Settings
 from tests.api.conftest import Api, create, serving
 
 TOKENS = '{"t": {"name": "n", "role": "writer"}}'

@@ -32,7 +32,7 @@ from api.auth.jwt_keys import (
     IssuerKeys,
     parse_key_set,
 )
-from api.settings import Settings
+from api.settings.settings import Settings
 from domain.access.roles import Caller, Role
 from domain.errors.http_errors import Unauthorized
 from projections.outgoing.destination_guard import DestinationGuard

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from api.http.request import build_request
 from api.http.trusted_proxies import TrustedProxies
-from api.settings import Settings
+from api.settings.settings import Settings
 
 
 def base(headers: dict[str, str], *, peer: str = "10.0.0.1", trusted: str | None = "10.0.0.0/8, ::1") -> str:

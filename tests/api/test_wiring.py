@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from api.registry.open_registry import Registry, open_registry
-from api.settings import Settings
+from api.settings.settings import Settings
 from commands.store.log import Store
 from domain.decisions.commands import WriteMethod, WriteTree
 from tests.serving import serving

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import select
 
 from api.registry.open_registry import open_registry
-from api.settings import Settings
+from api.settings.settings import Settings
 from bench.histories import CALLERS, REGISTRYID, URL, Told, fill, interactions, publish, salts, write_segments
 from bench.stocking import stock
 from commands.store.log import Store

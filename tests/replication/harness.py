@@ -23,7 +23,7 @@ from hypothesis.strategies import SearchStrategy
 from sqlalchemy import create_engine, select
 
 from api.app import create_app
-from api.settings import Settings
+from api.settings.settings import Settings
 from commands.command_bus import handle
 from commands.pending_command import PendingCommand
 from commands.store import tables

@@ -8,7 +8,7 @@ from json import loads
 from typing import Any
 
 from api.registry.open_registry import open_registry
-from api.settings import Settings
+from api.settings.settings import Settings
 from domain.access.roles import Caller, Role
 from domain.decisions.commands import Command
 from tests.replication.registries import Registry

@@ -17,7 +17,7 @@ import pytest
 
 from api.registry.open_registry import open_registry
 from api.replication.wiring import build_link_context
-from api.settings import Settings
+from api.settings.settings import Settings
 from commands.store.log import Store
 from domain.access.roles import Caller, Role
 from domain.decisions.commands import WriteLink

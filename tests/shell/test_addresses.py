@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.settings import Settings, server_url
+from api.settings.settings import Settings, server_url
 from commands.store.log import Store
 from tests import serving
 from tests.shell.conftest import Annals

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from api.cli.verbs.serve import url_of_socket
-from api.settings import Settings, mask_password
+from api.settings.settings import Settings, mask_password
 from tests.shell.conftest import Annals
 
 

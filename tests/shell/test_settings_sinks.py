@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from api.settings import Settings
+from api.settings.settings import Settings
 from tests.brokers.certificates import issue
 
 #: Settings, and whether events may go without TLS under them.

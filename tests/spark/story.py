@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from api.app import create_app
-from api.settings import Settings
+from api.settings.settings import Settings
 from tests.spec.harness import Moment, Registry, Request
 
 CALLERS: Final = ("ada", "ben", "ci")

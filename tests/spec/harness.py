@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from sqlalchemy import Engine, MetaData, Table, create_engine
 
 from api.app import create_app
-from api.settings import Settings
+from api.settings.settings import Settings
 
 BASE: Final = "http://registry"
 REGISTRYID: Final = "reg"

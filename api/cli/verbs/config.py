@@ -7,7 +7,7 @@ from itertools import chain
 import typer
 
 from api.cli.options import Database, PublicUrl, load_settings
-from api.settings import list_settings
+from api.settings.settings import list_settings
 
 
 def config(database: Database = None, public_url: PublicUrl = None) -> None:

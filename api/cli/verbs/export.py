@@ -14,7 +14,7 @@ from api.cli.local_get import get_body
 from api.cli.options import Database, PublicUrl, load_settings, require_store
 from api.cli.outcome import UsageError
 from api.cli.progress import ReportProgress, progress_bar
-from api.settings import Settings
+from api.settings.settings import Settings
 
 Output = Annotated[Path | None, typer.Option("--output", "-o", dir_okay=False, help="File to write; else stdout.")]
 

@@ -21,7 +21,7 @@ from api.cli.open_registry import open_local_registry
 from api.cli.options import Database, PublicUrl, load_settings
 from api.cli.outcome import StoreError, UsageError
 from api.http.protocol import BoundedConfig, BoundedProtocol
-from api.settings import Settings, mask_password, server_url
+from api.settings.settings import Settings, mask_password, server_url
 
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on; 0.0.0.0 for all.")]
 Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 takes a free one.")]

@@ -20,7 +20,7 @@ from api.cli.outcome import UsageError
 from api.cli.surface_client import SurfaceClient
 from api.cli.tables import Column, print_json, printable_text
 from api.cli.tables import print_rows as show_lines
-from api.settings import Settings
+from api.settings.settings import Settings
 from api.subscriptions.routes import SubscriptionsRoutes
 from api.subscriptions.wiring import build_subscription_context, open_deliveries
 from domain.access.roles import ANONYMOUS, CONSOLE, Caller, Role

@@ -21,7 +21,7 @@ from api.http import trusted_proxies as proxies
 from api.http.allowed_hosts import parse_hosts as host_names
 from api.http.connection_limits import ConnectionLimits, HeadLimits
 from api.http.limits import MAX_BODY
-from api.replication.configured_links import parse_configured_links
+from api.settings.configured_links import parse_configured_links
 from commands.store.secrets import parse_keys
 from domain.compat.legacy_apis import LegacyApi
 from domain.decisions.world import DomainValidation
