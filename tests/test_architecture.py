@@ -1,10 +1,16 @@
-"""Imports point one way: domain <- commands <- projections <- api; spark_projections uses domain and projections."""
+"""Imports point one way, no files and no rooms import each other in a circle, and a class name stands for one thing.
+
+domain <- commands <- projections <- api; spark_projections uses domain and projections.
+"""
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -85,3 +91,78 @@ def test_the_core_is_synchronous() -> None:
 def test_nothing_outside_the_tests_imports_them() -> None:
     for room in INNER:
         assert [found for found in crossings(room) if found[1].split(".")[0] in ("tests", "bench", "pytest")] == []
+
+
+#: Entries at the top of a room, `__init__.py` left out.
+MOST_ENTRIES = 17
+#: Names that several modules give to a class that only they use.
+SHARED_NAMES = {"_Builder", "_Client"}
+
+
+@cache
+def files() -> Mapping[str, Path]:
+    """The product's files by dotted name, a package by that of its folder."""
+    found = {}
+    for room in INNER:
+        for file in modules(room):
+            found[".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")] = file
+    return found
+
+
+def named(file: Path) -> Iterator[str]:
+    """The files that a file imports, also where they are named as members of their package."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        wanted: Iterable[str] = ()
+        if isinstance(node, ast.Import):
+            wanted = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            members = [f"{node.module}.{alias.name}" for alias in node.names]
+            inner = [name for name in members if name in files()]
+            wanted = inner if len(inner) == len(members) else [node.module, *inner]
+        yield from (name for name in wanted if name in files())
+
+
+def room_of(name: str) -> str:
+    """The room that a file is in: the folder below the top one, or the file itself where it is in none."""
+    parts = name.split(".")
+    return ".".join(parts[:2])
+
+
+def circle(graph: Mapping[str, set[str]]) -> list[str]:
+    """Members of one circle; empty where there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    own = {name: file for name, file in files().items() if file.name != "__init__.py"}
+    assert circle({name: {found for found in named(file) if found in own} - {name} for name, file in own.items()}) == []
+
+
+def test_no_rooms_import_each_other_in_a_circle() -> None:
+    graph = defaultdict[str, set[str]](set)
+    for name, file in files().items():
+        if "." in name:
+            graph[room_of(name)] |= {room_of(found) for found in named(file) if "." in found} - {room_of(name)}
+    assert circle(graph) == []
+
+
+def test_rooms_have_few_entries_and_say_what_belongs_there() -> None:
+    for room in INNER:
+        entries = [found for found in (ROOT / room).iterdir() if not found.name.startswith("_")]
+        assert len(entries) <= MOST_ENTRIES, f"{room}/ has {len(entries)} entries"
+    for name, file in files().items():
+        if file.name == "__init__.py":
+            assert ast.get_docstring(ast.parse(file.read_text())), f"{name} does not say what belongs there"
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    defined = defaultdict[str, list[str]](list)
+    for name, file in files().items():
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                defined[node.name].append(name)
+    assert {name: found for name, found in defined.items() if len(found) > 1 and name not in SHARED_NAMES} == {}
