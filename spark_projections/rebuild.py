@@ -36,8 +36,8 @@ def rebuild(
     again, unless given. events: where the xRegistry events of Spark's part go as well, once that is proved. whole: what
     of a log counts that is not in files, found once it is. most: leaves that the index takes of one entity. trust: what
     the log's chain hashes are compared with.
-    Raises: Unproved before any row is made, Diverged, FileExistsError for events that are there already, ValueError for
-    a stage on no filesystem.
+    Raises: UnverifiedLog before any row is made, Diverged, FileExistsError for events that are there already,
+    ValueError for a stage on no filesystem.
     """
     if stage is not None:
         filesystem_at(stage)

@@ -43,7 +43,7 @@ def session(settings: SparkSettings | None = None, connectors: Iterable[str] = t
     """The session of this process, a new one where there is none, which knows the source `annals`.
 
     connectors: those wanted, by their names in `jars.CONNECTORS`. A session that is there already keeps its jars.
-    Raises: NoJava, NoJars.
+    Raises: MissingJava, MissingJars.
     """
     from pyspark.sql import SparkSession
 

@@ -80,7 +80,7 @@ def verify_log(
     log: rows of `projections.log.table_rows`, whole interactions, in any order. in_files: they are read from files
     whose names say something to a user. size: positions of one range. begins: the end of what is before them. Reads
     the log twice, the first time without its states.
-    Raises: Unproved with the first position that differs.
+    Raises: UnverifiedLog with the first position that differs.
     """
     trust = trust or ChainAnchors()
     keyed = log.withColumn(_KEY, f.coalesce(f.col("last") - f.col("last") % size, f.lit(0)))
@@ -107,7 +107,7 @@ def _bounds(keyed: DataFrame, begins: LogHead) -> dict[int, _RangeBounds]:
 
 
 def _check_ranges(keyed: DataFrame, bounds: dict[int, _RangeBounds]) -> None:
-    """Raises: Unproved with the first position that does not follow from what is before it."""
+    """Raises: UnverifiedLog with the first position that does not follow from what is before it."""
     ordered = keyed.repartition(_KEY).sortWithinPartitions(_KEY, "position")
     found = ordered.mapInArrow(partial(_findings, bounds), _COLUMNS).orderBy("position").limit(1).collect()
     for position, file, what in found:

@@ -30,7 +30,7 @@ class DiffRoutes:
         self._registry = registry
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `front.Surface`. Raises: NotFound for what never existed, Forbidden, BadRequest, NotAllowed."""
+        """See `dispatch.Surface`. Raises: NotFound for what never existed, Forbidden, BadRequest, MethodNotAllowed."""
         if (options := read_only_options(request)) is not None:
             return options
         xid, wanted = subject_xid(request), parse_audit_params(request.query, PARAMETERS)

@@ -29,7 +29,10 @@ class HashRoutes:
         self._registry = registry
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `front.Surface`. Raises: Forbidden, NotFound for what the caller may not see, BadRequest, NotAllowed."""
+        """See `dispatch.Surface`.
+
+        Raises: Forbidden, NotFound for what the caller may not see, BadRequest, MethodNotAllowed.
+        """
         if (options := read_only_options(request)) is not None:
             return options
         xid, form = subject_xid(request), parse_audit_params(request.query, ("format",))

@@ -42,7 +42,7 @@ class InteractionsRoutes:
         self._registry = registry
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `front.Surface`. Raises: NotFound, ApiNotFound, Forbidden, BadRequest, NotAllowed."""
+        """See `dispatch.Surface`. Raises: NotFound, ApiNotFound, Forbidden, BadRequest, MethodNotAllowed."""
         if (options := read_only_options(request)) is not None:
             return options
         names = request.segments[2:]

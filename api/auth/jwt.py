@@ -71,7 +71,7 @@ class JwtVerifier:
             _LOG.warning("a JWT is refused: %s", str(error)[:500])
 
     async def _checked(self, token: str) -> tuple[Caller, float]:
-        """Raises: BadToken."""
+        """Raises: InvalidToken."""
         if len(token) > MAX_TOKEN_LENGTH:
             raise InvalidToken(f"it has more than {MAX_TOKEN_LENGTH} characters")
         header, claims = (_part(part) for part in token.split(".")[:2])
@@ -87,7 +87,7 @@ class JwtVerifier:
 
 
 def _part(text: str) -> dict[str, Any]:
-    """Raises: BadToken."""
+    """Raises: InvalidToken."""
     try:
         return parse_json_object(base64url_decode(text))
     except ValueError as error:
@@ -95,7 +95,10 @@ def _part(text: str) -> dict[str, Any]:
 
 
 def _signed(header: dict[str, Any]) -> tuple[str, str | None]:
-    """The algorithm of a signature and the id of the key. Keys and URLs in a header are ignored. Raises: BadToken."""
+    """The algorithm of a signature and the id of the key. Keys and URLs in a header are ignored.
+
+    Raises: InvalidToken.
+    """
     algorithm, id, type = header.get("alg"), header.get("kid"), header.get("typ", TOKEN_TYPES[0])
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise InvalidToken("its alg is none that is accepted")

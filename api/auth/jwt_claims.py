@@ -37,7 +37,7 @@ class ClaimSettings:
 
 
 def parse_json_object(text: bytes) -> dict[str, Any]:
-    """The JSON object of a part of a token. Raises: BadToken."""
+    """The JSON object of a part of a token. Raises: InvalidToken."""
     try:
         found = loads(text)
     except InvalidJson as error:
@@ -50,7 +50,7 @@ def parse_json_object(text: bytes) -> dict[str, Any]:
 
 
 def caller_of_claims(claims: Mapping[str, Any], wanted: ClaimSettings, now: float) -> tuple[Caller, float]:
-    """Whom claims name, and until when, both in seconds since 1970. Raises: BadToken."""
+    """Whom claims name, and until when, both in seconds since 1970. Raises: InvalidToken."""
     expires = _time(claims, "exp")
     if expires is None or expires + LEEWAY <= now:
         raise InvalidToken("exp is missing" if expires is None else "it has expired")
@@ -82,7 +82,7 @@ def _within(value: Any) -> list[Any]:
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float | None:
-    """A claim that is a time; None where there is none. Raises: BadToken for what is no time."""
+    """A claim that is a time; None where there is none. Raises: InvalidToken for what is no time."""
     if name not in claims:
         return None
     value = claims[name]
@@ -92,7 +92,7 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
 
 
 def _audiences(value: Any) -> list[str]:
-    """Raises: BadToken."""
+    """Raises: InvalidToken."""
     found = value if isinstance(value, list) else [value]
     if len(found) > MAX_AUDIENCES or not all(isinstance(each, str) for each in found):
         raise InvalidToken(f"aud is no text and no list of up to {MAX_AUDIENCES}")

@@ -99,7 +99,7 @@ class IssuerKeys:
                 self._keys = {}
 
     async def _content(self) -> bytes:
-        """Raises: ValueError, OSError, Failed."""
+        """Raises: ValueError, OSError, RequestFailed."""
         if self._resolver is None:
             return await asyncio.to_thread(_read, Path(self._source))
         client = HttpClient(self._source, self._resolver, private=True, most=MAX_KEY_SET_BYTES)

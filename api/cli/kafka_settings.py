@@ -48,7 +48,7 @@ def kafka_cluster(brokers: str) -> KafkaCluster:
     """The brokers of a command line, with the settings in force.
 
     brokers: `HOST:PORT`, several with commas; `SSL://` before them for TLS.
-    Raises: Misused where they cannot be brokers, or a credential would travel in the open.
+    Raises: UsageError where they cannot be brokers, or a credential would travel in the open.
     """
     settings = KafkaSettings()
     uri = brokers if "://" in brokers else _OPEN + brokers
@@ -63,7 +63,7 @@ def kafka_cluster(brokers: str) -> KafkaCluster:
 def spark_kafka_options(brokers: str) -> tuple[str, dict[str, str]]:
     """The brokers of a command line as Spark takes them, and the options of its source by the settings in force.
 
-    Raises: Misused, as `cluster` does, and for a token, which Java's client shows with a program of one's own only.
+    Raises: UsageError, as `cluster` does, and for a token, which Java's client shows with a program of one's own only.
     """
     kafka_cluster(brokers)
     settings, (scheme, _, servers) = KafkaSettings(), brokers.rpartition("://")

@@ -23,7 +23,7 @@ from projections.replication.link_state import LinkStates
 
 @contextmanager
 def open_link_client(settings: Settings) -> Iterator[SurfaceClient]:
-    """The surface of links over a store, asked by an administrator. Raises: StoreFault."""
+    """The surface of links over a store, asked by an administrator. Raises: StoreError."""
     with open_local_registry(settings) as registry, closing(LinkStates(settings.database)) as states:
         parts = LinkApiContext(registry, PassiveReplication(states, build_link_context(settings, registry, states)))
         yield SurfaceClient(LinksRoutes(parts, FixedCallerAuthenticator(CONSOLE)))
@@ -33,7 +33,7 @@ def ensure_configured_links(settings: Settings) -> None:
     """Has the links be there that the settings ask for, as they are described there. Others stay.
 
     What was done with one since stays as well: one that is paused is not resumed, a promoted one is left alone.
-    Raises: InvalidLink, where one would become what no link becomes; StoreFault.
+    Raises: InvalidLink, where one would become what no link becomes; StoreError.
     """
     wanted = parse_configured_links(settings.links) if settings.links else {}
     if not wanted:

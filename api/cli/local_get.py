@@ -17,7 +17,7 @@ from domain.access.roles import CONSOLE
 async def get_body(settings: Settings, path: str) -> AsyncIterator[bytes]:
     """The body of a GET as it comes; memory stays flat whatever its size.
 
-    path: with a query, if there is one. Raises: StoreFault when the answer is no success.
+    path: with a query, if there is one. Raises: StoreError when the answer is no success.
     """
     app = create_app(settings, caller=CONSOLE)
     async with app.router.lifespan_context(app):

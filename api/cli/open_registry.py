@@ -14,7 +14,7 @@ from api.settings.settings import Settings, server_url
 def open_local_registry(settings: Settings, address: str | None = None) -> Iterator[Registry]:
     """The registry of the settings, made where there is none yet. address: where it is served, if that is known better.
 
-    Raises: StoreFault when its store is not one that this program can write.
+    Raises: StoreError when its store is not one that this program can write.
     """
     try:
         registry = open_registry(settings, address=address or server_url(settings))

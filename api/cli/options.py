@@ -24,7 +24,7 @@ PublicUrl = Annotated[
 def load_settings(**flags: Any) -> Settings:
     """The settings, flags that were given before the environment and `.env`.
 
-    Raises: ValidationError for a setting that cannot be, Misused for an `.env` that is no text.
+    Raises: ValidationError for a setting that cannot be, UsageError for an `.env` that is no text.
     """
     try:
         return Settings(**{name: value for name, value in flags.items() if value is not None})
@@ -35,7 +35,7 @@ def load_settings(**flags: Any) -> Settings:
 def require_store(settings: Settings) -> Settings:
     """The same settings, when their store can be there; a verb that only looks must not make an empty one.
 
-    Raises: StoreFault when the file of an SQLite store is missing.
+    Raises: StoreError when the file of an SQLite store is missing.
     """
     url = make_url(settings.database)
     file = url.database

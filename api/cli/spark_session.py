@@ -81,7 +81,7 @@ def parse_location(url: str, token: str | None) -> LogLocation:
 def open_session(place: LogLocation) -> Iterator[SparkSession]:
     """A session that can read a place; one that was there before stays.
 
-    Raises: Misused where something is missing, with what to do; Refused for what Spark cannot do.
+    Raises: UsageError where something is missing, with what to do; Refused for what Spark cannot do.
     """
     _given(place)  # which is said before Spark has taken its time to start
     try:
@@ -112,7 +112,7 @@ def open_session(place: LogLocation) -> Iterator[SparkSession]:
 
 
 def read_log(spark: SparkSession, place: LogLocation) -> DataFrame:
-    """The log of a place, up to its end. Raises: Misused."""
+    """The log of a place, up to its end. Raises: UsageError."""
     if place.source == "annals":
         from spark_projections.sources import annals
 
@@ -131,7 +131,7 @@ def read_log(spark: SparkSession, place: LogLocation) -> DataFrame:
 
 
 def stream_log(spark: SparkSession, place: LogLocation) -> DataFrame:
-    """The log of a registry or of a topic, as it comes. Raises: Misused."""
+    """The log of a registry or of a topic, as it comes. Raises: UsageError."""
     if place.source == "kafka":
         from spark_projections.sources import kafka
 
@@ -151,8 +151,8 @@ def rebuild_rows(
 ) -> RebuildReport:
     """What `replace` makes of the rows that Spark worked out, see `spark_projections.rebuild`.
 
-    Raises: Misused where something is missing, with what to do; Refused for events that are there already; StoreFault
-    for a source that is not the log that was once written.
+    Raises: UsageError where something is missing, with what to do; Refused for events that are there already;
+    StoreError for a source that is not the log that was once written.
     """
     with open_session(place) as spark:
         from spark_projections.events import EventDestination
@@ -188,13 +188,13 @@ def _of_rebuild(spark: SparkSession, place: LogLocation) -> tuple[DataFrame, Cal
 
 
 def _topic(place: LogLocation) -> tuple[str, str, dict[str, str]]:
-    """Brokers, topic and options for Spark. Raises: Misused."""
+    """Brokers, topic and options for Spark. Raises: UsageError."""
     servers, options = spark_kafka_options(_given(place))
     return servers, f"{place.prefix}.log", options
 
 
 def _given(place: LogLocation) -> str:
-    """Where the log is, as its source takes it. Raises: Misused for a place that does not say so."""
+    """Where the log is, as its source takes it. Raises: UsageError for a place that does not say so."""
     if place.source == "postgres":
         if make_url(place.database).get_backend_name() != "postgresql":
             raise UsageError("--from postgres needs a PostgreSQL store. Of a SQLite one, write segments first.")

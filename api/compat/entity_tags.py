@@ -26,7 +26,7 @@ def group_entity_tag(row: EntityRow) -> bytes:
 
 
 def check_conditions(request: Request, current: bytes) -> None:
-    """Raises: Unchanged where the client has what it asks for, PreconditionFailed where it wants another state."""
+    """Raises: NotModified where the client has what it asks for, PreconditionFailed where it wants another state."""
     _check_match(request, current)
     known = request.header(_IF_NONE_MATCH)
     if known is not None and _names(known, current):

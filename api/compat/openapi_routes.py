@@ -24,7 +24,7 @@ class CompatOpenapiRoutes:
     """The surface of `/-/openapi/schemaregistry.json` and `/-/openapi/messagecatalog.json`."""
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `front.Surface`."""
+        """See `dispatch.Surface`."""
         family = _BY_NAME.get(request.segments[2:])
         if family is None:
             raise problems.ApiNotFound()

@@ -71,7 +71,7 @@ class CompatReadHandler:
         }
 
     async def answer(self, request: Request, target: CompatTarget) -> Response:
-        """The answer. Raises: Problem, Unchanged."""
+        """The answer. Raises: Problem, NotModified."""
         given = query_params(request, _PARAMETERS.get(target.kind, ()))
         if ASOF not in given:
             return await asyncio.to_thread(self._made, request, target, given)
@@ -173,7 +173,7 @@ def not_found(request: Request) -> problems.Problem:
 
 
 def _listed(look: CompatReadContext, members: Sequence[Any]) -> Response:
-    """All members, or those of one page and a link to the next (LEG-203). Raises: Invalid."""
+    """All members, or those of one page and a link to the next (LEG-203). Raises: InvalidDefinition."""
     limit, after = look.given.get(LIMIT), look.given.get(AFTER)
     start = bisect_right(members, _position(members, after)) if after is not None else 0
     if limit is None:
@@ -185,7 +185,7 @@ def _listed(look: CompatReadContext, members: Sequence[Any]) -> Response:
 
 
 def _position(members: Sequence[Any], after: str) -> Any:
-    """What a page goes on behind, of the kind that the members are. Raises: Invalid."""
+    """What a page goes on behind, of the kind that the members are. Raises: InvalidDefinition."""
     if not members or isinstance(members[0], str):
         return after
     if not (after.isascii() and after.isdecimal() and len(after) < 19):

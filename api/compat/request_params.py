@@ -61,7 +61,10 @@ def query_params(request: Request, known: Collection[str] = ()) -> Mapping[str, 
 
 
 def parse_attributes(request: Request, family: LegacyApi, given: Mapping[str, str]) -> DocumentAttributes:
-    """The attributes of a POST. given: its parameters. Raises: Invalid where places differ (LEG-501, LEG-504)."""
+    """The attributes of a POST. given: its parameters.
+
+    Raises: InvalidDefinition where places differ (LEG-501, LEG-504).
+    """
     found: dict[str, str] = {}
     for name, (parameter, header) in request_names(family).items():
         values = {*([given[parameter]] if parameter in given else []), *_headers(request, header)}
@@ -83,7 +86,8 @@ def sent_content_type(request: Request) -> str | None:
 async def read_content(request: Request, receive: Receive, most: int) -> bytes:
     """The bytes of a body, decoded where they are coded with gzip.
 
-    most: how many there may be, in either form. Raises: UnsupportedCoding, BodyTooLarge, BadRequest, Disconnected.
+    most: how many there may be, in either form. Raises: UnsupportedCoding, BodyTooLarge, BadRequest,
+    ClientDisconnected.
     """
     coding = (request.header(_CODING) or "identity").strip().lower()
     if coding == "identity":

@@ -39,7 +39,7 @@ class CompatRoutes:
         self._writing = CompatWriteHandler(registry, latest, root, most, inbound)
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `front.Surface`."""
+        """See `dispatch.Surface`."""
         target = resolve_path(request.raw)
         if request.method == "OPTIONS":
             allow = _allow(target).encode()

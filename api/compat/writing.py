@@ -186,7 +186,7 @@ class CompatWriteHandler:
             raise _compat_problem(problem, request) from None
 
     def _check_model(self, request: Request, target: CompatTarget) -> None:
-        """Raises: NotFound where the model has no such types; NotAllowed where capabilities keep all as it is."""
+        """Raises: NotFound where the model has no such types; MethodNotAllowed where capabilities keep all as it is."""
         definitions = self._latest.current(self._readers.quick())
         group = definitions.model.groups.get(target.family.groups)
         if group is None or target.family.resources not in group.resources:

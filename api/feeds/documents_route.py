@@ -41,7 +41,7 @@ class DocumentsRoutes:
         self._feeds = feeds
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `front.Surface`. Raises: NotFound, also where the caller may not read it."""
+        """See `dispatch.Surface`. Raises: NotFound, also where the caller may not read it."""
         if len(request.segments) != 3:
             raise problems.ApiNotFound()
         if (options := read_only_options(request)) is not None:

@@ -33,7 +33,7 @@ class EventFeedRoutes:
         self._families = families
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `front.Surface`. Raises: NotAcceptable, BadRequest, Forbidden, ApiNotFound."""
+        """See `dispatch.Surface`. Raises: NotAcceptable, BadRequest, Forbidden, ApiNotFound."""
         if len(request.segments) > 2:
             raise problems.ApiNotFound()
         if (options := read_only_options(request)) is not None:

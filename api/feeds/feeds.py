@@ -68,7 +68,7 @@ class Feeds:
     async def answer(
         self, request: Request, receive: Receive, asked: FeedParams, form: FeedFormat, source: FeedSource
     ) -> Response:
-        """A feed from where the reader wants it. Raises: BadRequest, Disconnected."""
+        """A feed from where the reader wants it. Raises: BadRequest, ClientDisconnected."""
         after = await self.run(self._after, asked)
         if form.endless:
             headers = [form.content_type, root_link(request.base), _UNKEPT, _VARY]
@@ -115,7 +115,7 @@ class Feeds:
     async def _some(self, reader: FeedReader, end: int, gone: ClientGone, until: float) -> bytes:
         """The next piece that holds something; nothing where there is none up to a position, or none in time.
 
-        until: a time of the monotonic clock. Raises: Disconnected.
+        until: a time of the monotonic clock. Raises: ClientDisconnected.
         """
         piece = b""
         while not (piece or reader.at(end)):

@@ -38,7 +38,7 @@ class LogFeedRoutes:
         self._upstream = upstream
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `front.Surface`. Raises: NotAcceptable, BadRequest, Forbidden, ApiNotFound."""
+        """See `dispatch.Surface`. Raises: NotAcceptable, BadRequest, Forbidden, ApiNotFound."""
         below = request.segments[2:]
         if below not in ((), (HEAD,), (UPSTREAM,)):
             raise problems.ApiNotFound()

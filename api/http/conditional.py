@@ -60,7 +60,10 @@ def log_tag(position: int, request: Request, positions: tuple[int, int]) -> byte
 
 
 def check_conditions(request: Request, current: bytes | None) -> None:
-    """Raises: Unchanged where the client has what a GET would answer, PreconditionFailed where it wants another one."""
+    """
+
+    Raises: NotModified where the client has what a GET would answer, PreconditionFailed where it wants another one.
+    """
     if current is None or not is_conditional(request):
         return
     wanted, known = request.header(_IF_MATCH), request.header(_IF_NONE_MATCH)

@@ -18,7 +18,7 @@ MAX_BODY: Final = 256 << 20
 
 
 async def read_body(request: Request, receive: Receive, most: int = MAX_BODY) -> bytes:
-    """The whole request body. most: bytes that it may have. Raises: Disconnected, BodyTooLarge, BadRequest."""
+    """The whole request body. most: bytes that it may have. Raises: ClientDisconnected, BodyTooLarge, BadRequest."""
     check_unencoded(request)
     if _announced(request) > most:
         raise BodyTooLarge(max_size=most)
@@ -47,7 +47,7 @@ def check_unencoded(request: Request) -> None:
 def limit_rows(rows: Iterable[T], most: int) -> Iterator[T]:
     """The same rows, all of them looked up at once. most: how many there may be.
 
-    Raises: TooLarge, before anything of the answer is sent (FLAG-35).
+    Raises: ResponseTooLarge, before anything of the answer is sent (FLAG-35).
     """
     found = list(islice(rows, most + 1))
     if len(found) > most:

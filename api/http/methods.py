@@ -55,12 +55,12 @@ def check_caller(request: Request) -> None:
 
 
 def read_only_options(request: Request) -> Response | None:
-    """The answer to OPTIONS on a path that is only read, None to a read. Raises: NotAllowed."""
+    """The answer to OPTIONS on a path that is only read, None to a read. Raises: MethodNotAllowed."""
     return _options(request, READ_METHODS, _READS)
 
 
 def post_only_options(request: Request) -> Response | None:
-    """The answer to OPTIONS on a path that only takes POST, None to a POST. Raises: NotAllowed."""
+    """The answer to OPTIONS on a path that only takes POST, None to a POST. Raises: MethodNotAllowed."""
     return _options(request, ("POST",), POST_METHODS)
 
 

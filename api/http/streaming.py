@@ -82,7 +82,10 @@ class _ChunkQueue:
         self._stopped = False
 
     def fill(self, job: Job) -> None:
-        """Runs the job, in its thread, for as long as somebody listens. Raises: Stalled, and what the job raises."""
+        """Runs the job, in its thread, for as long as somebody listens.
+
+        Raises: ClientStalled, and what the job raises.
+        """
         items = job()
         try:
             for item in items:

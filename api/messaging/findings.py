@@ -76,7 +76,7 @@ class FindingsRoutes:
         self._moments = Snapshots(registry.readers, self._latest, registry.store.clock)
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `front.Surface`. Raises: NotFound for what is not there, Forbidden, BadRequest, NotAllowed."""
+        """See `dispatch.Surface`. Raises: NotFound for what is not there, Forbidden, BadRequest, MethodNotAllowed."""
         if (options := read_only_options(request)) is not None:
             return options
         xid, wanted = subject_xid(request), _wanted(request)

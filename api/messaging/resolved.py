@@ -40,7 +40,7 @@ class ResolvedMessagesRoutes:
         self._moments = Snapshots(registry.readers, self._latest, registry.store.clock)
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `front.Surface`. Raises: NotFound, BadRequest for what has no messages, Forbidden, NotAllowed."""
+        """See `dispatch.Surface`. Raises: NotFound, BadRequest for what has no messages, Forbidden, MethodNotAllowed."""
         if (options := read_only_options(request)) is not None:
             return options
         check_caller(replace(request, segments=request.segments[_ABOVE:]))

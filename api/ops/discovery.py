@@ -27,7 +27,7 @@ class DiscoveryRoutes:
         self._others = others
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """This registry's URL and those of the others. Raises: NotAllowed."""
+        """This registry's URL and those of the others. Raises: MethodNotAllowed."""
         if (options := read_only_options(request)) is not None:
             return options
         registries = dict.fromkeys((request.base, *self._others))

@@ -27,7 +27,7 @@ class HealthRoutes:
         self._registry = registry
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """The answer of one check: 200 or 503. Raises: NotAllowed."""
+        """The answer of one check: 200 or 503. Raises: MethodNotAllowed."""
         if (options := read_only_options(request)) is not None:
             return options
         name, headers = request.segments[-1], [JSON, root_link(request.base)]

@@ -24,7 +24,7 @@ class MetricsRoutes:
         self._metrics = metrics
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """All figures in the text format. Raises: NotAllowed, Forbidden."""
+        """All figures in the text format. Raises: MethodNotAllowed, Forbidden."""
         if (options := read_only_options(request)) is not None:
             return options
         if request.caller.role is None:

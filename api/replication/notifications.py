@@ -54,7 +54,7 @@ class LinkNotificationHandler:
         self._waking: set[asyncio.Future[None]] = set()
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """202 to events. Raises: NotAllowed, UnsupportedMediaType, BodyTooLarge, ParsingData, BadRequest."""
+        """202 to events. Raises: MethodNotAllowed, UnsupportedMediaType, BodyTooLarge, ParsingData, BadRequest."""
         if request.method not in ("POST", "OPTIONS"):
             raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), _ALLOW[1].decode())
         if self._taken >= MAX_CONCURRENT:
@@ -98,7 +98,7 @@ class LinkNotificationHandler:
 
 
 async def _body(request: Request, receive: Receive) -> bytes:
-    """Raises: Disconnected as well for one that takes too long, BodyTooLarge, BadRequest."""
+    """Raises: ClientDisconnected as well for one that takes too long, BodyTooLarge, BadRequest."""
     try:
         return await asyncio.wait_for(read_body(request, receive, MAX_NOTIFICATION_BODY), BODY_SECONDS)
     except TimeoutError:

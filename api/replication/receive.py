@@ -40,7 +40,8 @@ class LogReceiveHandler:
     async def answer(self, request: Request, receive: Receive) -> Response:
         """The position of the other log up to which all is here. The body is taken in as it comes, never held whole.
 
-        Raises: NotFound, NotReceiving, LogGap, Diverged, BadRequest, UnsupportedMediaType, BodyTooLarge, Disconnected.
+        Raises: NotFound, NotReceiving, LogGap, Diverged, BadRequest, UnsupportedMediaType, BodyTooLarge,
+        ClientDisconnected.
         """
         given = single_value(query_params(request, (_AFTER,)), _AFTER) or "0"
         if not (given.isascii() and given.isdecimal() and len(given) < 19):
@@ -73,7 +74,7 @@ class _RequestBody:
         self._ended = False
 
     def lines(self) -> Iterator[bytes]:
-        """Its lines. Raises: Disconnected where it breaks off, or nobody waits for the answer; BodyTooLarge."""
+        """Its lines. Raises: ClientDisconnected where it breaks off, or nobody waits for the answer; BodyTooLarge."""
         rest = b""
         more = True
         while more:

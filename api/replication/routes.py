@@ -70,7 +70,7 @@ class LinksRoutes:
         }
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `front.Surface`. Raises: Forbidden, NotFound, InvalidLink, ParsingData, BadRequest, NotAllowed."""
+        """See `dispatch.Surface`. Raises: Forbidden, NotFound, InvalidLink, ParsingData, BadRequest, MethodNotAllowed."""
         below = request.segments[2:]
         if len(below) == 2 and below[1] == _EVENTS:
             return await self._sink.answer(request, receive)

@@ -35,39 +35,39 @@ class PassiveReplication:
         self._tools = tools
 
     def progress(self, link: Link) -> LinkProgress:
-        """See `parts.Replication`."""
+        """See `representations.ReplicationControl`."""
         found = self._states.read(link.id)
         return found if link.inbound else outbound_progress(found, self._tools.readers.quick().log)
 
     def wake(self, link: str, subjects: Sequence[str] = ()) -> None:
-        """See `parts.Replication`. Another process runs it, which looks for this now and then."""
+        """See `representations.ReplicationControl`. Another process runs it, which looks for this now and then."""
         self._states.hear(link, subjects)
         self._states.note(link, None, **{NOTIFIED_FACT: time.time()})
 
     def receive(self, link: Link, after: int, lines: Iterable[bytes]) -> int:
-        """See `parts.Replication`."""
+        """See `representations.ReplicationControl`."""
         return receive(link, self._tools, after, lines)
 
     def upstream(self) -> Mapping[str, Any]:
-        """See `parts.Replication`."""
+        """See `representations.ReplicationControl`."""
         return upstream_registries(self._tools.readers.quick(), self._states)
 
     def check_ring(self, link: Link, secrets: Mapping[str, str]) -> None:
-        """See `parts.Replication`."""
+        """See `representations.ReplicationControl`."""
         tools = replace(self._tools, reveal=lambda link: secrets)
         with closing(tools.remote(link)) as remote:
             check_cycle_promptly(link, tools, remote)
 
     def forget(self, link: str) -> None:
-        """See `parts.Replication`."""
+        """See `representations.ReplicationControl`."""
         self._states.forget(link)
 
     def check(self, link: Link) -> None:
-        """See `parts.Replication`."""
+        """See `representations.ReplicationControl`."""
         compare_registries(link, self._tools)
 
     def repair(self, link: Link) -> int:
-        """See `parts.Replication`."""
+        """See `representations.ReplicationControl`."""
         return repair(link, self._tools)
 
 
@@ -79,7 +79,7 @@ class ActiveReplication(PassiveReplication):
         self._service = service
 
     def wake(self, link: str, subjects: Sequence[str] = ()) -> None:
-        """See `parts.Replication`."""
+        """See `representations.ReplicationControl`."""
         self._states.hear(link, subjects)
         if not self._service.wake(link):
             super().wake(link)

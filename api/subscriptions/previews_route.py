@@ -49,7 +49,7 @@ class PreviewRoutes:
         self._families = families
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `front.Surface`. Raises: any Problem, with a `code`."""
+        """See `dispatch.Surface`. Raises: any Problem, with a `code`."""
         try:
             return await self._answer(request, receive)
         except MethodNotAllowed as refused:
@@ -119,7 +119,7 @@ def _options(request: Request, allow: str) -> Response:
 
 
 def _check_method(request: Request, allow: str) -> None:
-    """Raises: NotAllowed."""
+    """Raises: MethodNotAllowed."""
     known = {"HEAD"} if "GET" in allow else set()
     if request.method not in {*allow.split(", "), *known}:
         raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), allow)

@@ -52,7 +52,7 @@ class SubscriptionReadHandler:
         return await asyncio.to_thread(self._list, request)
 
     async def one(self, request: Request, receive: Receive) -> Response:
-        """One subscription. Raises: NotFound, BadRequest, Unchanged."""
+        """One subscription. Raises: NotFound, BadRequest, NotModified."""
         return await asyncio.to_thread(self._one, request)
 
     def shown(self, subscription: Subscription, view: View, caller: Caller, *, live: bool = True) -> dict[str, Any]:

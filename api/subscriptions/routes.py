@@ -53,7 +53,7 @@ class SubscriptionsRoutes:
         }
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `front.Surface`. Raises: any Problem, with a `code` (SUB-508)."""
+        """See `dispatch.Surface`. Raises: any Problem, with a `code` (SUB-508)."""
         try:
             return await self._answer(request, receive)
         except MethodNotAllowed as refused:

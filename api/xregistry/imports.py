@@ -36,7 +36,7 @@ class ImportRoutes:
         self._writing = XRegistryWriteHandler(registry.road, registry.readers, registry.latest)
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `front.Surface`."""
+        """See `dispatch.Surface`."""
         if len(request.segments) != 2:
             raise problems.ApiNotFound()
         if (options := post_only_options(request)) is not None:

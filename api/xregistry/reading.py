@@ -112,7 +112,7 @@ class XRegistryReadHandler:
     def _quick(
         self, request: Request, definitions: RegistryDefinitions, then: Snapshot | None = None
     ) -> Response | None:
-        """The answer, if one row makes it; one about the past without a tag. Raises: Outdated, Problem."""
+        """The answer, if one row makes it; one about the past without a tag. Raises: OutdatedDefinitions, Problem."""
         target, flags = parse_target_and_flags(request, definitions)
         if flags.inline is not None:
             parse_inline(flags.inline, target, definitions.model, definitions.capabilities)
@@ -191,7 +191,7 @@ class XRegistryReadHandler:
     def _whole(self, request: Request, definitions: RegistryDefinitions) -> ResponseContent | None:
         """What shows a collection of Resources or Versions in full and as it is stored, where that is asked for.
 
-        None for an answer without a body, which would break off what the database sends. Raises: Problem, Unchanged.
+        None for an answer without a body, which would break off what the database sends. Raises: Problem, NotModified.
         """
         target, flags = parse_target_and_flags(request, definitions)
         pages = self._pagelimit if definitions.capabilities.pagination else 0

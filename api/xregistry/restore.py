@@ -58,7 +58,7 @@ class RestoreRoutes:
         self._latest = registry.latest
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `front.Surface`."""
+        """See `dispatch.Surface`."""
         if (options := post_only_options(request)) is not None:
             return options
         check_caller(request)

@@ -48,7 +48,7 @@ class XRegistryRoutes:
         self._writing = XRegistryWriteHandler(registry.road, registry.readers, self._latest)
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `front.Surface`."""
+        """See `dispatch.Surface`."""
         if request.method == "OPTIONS":
             return self._options(request)
         check_caller(request)

@@ -71,7 +71,7 @@ class ParsedDocumentCache:
         return len(self._held)
 
     def parsed(self, document: FormatCheck, documents: Mapping[str, bytes]) -> Any:
-        """A document's parsed form. Raises: Violation."""
+        """A document's parsed form. Raises: InvalidDocument."""
         held = self._held.get(document)
         if held is None:
             held = self._put(document, documents[document.sha256 or ""])

@@ -53,7 +53,7 @@ class Vault:
         return bool(self._keys)
 
     def settle(self, connection: Connection, secrets: Iterable[Secret]) -> None:
-        """Seals those that have a value and destroys those that have none. Raises: Locked."""
+        """Seals those that have a value and destroys those that have none. Raises: NoMasterKey."""
         for secret in secrets:
             if secret.value is None:
                 destroy_secret(connection, secret.reference)
@@ -77,7 +77,7 @@ class Vault:
     def replace(self, connection: Connection, secret: Secret) -> bool:
         """Puts another value in the place of one, without a word to the log. False where there is no such row.
 
-        Raises: Locked.
+        Raises: NoMasterKey.
         """
         assert secret.value is not None, "a value is what this is about"
         values = (*self._sealed(secret, secret.value), secret.reference, secret.owner, secret.name)
@@ -87,7 +87,7 @@ class Vault:
     def rewrap(self, connection: Connection) -> int:
         """Wraps every data key with the newest master key; how many there were. Values stay as they are.
 
-        Raises: Locked where one cannot be opened.
+        Raises: NoMasterKey where one cannot be opened.
         """
         count, last = 0, ""
         while rows := sql.run(connection, _ROWS, (last, sql.CHUNK)).fetchall():

@@ -78,7 +78,7 @@ def run_check(question: DocumentCheck, parse: ParseDocument) -> CheckResult:
 
 
 def parse_document(document: FormatCheck, content: bytes) -> Any:
-    """What a format makes of a document's bytes. Raises: Violation; KeyError for a format that is not known."""
+    """What a format makes of a document's bytes. Raises: InvalidDocument; KeyError for a format that is not known."""
     room = formats.find_format(document.format)
     if room is None:
         raise KeyError(document.format)

@@ -149,7 +149,7 @@ class World(Protocol):
         """The value that a reference stands for; None where it is destroyed or cannot be opened."""
 
     def verdicts(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
-        """Answers to questions about documents. documents: those not stored yet, by SHA-256. Raises: Unanswered."""
+        """Answers to questions about documents. documents: those not stored yet, by SHA-256. Raises: ChecksRequired."""
 
 
 class CurrentModel:

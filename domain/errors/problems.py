@@ -1,8 +1,8 @@
 """Every error type of the specifications as one exception class each.
 
 A problem is raised where its rule is known, `raise MismatchedEpoch(xid, bad_epoch=9, epoch=3)`, and becomes an HTTP
-answer in one place (`api/http/problem_response.py`). The table below is the catalogue; the placeholders in a title are the
-arguments that the class takes.
+answer in one place (`api/http/problem_response.py`). The table below is the catalogue; the placeholders in a title are
+the arguments that the class takes.
 Spec: core 1.0-rc4, "Error Processing"; HTTP binding 1.0-rc4, "Error Processing".
 """
 

@@ -60,7 +60,7 @@ class SchemaFormat(Protocol):
     def parse(self, document: bytes, name: str) -> Any:
         """The document in a form that `canonical_form` and `incompatibilities` take; held for later comparisons.
 
-        name: the `format` value that it was declared with, for its version. Raises: Violation.
+        name: the `format` value that it was declared with, for its version. Raises: InvalidDocument.
         """
 
     def canonical_form(self, parsed: Any) -> bytes:

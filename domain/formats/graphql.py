@@ -66,7 +66,7 @@ class GraphqlDocument:
 def parse(document: bytes, name: str) -> GraphqlDocument:
     """A schema, once it is one in the edition that was declared; a library of types needs no root type.
 
-    About 2 ms for 2 kB, linear. Raises: Violation, with the line.
+    About 2 ms for 2 kB, linear. Raises: InvalidDocument, with the line.
     """
     try:
         text = document.decode("utf-8-sig")
@@ -150,7 +150,7 @@ def _build_document(text: str, edition: str) -> GraphqlDocument:
 
 
 def _check_no_duplicates(text: str, tree: Any) -> None:
-    """Refuses what is listed twice, which graphql-core would tell at a cost that squares. Raises: Violation."""
+    """Refuses what is listed twice, which graphql-core would tell at a cost that squares. Raises: InvalidDocument."""
     seen: set[tuple[str, str, str]] = set()
     for definition in tree.definitions:
         for key in ("types", "interfaces"):
@@ -162,7 +162,7 @@ def _check_no_duplicates(text: str, tree: Any) -> None:
 
 
 def _check_edition(edition: str, text: str, tree: Node) -> None:
-    """Refuses what a later edition has brought. Raises: Violation."""
+    """Refuses what a later edition has brought. Raises: InvalidDocument."""
     have = _EDITIONS.index(edition) if edition in _EDITIONS else len(_EDITIONS) - 1
     own = {node.name.value for node in _walk(tree) if node.kind == "directive_definition"}
     for node in _walk(tree):

@@ -9,7 +9,7 @@ from domain.values import json_text
 
 
 def load_json(document: bytes) -> Any:
-    """The value of a JSON document. Raises: Violation, with the line where the text breaks off being JSON."""
+    """The value of a JSON document. Raises: InvalidDocument, with the line where the text breaks off being JSON."""
     if not document:
         raise InvalidDocument("the document is empty")
     try:

@@ -98,7 +98,7 @@ class CompiledAttributes:
     def complete(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """The attributes with nulls gone, defaults filled in, every value checked, in serialization order.
 
-        Raises: Flaw.
+        Raises: InvalidValue.
         """
         shape = self.active(attributes)
         done: dict[str, Any] = {}

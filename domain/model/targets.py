@@ -23,14 +23,14 @@ _KINDS: Final = {None: {"resource"}, "/versions": {"version"}, "[/versions]": {"
 def check_xid(value: str, types: Types) -> str:
     """The value again when it is the xid of an entity, which need not exist, of a type that does.
 
-    Raises: BadXid.
+    Raises: InvalidXid.
     """
     _kind(value, types)
     return value
 
 
 def check_xref(value: str, types: Types) -> str:
-    """The value again when it is the xid of a Resource, which need not exist. Raises: BadXref."""
+    """The value again when it is the xid of a Resource, which need not exist. Raises: InvalidXref."""
     try:
         kind = _kind(value, types)
     except InvalidXid as flaw:
@@ -41,7 +41,7 @@ def check_xref(value: str, types: Types) -> str:
 
 
 def check_xidtype(value: str, types: Types) -> str:
-    """The value again when it names the Registry or a type that exists. Raises: Flaw."""
+    """The value again when it names the Registry or a type that exists. Raises: InvalidValue."""
     group, *rest = xids.segments(value) or ("",)
     if value == xids.REGISTRY or (value.startswith("/") and group in types and _known_below(rest, types[group])):
         return value
@@ -75,7 +75,7 @@ def _known_below(names: list[str], resources: Collection[str]) -> bool:
 
 
 def _kind(value: str, types: Types) -> str:
-    """What an xid names: `registry`, `group`, `resource`, `meta` or `version`. Raises: BadXid."""
+    """What an xid names: `registry`, `group`, `resource`, `meta` or `version`. Raises: InvalidXid."""
     if not value.startswith("/"):
         raise InvalidXid(value, "it does not start with /")
     names = xids.segments(value)

@@ -15,7 +15,7 @@ from domain.model.targets import Types
 from domain.model.value_errors import InvalidValue
 from domain.values.json_text import number_text
 
-#: Gives back the value as it is kept. Raises: Flaw.
+#: Gives back the value as it is kept. Raises: InvalidValue.
 ValueCheck = Callable[[Any], Any]
 #: The steps from a value to what is in it, the last one first.
 ValueTrail = tuple["ValueTrail", str | int] | None

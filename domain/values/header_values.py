@@ -46,7 +46,7 @@ def encode_text(value: str) -> str:
 
 
 def decode(value: str) -> str:
-    """The inverse of `encode`; quoted strings and needless encoding are understood too. Raises: BadHeader."""
+    """The inverse of `encode`; quoted strings and needless encoding are understood too. Raises: InvalidHeaderValue."""
     unquoted = _QUOTED.sub(lambda found: _ESCAPED.sub(r"\1", found[1]) if found[2] else found[0], value)
     try:
         # Header bytes above ASCII come in as latin-1; they too have to be UTF-8.

@@ -31,7 +31,7 @@ class PreparedStatements:
     def rows(self, sql: str, values: Sequence[str | int]) -> Generator[Any, None, None]:
         """The rows of a query, a transaction of its own. sql: with `?` for parameters.
 
-        Whoever does not take all of them, or fails, loses the connection. Raises: psycopg.Error.
+        Whoever does not take all of them, or fails, loses the connection. Raises: psycopg.ErrorKind.
         """
         link, taken = self._connection.pgconn, Transformer(self._connection)
         done = False
@@ -61,7 +61,7 @@ class PreparedStatements:
 
 
 def _results(link: PGconn) -> Iterator[PGresult]:
-    """What comes of the statement that was sent, part by part. Raises: psycopg.Error."""
+    """What comes of the statement that was sent, part by part. Raises: psycopg.ErrorKind."""
     wire = select.poll()
     wire.register(link.socket, select.POLLIN)
     while True:

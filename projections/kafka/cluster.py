@@ -64,7 +64,7 @@ class KafkaCluster:
         """uri: `SSL://one:9092,two:9092` and what else a sink may have (subscriptions 2.5). resolver: says which
         addresses may be connected to, also of brokers that others name; None for brokers that the operator names.
 
-        Raises: InvalidSubscription for another one; Insecure.
+        Raises: InvalidSubscription for another one; InsecureCredential.
         """
         target = SinkTarget("", uri, {"clientid": "annals-publishing", "acks": "all"}, credential=credential)
         at = target_address(target, KAFKA)

@@ -18,7 +18,7 @@ class TopicsDiverged(Exception):
 def find_start(progress: PublishingProgress, look: Callable[[], Mapping[str, TopicContents]]) -> PublishedCounts:
     """The place to go on from: where it is known to be, and the beginning where topics were made anew.
 
-    look: says what the topics hold. Raises: Disagreement when a topic holds what this log does not, or lacks what it
+    look: says what the topics hold. Raises: TopicsDiverged when a topic holds what this log does not, or lacks what it
     was said to hold.
     """
     # In this order: another publisher may go on meanwhile, so that topics hold more than what was known before.
@@ -42,7 +42,7 @@ def find_start(progress: PublishingProgress, look: Callable[[], Mapping[str, Top
 
 
 def _check_same_interaction(progress: PublishingProgress, topic: str, last: RecordPosition) -> None:
-    """Raises: Disagreement unless the last record is of an interaction that the log has at that position."""
+    """Raises: TopicsDiverged unless the last record is of an interaction that the log has at that position."""
     name = f"{progress.prefix}.{topic}"
     if last.position > (head := progress.head()):
         raise TopicsDiverged(

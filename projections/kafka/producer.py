@@ -86,8 +86,8 @@ class Producer:
     def settle(self) -> None:
         """Returns when all that was sent is acknowledged by all replicas in sync.
 
-        Raises: Failed; Stopped; KafkaError when a credential is refused; TimeoutError when nothing is acknowledged for
-        a while, and then it may be called again.
+        Raises: RecordFailed; PublishingStopped; KafkaError when a credential is refused; TimeoutError when nothing is
+        acknowledged for a while, and then it may be called again.
         """
         self._wait(lambda: not self._waiting)
 

@@ -51,7 +51,7 @@ class Publisher:
     def once(self, stop: Event) -> PublishedCounts:
         """The place reached when all that the log holds is published, or when told to stop.
 
-        Raises: Disagreement; Failed; KafkaError, or TimeoutError when nothing is acknowledged for a while.
+        Raises: TopicsDiverged; RecordFailed; KafkaError, or TimeoutError when nothing is acknowledged for a while.
         """
         with self._producing(stop) as (producer, place):
             return self._catch_up(producer, place, patient=False)
@@ -59,8 +59,8 @@ class Publisher:
     def run(self, stop: Event) -> None:
         """Follows the log until told to stop; brokers that go away are waited for.
 
-        Raises: Disagreement; Failed for a record that will not be taken as it is; KafkaError where a credential is
-        refused.
+        Raises: TopicsDiverged; RecordFailed for a record that will not be taken as it is; KafkaError where a credential
+        is refused.
         """
         while not stop.is_set():
             try:

@@ -56,7 +56,7 @@ class DestinationGuard:
         self._look_up = look_up or dns.look_up
 
     async def resolve(self, host: str, port: int) -> str:
-        """One checked IP address. Raises: Unreachable; OSError where the name has none."""
+        """One checked IP address. Raises: ForbiddenAddress; OSError where the name has none."""
         return (await self.addresses(host, port))[0]
 
     async def addresses(self, host: str, port: int) -> Sequence[str]:

@@ -66,7 +66,7 @@ class HttpClient:
         """private: whether what is sent is nobody else's business: without TLS it stays on the machine (SUB-306).
         most: bytes of an answer that are read.
 
-        Raises: Failed where nothing can be sent to the URI.
+        Raises: RequestFailed where nothing can be sent to the URI.
         """
         at = _address(uri)
         host, port = at.servers[0]
@@ -87,7 +87,7 @@ class HttpClient:
     async def request(
         self, method: str, headers: Iterable[tuple[str, str]], content: bytes | None, seconds: float
     ) -> HttpResponse:
-        """The answer. seconds: for all of it, from looking up the name to the last byte. Raises: Failed."""
+        """The answer. seconds: for all of it, from looking up the name to the last byte. Raises: RequestFailed."""
         self._busy()
         try:
             return await self._ask(self._request(method, headers, content), seconds)
@@ -250,7 +250,7 @@ class _CheckedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Raises: Unreachable, OSError."""
+        """Raises: ForbiddenAddress, OSError."""
         found = await self._addresses(host, port)
         if self._alone and not all(ip_address(each).is_loopback for each in found):
             raise ForbiddenAddress("a credential goes over channels with TLS only")

@@ -13,4 +13,4 @@ class Resolver(Protocol):
     """Looks up where a sink is, and refuses what is not allowed; sinks connect to what it gives and nowhere else."""
 
     async def resolve(self, host: str, port: int) -> str:
-        """One checked IP address. Raises: Unreachable; OSError where the name has none."""
+        """One checked IP address. Raises: ForbiddenAddress; OSError where the name has none."""

@@ -46,7 +46,10 @@ def opening_request(at: SinkAddress, path: str, key: bytes, protocol: str = "") 
 
 
 def check_opening_response(head: bytes, key: bytes) -> None:
-    """Raises: ConnectionError where a server's answer, up to its empty line, does not open the WebSocket."""
+    """
+
+    Raises: ConnectionError where a server's answer, up to its empty line, does not open the NatsWebSocketTransport.
+    """
     status, *lines = head.split(b"\r\n")
     fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines)}
     proof = b64encode(sha1(key + _GUID, usedforsecurity=False).digest())

@@ -21,7 +21,10 @@ class ResponseTooLarge(Exception):
 
 
 def read_response(response: httpx.Response) -> httpx.Response:
-    """An answer with its body; of an error that is too long with a part of it. Raises: TooLarge, httpx.HTTPError."""
+    """An answer with its body; of an error that is too long with a part of it.
+
+    Raises: ResponseTooLarge, httpx.HTTPError.
+    """
     is_error = response.status_code >= 400
     most = MAX_ERROR_BYTES if is_error else MAX_RESPONSE_BYTES
     found = bytearray()
@@ -36,7 +39,10 @@ def read_response(response: httpx.Response) -> httpx.Response:
 
 
 def read_lines(response: httpx.Response) -> Iterator[bytes | None]:
-    """The lines of an answer, and None after each part of it that came at once. Raises: TooLarge, httpx.HTTPError."""
+    """The lines of an answer, and None after each part of it that came at once.
+
+    Raises: ResponseTooLarge, httpx.HTTPError.
+    """
     rest = bytearray()
     for part in response.iter_bytes():
         *ended, last = part.split(b"\n")

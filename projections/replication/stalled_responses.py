@@ -23,7 +23,7 @@ class ResponseStalled(Exception):
 class Watchdog:
     """Ends what waits inside its block, unless it is over within some seconds. cut: has what waits there fail.
 
-    Raises: NoProgress in the place of what fails then.
+    Raises: ResponseStalled in the place of what fails then.
     """
 
     def __init__(self, cut: Callable[[], None], seconds: float = STALL_SECONDS) -> None:
@@ -71,7 +71,7 @@ class Watchdog:
 
 
 def check_progress(lines: Iterable[bytes | None]) -> Iterator[bytes | None]:
-    """Lines of a feed, and None after each part of it that came at once. Raises: NoProgress.
+    """Lines of a feed, and None after each part of it that came at once. Raises: ResponseStalled.
 
     A line that says nothing does not count. The time that is spent on a line is not the other end's.
     """

@@ -46,7 +46,7 @@ def fetch_widened_scope(link: Link, tools: LinkWorkerContext, remote: RemoteClie
     Their interactions up to there are here already, for other Groups, or will never come again; so they come in one
     interaction of this registry. What has left the scope stays, and may be written.
     remote: the other registry, where a connection is open; else it is asked only where something may be missing.
-    Raises: RemoteError, BrokenFeed, BrokenForm, Diverged where a Group of this registry's own is in the way.
+    Raises: RemoteError, BrokenFeed, BrokenEntity, Diverged where a Group of this registry's own is in the way.
     """
     known = tools.states.read(link.id)
     if known.facts.get(COMPLETE_FACT) == link.position:

@@ -59,7 +59,7 @@ class SegmentFolder:
     def entry(self, range: SegmentRange) -> ManifestEntry:
         """What the manifest says of a segment.
 
-        Raises: UnknownSegment; OSError when it cannot be read.
+        Raises: UnreadableManifestEntry; OSError when it cannot be read.
         """
         path = _entry_path(range)
         with self.open(path) as file:
@@ -77,7 +77,7 @@ class SegmentFolder:
     def put(self, kind: str, range: SegmentRange, rows: int, content: BufferedIOBase) -> DataFile:
         """Adds a data file under a name that says its hash.
 
-        Raises: Overtaken.
+        Raises: ConcurrentWriteError.
         """
         size = content.seek(0, os.SEEK_END)
         content.seek(0)

@@ -30,7 +30,7 @@ class SegmentsEnd(NamedTuple):
 def matching_end(db: Database, folder: SegmentFolder) -> SegmentsEnd:
     """Where the folder ends, if the store's log goes through there.
 
-    Raises: Foreign; UnknownSegment and OSError as `Folder.entry` does.
+    Raises: Foreign; UnreadableManifestEntry and OSError as `SegmentFolder.entry` does.
     """
     log, ranges = Log(db), folder.ranges()
     if not ranges:

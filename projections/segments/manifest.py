@@ -83,7 +83,7 @@ class _Versioned(BaseModel):
 def parse_entry(text: bytes, name: str) -> ManifestEntry:
     """The entry of a manifest's file. name: for the message.
 
-    Raises: UnknownSegment.
+    Raises: UnreadableManifestEntry.
     """
     try:
         version = _Versioned.model_validate_json(text).schemaversion

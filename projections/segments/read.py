@@ -12,7 +12,7 @@ from projections.segments.folder import SegmentFolder
 def rows(folder: SegmentFolder) -> Iterator[LogTableRow]:
     """Every event of the folder's complete segments, in order, a part of a row group at a time.
 
-    Raises: UnknownSegment; OSError or ValueError for a damaged file.
+    Raises: UnreadableManifestEntry; OSError or ValueError for a damaged file.
     """
     for entry in folder.entries(folder.ranges()):
         with folder.open(entry.log.path) as file:

@@ -74,8 +74,8 @@ def append_segments(
     Memory is that of a row group or of the largest document, whatever the size of the log or of an interaction; a
     segment lies in the system's temporary folder until it is sent.
     url: of the database.
-    Raises: Foreign when the folder has another log, DamagedLog, UnreadableEvent, UnknownSegment, Overtaken; OSError
-    when the folder cannot be read or written.
+    Raises: Foreign when the folder has another log, DamagedLog, UnreadableEvent, UnreadableManifestEntry,
+    ConcurrentWriteError; OSError when the folder cannot be read or written.
     """
     size = size or SegmentSize()
     with closing(connect(url)) as reader, closing(KnownDocuments()) as seen:

@@ -70,13 +70,13 @@ class NoSecrets:
     """For registries without any."""
 
     def reveal(self, subscription: Subscription) -> Mapping[str, str]:
-        """See Secrets."""
+        """See SubscriptionSecrets."""
         if subscription.secrets:
             raise LookupError(next(iter(subscription.secrets)))
         return {}
 
     def replace(self, subscription: Subscription, values: Mapping[str, str]) -> None:
-        """See Secrets."""
+        """See SubscriptionSecrets."""
 
 
 class UncheckedResolver:

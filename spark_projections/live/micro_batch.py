@@ -35,7 +35,7 @@ def apply_batch(folder: LiveTableFolder, batch: MicroBatch, whole: bool, keep: f
 
     What the tables have is known by its position, so a batch that comes again, whole or in part, adds nothing. whole:
     the batch ends interactions; otherwise what follows a gap is held back until it closes.
-    Raises: Refused; Unproved for events that are not what was once written.
+    Raises: Refused; UnverifiedLog for events that are not what was once written.
     """
     before = folder.newest()
     if _is_applied(folder, before, batch):
@@ -83,7 +83,10 @@ def _check_same_log(seen: DataFrame, before: Manifest) -> None:
 
 
 def _advance(folder: LiveTableFolder, before: Manifest, ready: DataFrame) -> Manifest:
-    """What is in force after whole interactions. Raises: Unproved where they do not follow from what was before."""
+    """What is in force after whole interactions.
+
+    Raises: UnverifiedLog where they do not follow from what was before.
+    """
     begins = LogHead(before.position, before.chain) if before.position else LOG_START
     end = verify_log(ready, begins=begins)
     if end == begins:

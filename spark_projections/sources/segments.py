@@ -23,7 +23,7 @@ def read(spark: SparkSession, folder: str) -> DataFrame:
 
     folder: a path or a URI that this process and Spark's both reach. What lies there without an entry in the manifest
     is left alone: a writer that was killed may have left it, and another one written the same events again.
-    Raises: ValueError for a URI of no filesystem, UnknownSegment, OSError.
+    Raises: ValueError for a URI of no filesystem, UnreadableManifestEntry, OSError.
     """
     segments = open_folder(folder)
     return _read(spark, folder, [*segments.entries(segments.ranges())])
@@ -35,7 +35,7 @@ def read_verified(spark: SparkSession, folder: str) -> DataFrame:
     `verify_log.verify_log`, which a rebuild calls, shows that the events are those that were written; here the segments
     are shown to end with the hashes that it finds right. This process reads the bytes of all event files
     once.
-    Raises: Unproved; ValueError for a URI of no filesystem, OSError for a folder that cannot be listed.
+    Raises: UnverifiedLog; ValueError for a URI of no filesystem, OSError for a folder that cannot be listed.
     """
     segments = open_folder(folder)
     ranges = segments.ranges()
@@ -56,7 +56,7 @@ def _read(spark: SparkSession, folder: str, entries: Sequence[ManifestEntry]) ->
 
 
 def _check_against_manifest(log: DataFrame, entries: Sequence[ManifestEntry]) -> None:
-    """Raises: Unproved for a file whose events are not those of its entry in the manifest."""
+    """Raises: UnverifiedLog for a file whose events are not those of its entry in the manifest."""
     last = (f.lower(f.hex(f.max_by(name, "position"))) for name in ("chain", "statehash"))
     facts = (f.min("position"), f.max("position"), f.count("*"), f.count_if(f.col("position") == f.col("last")), *last)
     files = log.withColumn("file", file_name_column()).groupBy("file").agg(*facts).collect() if entries else []

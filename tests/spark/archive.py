@@ -25,7 +25,10 @@ def options() -> str:
 
 
 def make() -> None:
-    """Makes the archive of what a Java has loaded at the end of a little of everything. Raises: NoJava, ImportError."""
+    """Makes the archive of what a Java has loaded at the end of a little of everything.
+
+    Raises: MissingJava, ImportError.
+    """
     from pyspark.sql import functions as f
 
     from spark_projections.session import SparkSettings, session

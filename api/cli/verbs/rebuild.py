@@ -89,7 +89,7 @@ def rebuild(
 
 
 def _parse_head(head: str) -> tuple[int, str]:
-    """Position and chain hash of the option. Raises: Misused."""
+    """Position and chain hash of the option. Raises: UsageError."""
     if (found := _HEAD.fullmatch(head)) is None:
         raise UsageError("--head is POSITION:HASH, as in 42:9c41…, with a chain hash of 64 hex digits.")
     return int(found[1]), found[2].lower()

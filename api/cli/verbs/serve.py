@@ -69,7 +69,7 @@ def serve(
 
 
 def bind_socket(settings: Settings) -> socket.socket:
-    """A socket that has the address and takes no requests yet. Raises: Misused when the address cannot be had."""
+    """A socket that has the address and takes no requests yet. Raises: UsageError when the address cannot be had."""
     ipv6 = ":" in settings.host
     found = socket.socket(socket.AF_INET6 if ipv6 else socket.AF_INET)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -82,7 +82,7 @@ def bind_socket(settings: Settings) -> socket.socket:
 
 @contextmanager
 def _explain_bind_error(settings: Settings) -> Iterator[None]:
-    """Says of a socket that cannot have the address what to do. Raises: Misused."""
+    """Says of a socket that cannot have the address what to do. Raises: UsageError."""
     try:
         yield
     except OSError as error:
@@ -96,7 +96,7 @@ def url_of_socket(host: str, port: int) -> str:
 
 
 def run_server(settings: Settings, listening: socket.socket, here: str) -> None:
-    """Runs the server to its end. here: its address. Raises: StoreFault when it could not start."""
+    """Runs the server to its end. here: its address. Raises: StoreError when it could not start."""
     app = create_app(settings, delivers=True, address=here)
     _allow_files(settings.max_connections)
     config = BoundedConfig(

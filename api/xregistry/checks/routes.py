@@ -39,7 +39,7 @@ class CheckRoutes:
         self._threads = ThreadPoolExecutor(MAX_CONCURRENT_CHECKS, thread_name_prefix="annals-check")
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `front.Surface`. Raises: NotFound, Forbidden, BadRequest, NotAllowed."""
+        """See `dispatch.Surface`. Raises: NotFound, Forbidden, BadRequest, MethodNotAllowed."""
         if (options := post_only_options(request)) is not None:
             return options
         check_caller(replace(request, method="GET", segments=request.segments[2:]))

@@ -37,7 +37,7 @@ class OpenapiRoutes:
         self._kept: dict[tuple[tuple[int, int], str, str], bytes] = {}
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """The document or the page. Raises: NotAllowed."""
+        """The document or the page. Raises: MethodNotAllowed."""
         if (options := read_only_options(request)) is not None:
             return options
         name = request.segments[-1]

@@ -10,7 +10,7 @@ from domain.errors import problems
 
 
 def check_method(request: Request, target: RequestTarget, capabilities: Capabilities) -> None:
-    """Raises: NotAvailable for what is switched off, NotAllowed for a method that the path does not take now."""
+    """Raises: NotAvailable for what is switched off, MethodNotAllowed for a method that the path does not take now."""
     capabilities = capabilities.at(request.caller.role)
     if availability_name(target.kind) not in capabilities.available:
         raise problems.NotAvailable(f"/{availability_name(target.kind)}")

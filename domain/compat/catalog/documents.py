@@ -40,7 +40,7 @@ class DefinitionDocument:
 
 
 def parse_definition(format: str, body: bytes) -> DefinitionDocument:
-    """The definition in a document. O(length). Raises: Malformed."""
+    """The definition in a document. O(length). Raises: MalformedDefinition."""
     room = METASCHEMAS.get(format)
     if room is None:
         return DefinitionDocument(format)

@@ -65,7 +65,7 @@ class Metaschema(Protocol):
         """The section and the member that refer to the schema of the data."""
 
     def check(self, sections: Sections, /) -> None:
-        """What holds beyond SECTIONS, which has been looked at. Raises: Malformed."""
+        """What holds beyond SECTIONS, which has been looked at. Raises: MalformedDefinition."""
 
     def to_attributes(self, sections: Sections, left: Sections, /) -> dict[str, Json]:
         """The attributes that say the same as valid sections; `left` takes what they cannot hold, but no DATASCHEMA."""
@@ -75,7 +75,7 @@ class Metaschema(Protocol):
 
 
 def check_sections(metaschema: Mapping[str, Section], sections: Mapping[str, Json]) -> None:
-    """Looks at every member of every section. O(length of the document). Raises: Malformed."""
+    """Looks at every member of every section. O(length of the document). Raises: MalformedDefinition."""
     for name, members in sections.items():
         section = metaschema.get(name)
         if section is None:

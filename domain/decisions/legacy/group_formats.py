@@ -54,7 +54,8 @@ def stored_group_format(family: LegacyApi, group: Entity) -> str | None:
 def definition_format(group: Entity, resource: ResourceDraft, facade: LegacyWrite) -> str | None:
     """The format of a new Version, as a client spelled it; None for message definitions, whose Group has one.
 
-    Raises: Invalid for none, and for one that the Group does not have; Conflict for another than before (LEG-702).
+    Raises: InvalidDefinition for none, and for one that the Group does not have; Conflict for another than before
+    (LEG-702).
     """
     stated, of = facade.format, stored_group_format(facade.family, group)
     if of is not None and stated is not None and not is_same_group_format(facade.family, of, stated):
@@ -73,7 +74,7 @@ def definition_format(group: Entity, resource: ResourceDraft, facade: LegacyWrit
 def check_event_type(
     group: Entity, resource: ResourceDraft, facade: LegacyWrite, tree: Mapping[str, Json], authority: str | None
 ) -> None:
-    """What identifies a message definition of CloudEvents. Raises: Invalid (LEG-804), Conflict (LEG-805)."""
+    """What identifies a message definition of CloudEvents. Raises: InvalidDefinition (LEG-804), Conflict (LEG-805)."""
     if facade.family == SCHEMAREGISTRY or stored_group_format(facade.family, group) != _CLOUDEVENTS:
         return
     type = _type_of(tree)

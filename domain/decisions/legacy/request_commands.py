@@ -27,7 +27,7 @@ _SERVED: Final = frozenset(("createdtimeutc", "updatedtimeutc"))
 
 
 def group_command(family: LegacyApi, xid: str, base: str, body: Mapping[str, Any]) -> WriteTree:
-    """The command of a PUT of a Group. base: absolute URL of the façade. Raises: Invalid."""
+    """The command of a PUT of a Group. base: absolute URL of the façade. Raises: InvalidDefinition."""
     schemas = family is SCHEMAREGISTRY
     known = {"id": _text, "format": _text, "description": _text, **({"groupProperties": _texts} if schemas else {})}
     given = {name: _member(known, name, value) for name, value in body.items() if name not in _SERVED}
@@ -50,7 +50,7 @@ def group_command(family: LegacyApi, xid: str, base: str, body: Mapping[str, Any
 def schema_command(
     xid: str, base: str, attributes: DocumentAttributes, content: bytes, contenttype: str | None
 ) -> WriteTree:
-    """The command of a POST of a schema. Raises: Invalid."""
+    """The command of a POST of a schema. Raises: InvalidDefinition."""
     tree: dict[str, Any] = {"contenttype": contenttype}
     if attributes.description is not None:
         tree["description"] = attributes.description
@@ -71,7 +71,7 @@ def message_command(
 ) -> WriteTree:
     """The command of a POST of a message definition. format: of its Group. find: schemas of this registry by URI.
 
-    Raises: Invalid, with the place in the document that breaks a rule.
+    Raises: InvalidDefinition, with the place in the document that breaks a rule.
     """
     if attributes.format not in (None, format):
         raise invalid_definition("format", f'the format of the group is "{format}"', "LEG-801")
@@ -89,7 +89,7 @@ def message_command(
 
 
 def _facade(family: LegacyApi, base: str, given: DocumentAttributes) -> LegacyWrite:
-    """Raises: Invalid for an authority or id that is no URI (LEG-603), and for what a header cannot hold."""
+    """Raises: InvalidDefinition for an authority or id that is no URI (LEG-603), and for what a header cannot hold."""
     for name, (parameter, _) in request_names(family).items():
         _check_room(parameter, getattr(given, name))
     _checked("authority", given.authority, uris.check_uri)
@@ -106,7 +106,10 @@ def _checked(name: str, value: str | None, check: Callable[[str], str]) -> None:
 
 
 def _check_room(name: str, value: str | None) -> None:
-    """Raises: Invalid for what would not fit in a header of an answer, as attributes of the registry have to."""
+    """
+
+    Raises: InvalidDefinition for what would not fit in a header of an answer, as attributes of the registry have to.
+    """
     if value is not None and not fits_in_header(name, value):
         raise invalid_definition(
             name, f"its name and value take more than {MAX_HEADER_BYTES} bytes", "LEG-503, LEG-522"
@@ -114,7 +117,10 @@ def _check_room(name: str, value: str | None) -> None:
 
 
 def _check_id(xid: str, id: str | None) -> None:
-    """Raises: Invalid where a body has another id than its path. Both may be percent-encoded in their own ways."""
+    """Raises: InvalidDefinition where a body has another id than its path.
+
+    Both may be percent-encoded in their own ways.
+    """
     if id is None:
         return
     meant = to_legacy_id(xids.entity_id(xid))

@@ -37,7 +37,7 @@ _OF_GROUP: Final = {
 def apply_legacy_write(changes: ChangeSet, command: WriteTree) -> None:
     """Applies one WriteTree of an older API to a change, but for what settles at its end.
 
-    Raises: Conflict, Invalid, NotFound; any Problem of a write.
+    Raises: Conflict, InvalidDefinition, NotFound; any Problem of a write.
     """
     assert command.facade is not None, "an older API writes"
     check_id(xids.entity_id(command.xid))

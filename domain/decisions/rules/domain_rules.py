@@ -45,8 +45,8 @@ _MISSING: Final = "EP-03"
 def domain_rules_hold(changes: ChangeSet) -> int:
     """How many findings there are in what a command wrote. Cost where it wrote nothing that has rules: a look at each.
 
-    Raises: InvalidAttribute, RequiredAttributeMissing for one of L2 under `strict`; Unanswered where something about
-    inline schemas has to be found out first.
+    Raises: InvalidAttribute, RequiredAttributeMissing for one of L2 under `strict`; ChecksRequired where something
+    about inline schemas has to be found out first.
     """
     if changes.context.domainvalidation == _OFF:
         return 0
@@ -225,7 +225,7 @@ def _default_of(resource: ResourceDraft) -> str | None:
 
 
 def _checks(changes: ChangeSet, due: Iterable[_EntityCheck]) -> SchemaCheck:
-    """What judges inline schemas. Raises: Unanswered."""
+    """What judges inline schemas. Raises: ChecksRequired."""
     given = [inline_schema(one.attributes) for one in due if one.kind == MESSAGES]
     asked = {_question(name, content): content for name, content in filter(None, given) if content is not None}
     documents = {question.sha256: content for question, content in asked.items() if question.sha256 is not None}

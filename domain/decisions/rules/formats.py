@@ -34,8 +34,8 @@ def formats_hold(changes: ChangeSet) -> None:
     """Checks the Versions that a change reached, and those whose answer the change may have changed (ENT-113, ENT-115).
 
     Raises: FormatUnknown, FormatExternal, FormatViolation, CompatibilityUnknown, CompatibilityViolation;
-    ModelComplianceError for what no request wrote but a new model asks; Unanswered where something about documents has
-    to be found out first.
+    ModelComplianceError for what no request wrote but a new model asks; ChecksRequired where something about documents
+    has to be found out first.
     """
     refusals = _CheckErrors(changes)
     due = list(_version_checks(changes, refusals))

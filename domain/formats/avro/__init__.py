@@ -33,7 +33,7 @@ _NEWEST: Final = 12
 def parse(document: bytes, name: str) -> AvroSchema:
     """The schema that a document declares under the release in `name`; the newest where it names none.
 
-    Raises: Violation. Cost: linear in the document; defaults of a union once for each branch of it.
+    Raises: InvalidDocument. Cost: linear in the document; defaults of a union once for each branch of it.
     """
     if len(document) > MAX_BYTES:
         raise InvalidDocument(f"the document has more than {MAX_BYTES} bytes")

@@ -35,7 +35,7 @@ class DefaultChecker:
         self._tried: dict[tuple[int, int], _DefaultError | None] = {}
 
     def check(self, index: int, value: Any, pointer: str) -> None:
-        """Raises: Violation where the value at a pointer is none of the type."""
+        """Raises: InvalidDocument where the value at a pointer is none of the type."""
         if flaw := self._flaw(index, value, pointer):
             raise invalid_document(flaw.text, flaw.pointer, flaw.value)
 

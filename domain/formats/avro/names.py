@@ -20,7 +20,7 @@ def is_name(text: Any) -> TypeGuard[str]:
 
 
 def fullname(definition: dict[str, Any], pointer: str, space: str) -> str:
-    """The fullname that a definition gives its type. space: the namespace around it. Raises: Violation."""
+    """The fullname that a definition gives its type. space: the namespace around it. Raises: InvalidDocument."""
     name = definition.get("name")
     if not isinstance(name, str):
         raise invalid_document(
@@ -51,7 +51,7 @@ def qualify_name(name: str, space: str) -> str:
 def aliases(owner: dict[str, Any], pointer: str) -> tuple[str, ...]:
     """The aliases of a type or a field as they are written: any strings, so that they can repair bad names.
 
-    Raises: Violation.
+    Raises: InvalidDocument.
     """
     if "aliases" not in owner:
         return ()

@@ -33,7 +33,7 @@ _UNIQUE_ALIASES: Final = 12
 def read_schema(document: Any, release: int, source: bytes) -> AvroSchema:
     """The schema that a JSON value declares under a release 1.x.
 
-    Raises: Violation; RecursionError where it is nested more deeply than Python reads. Cost: linear.
+    Raises: InvalidDocument; RecursionError where it is nested more deeply than Python reads. Cost: linear.
     """
     reading = _SchemaReader(release)
     root = reading.use(document, "", "")

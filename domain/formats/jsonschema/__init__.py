@@ -35,7 +35,7 @@ class SchemaGraph:
 
 
 def parse(document: bytes, name: str) -> SchemaGraph:
-    """The document, held against the release of its `format` value. Raises: Violation. Cost: linear."""
+    """The document, held against the release of its `format` value. Raises: InvalidDocument. Cost: linear."""
     draft = drafts.draft_of_format(name)
     value = load_json(document)
     try:

@@ -77,7 +77,7 @@ class JsonSchemaComparison:
         return self._cases[name][1]
 
     def accepts(self, reader: SchemaNode, case: WriterCase) -> Incompatibilities:
-        """Why a reader does not accept all values of a case; empty if it does. Raises: Exhausted."""
+        """Why a reader does not accept all values of a case; empty if it does. Raises: StepLimitExceeded."""
         if reader.free:
             return []
         pair = (id(reader), id(case))

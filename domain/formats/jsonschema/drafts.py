@@ -74,7 +74,7 @@ _DRAFTS: Final = {
 
 
 def draft_of_format(name: str) -> JsonSchemaDraft:
-    """The release of a `format` value, in any letter case. Raises: Violation for one that there is none of."""
+    """The release of a `format` value, in any letter case. Raises: InvalidDocument for one that there is none of."""
     found = _NAME.fullmatch(name)
     if found is None:
         raise InvalidDocument(f"{name} is no release of JSON Schema that this registry knows")
@@ -82,7 +82,7 @@ def draft_of_format(name: str) -> JsonSchemaDraft:
 
 
 def check_schema(draft: JsonSchemaDraft, schema: Any, size: int, at: str = "") -> None:
-    """Holds a schema against the meta-schema of a release. at: where the schema is. Raises: Violation."""
+    """Holds a schema against the meta-schema of a release. at: where the schema is. Raises: InvalidDocument."""
     validator = _validator(draft.number)
     if validator.is_valid(schema):
         return

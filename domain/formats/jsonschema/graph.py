@@ -26,7 +26,7 @@ _BROKEN: Final = (ValueError, TypeError, LookupError, AttributeError)
 def build_graph(document: Any, draft: JsonSchemaDraft, text: bytes) -> tuple[SchemaNode, int]:
     """The root node of a document that holds against its meta-schema, and how many nodes there are.
 
-    text: the document's own bytes. Raises: Violation for references and patterns that lead nowhere. Cost: linear.
+    text: the document's own bytes. Raises: InvalidDocument for references and patterns that lead nowhere. Cost: linear.
     """
     builder = _Builder(document, draft, text)
     root = builder.node("", document, builder.resolver)
@@ -189,7 +189,7 @@ def _node_location(node: SchemaNode) -> DocumentLocation:
 
 
 def refuse_cycles(nodes: Iterable[SchemaNode]) -> None:
-    """A schema that asks itself about the same value never ends. Raises: Violation."""
+    """A schema that asks itself about the same value never ends. Raises: InvalidDocument."""
     done: set[int] = set()
     for start in nodes:
         if id(start) in done:

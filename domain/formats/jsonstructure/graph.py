@@ -16,7 +16,7 @@ _NOWHERE: Final = object()
 
 
 def build_graph(document: dict[str, Any]) -> tuple[SchemaNode, int]:
-    """The node of the root type of a document that holds, and how many nodes there are. Raises: Violation."""
+    """The node of the root type of a document that holds, and how many nodes there are. Raises: InvalidDocument."""
     builder = _Builder(document)
     root = builder.reference("", document, document["$root"]) if "$root" in document else builder.node("", document)
     builder.run()
@@ -59,7 +59,7 @@ class _Builder:
                 self._fill(node, selected)
 
     def reference(self, pointer: str, raw: Any, target: Any, selected: dict[str, str] | None = None) -> SchemaNode:
-        """The node that a reference leads to. Raises: Violation."""
+        """The node that a reference leads to. Raises: InvalidDocument."""
         found = self._found(target)
         if not isinstance(found, dict):
             where = DocumentLocation(pointer=pointer, fragment=json_fragment(raw))

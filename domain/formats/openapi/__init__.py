@@ -26,7 +26,7 @@ __all__ = ["canonical_form", "parse"]
 def parse(document: bytes, name: str) -> dict[str, Any]:
     """The document as JSON has it, once it is one of the version that was declared.
 
-    About 10 ms for 2 kB. Raises: Violation, with a pointer, or with the line where the text itself is broken.
+    About 10 ms for 2 kB. Raises: InvalidDocument, with a pointer, or with the line where the text itself is broken.
     """
     try:
         found = load_document(document)

@@ -18,7 +18,7 @@ _DEEPEST: Final = 200
 
 
 def load_document(document: bytes) -> Any:
-    """The value of a document. Raises: Violation, with the line where the text is broken."""
+    """The value of a document. Raises: InvalidDocument, with the line where the text is broken."""
     try:
         text = document.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -100,7 +100,10 @@ def _from_yaml(text: str) -> Any:
 
 
 def _check_depth(text: str) -> None:
-    """Looks how deep YAML goes before anything recursive does: in C, that would end the process. Raises: Violation."""
+    """Looks how deep YAML goes before anything recursive does: in C, that would end the process.
+
+    Raises: InvalidDocument.
+    """
     depth = 0
     for event in yaml.parse(text, Loader=_YamlLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)

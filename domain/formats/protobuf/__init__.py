@@ -35,7 +35,7 @@ def parse(document: bytes, name: str) -> ProtoDocument:
     """The document in a form that is quick to compare.
 
     name: `protobuf/` and 2, 3, 2.0, 3.0 or an edition. O(bytes), a millisecond for 2 kB; a document with imports that
-    are not here is compiled up to six times. Raises: Violation.
+    are not here is compiled up to six times. Raises: InvalidDocument.
     """
     language = _LANGUAGES.get(name.lower().removeprefix("protobuf/").removesuffix(".0"))
     if language is None:
@@ -67,7 +67,7 @@ def incompatibilities(
 
 
 def _check_language(source: ProtoSource, language: str, name: str) -> None:
-    """Raises: Violation, where the document says that it is in another language than it was declared in."""
+    """Raises: InvalidDocument, where the document says that it is in another language than it was declared in."""
     said = source.language
     if said is not None:
         found = f'{said.tokens[0].text} = "{said.value}"'

@@ -45,7 +45,7 @@ class CompiledDocument:
 
 
 def compile_source(source: ProtoSource) -> CompiledDocument:
-    """The document compiled, with its unknown imports made good. Raises: Violation."""
+    """The document compiled, with its unknown imports made good. Raises: InvalidDocument."""
     unknown = [one for one in source.imports if one.value not in well_known_imports()]
     if unknown:
         return _with_opaque_types(source, unknown)

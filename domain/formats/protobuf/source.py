@@ -69,7 +69,10 @@ class ProtoSource:
 
 
 def read_source(document: bytes) -> ProtoSource:
-    """The document as text and tokens. O(bytes). Raises: Violation, when it is empty, too large or no such text."""
+    """The document as text and tokens. O(bytes).
+
+    Raises: InvalidDocument, when it is empty, too large or no such text.
+    """
     if len(document) > MAX_BYTES:
         raise InvalidDocument(f"the document has {len(document)} bytes; {MAX_BYTES} are allowed")
     try:
@@ -115,7 +118,7 @@ def _tokens(text: str) -> Iterator[ProtoToken]:
 
 
 def _check_limits(text: str, tokens: Sequence[ProtoToken]) -> None:
-    """Raises: Violation, where the compiler would need a stack or a time that nobody has."""
+    """Raises: InvalidDocument, where the compiler would need a stack or a time that nobody has."""
     depth = dots = ranges = parentheses = 0
     listing = False
     for token in tokens:

@@ -34,7 +34,7 @@ install_model_check()
 def parse(document: bytes, name: str) -> XsdDocument:
     """A schema's meaning, once it is well-formed, a schema, and one that its version of XSD allows.
 
-    About 5 ms for 2 kB, linear in the length. Raises: Violation, with the line.
+    About 5 ms for 2 kB, linear in the length. Raises: InvalidDocument, with the line.
     """
     text = decode_xml(document)
     root = parse_xml(text)

@@ -65,7 +65,8 @@ _ORDER: Final = {use: place for place, use in enumerate(_STUBS)}
 def stub_schemas(root: XmlElement, text: str) -> dict[str, str]:
     """Schemas with what this one takes from others, by namespace; only of those that it imports or includes.
 
-    Raises: Violation where it changes what an other document defines (`redefine`, `override`), which cannot be known.
+    Raises: InvalidDocument where it changes what an other document defines (`redefine`, `override`), which cannot be
+    known.
     """
     target = root.attributes.get("targetNamespace", "")
     open_to = set()

@@ -57,7 +57,7 @@ def decode_xml(document: bytes) -> str:
     """A document's characters, without its XML declaration.
 
     What is UTF-8 is read as such whatever it declares, since text that came inside of JSON has been recoded.
-    Raises: Violation.
+    Raises: InvalidDocument.
     """
     try:
         if document.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -79,7 +79,10 @@ def decode_xml(document: bytes) -> str:
 
 
 def parse_xml(text: str) -> XmlElement:
-    """The root of a well-formed document; O(length). Raises: Violation, also for any document type declaration."""
+    """The root of a well-formed document; O(length).
+
+    Raises: InvalidDocument, also for any document type declaration.
+    """
     if not text.strip():
         raise InvalidDocument("the document is empty", DocumentLocation(line=1))
     return _XmlReader(text).root()

@@ -94,7 +94,7 @@ class LegacyClient:
         return sorted(found)
 
     def version(self, group: str, id: str, number: int, tag: str = "") -> LegacyVersion | None:
-        """A Version. Raises: Unchanged where it still has this tag."""
+        """A Version. Raises: VersionUnchanged where it still has this tag."""
         path = uris.default_version_path(self.family, group, id, number)
         response = self._get(path, {"if-none-match": tag} if tag else {})
         return None if response is None else self._published(response, path)
@@ -171,7 +171,7 @@ class LegacyClient:
         return ids
 
     def _get(self, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response | None:
-        """Raises: RemoteError also for what leads elsewhere, where nobody goes (LEG-1108); Unchanged."""
+        """Raises: RemoteError also for what leads elsewhere, where nobody goes (LEG-1108); VersionUnchanged."""
         try:
             response = self._remote.ask("GET", path, headers=headers or {})
         except RemoteError as error:

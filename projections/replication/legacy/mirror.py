@@ -87,7 +87,7 @@ class Mirror:
     def definition(self, group: str, id: str) -> None:
         """Brings over a definition with its Versions, or its end. One that is broken stays as it is here.
 
-        Raises: RemoteError; BrokenAnswer of its Group.
+        Raises: RemoteError; BrokenResponse of its Group.
         """
         xid = self._xid(group, id)
         if xid is None or not self._scope.has(xid):

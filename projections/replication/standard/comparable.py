@@ -167,14 +167,14 @@ class ComparableGroup:
 
 
 def comparable_group(given: Any, type: GroupType) -> ComparableGroup:
-    """A Group as an answer shows it. Raises: BrokenForm."""
+    """A Group as an answer shows it. Raises: BrokenEntity."""
     below = {f"{plural}{ending}" for plural in type.resources for ending in _BELOW}
     attributes = _shared_attributes(given, _OWN | below | {f"{type.singular}id"})
     return ComparableGroup(attributes, attributes.pop("modifiedat", None))
 
 
 def comparable_registry(given: Any, plurals: Iterable[str]) -> ComparableGroup:
-    """A registry's own attributes as an answer shows them. plurals: of its Groups. Raises: BrokenForm."""
+    """A registry's own attributes as an answer shows them. plurals: of its Groups. Raises: BrokenEntity."""
     below = {f"{plural}{ending}" for plural in plurals for ending in _BELOW}
     return ComparableGroup(_shared_attributes(given, _OWN | _OF_REGISTRY | below))
 
@@ -182,7 +182,7 @@ def comparable_registry(given: Any, plurals: Iterable[str]) -> ComparableGroup:
 def comparable_resource(
     given: Any, type: ResourceType, versions: Iterable[tuple[str, ComparableVersion]]
 ) -> ComparableResource:
-    """A Resource by its meta. versions: those that it has. Raises: BrokenForm."""
+    """A Resource by its meta. versions: those that it has. Raises: BrokenEntity."""
     meta = _shared_attributes(given, _OF_META | {f"{type.singular}id"})
     if "xref" in meta:
         return ComparableResource({"xref": meta["xref"]}, {})
@@ -193,7 +193,7 @@ def comparable_resource(
 
 
 def comparable_version(given: Any, type: ResourceType, content: DocumentContent = NO_CONTENT) -> ComparableVersion:
-    """A Version as an answer or an after-image shows it. Raises: BrokenForm."""
+    """A Version as an answer or an after-image shows it. Raises: BrokenEntity."""
     inlined = {type.singular, f"{type.singular}base64"} if type.hasdocument else set()
     return ComparableVersion(_shared_attributes(given, _OF_VERSIONS | inlined | {f"{type.singular}id"}), content)
 

@@ -38,7 +38,7 @@ class StandardPull:
                 self._tools.stopping.wait(self._link.interval)
 
     def look(self, source: StandardSource) -> None:
-        """Has this registry hold what the other one has in scope. Raises: RemoteError, BrokenForm, Problem."""
+        """Has this registry hold what the other one has in scope. Raises: RemoteError, BrokenEntity, Problem."""
         conflicts = Conflicts()
         self._define(source, conflicts)
         source.look()

@@ -62,7 +62,7 @@ class StandardPush:
                 self._tools.wait(self._link.interval)
 
     def look(self, remote: RemoteClient, source: StandardSource) -> None:
-        """Has the other registry hold what this one has in scope by now. Raises: RemoteError, BrokenForm."""
+        """Has the other registry hold what this one has in scope by now. Raises: RemoteError, BrokenEntity."""
         view = self._tools.readers.quick()
         self._source = source
         if (self._cursor or 0) > (head := view.log.head().last):

@@ -28,7 +28,7 @@ def items_of(given: Any) -> tuple[Any, ...]:
 
 
 def nested_members(given: Any, name: str) -> list[tuple[str, Any]]:
-    """The members of a nested collection by id. Raises: BrokenForm for a collection that is none."""
+    """The members of a nested collection by id. Raises: BrokenEntity for a collection that is none."""
     found = given.get(name) if isinstance(given, Mapping) else None
     if found is None:
         return []
@@ -38,13 +38,13 @@ def nested_members(given: Any, name: str) -> list[tuple[str, Any]]:
 
 
 def check_id(id: str) -> None:
-    """Raises: BrokenForm for what can be no part of a path."""
+    """Raises: BrokenEntity for what can be no part of a path."""
     if not xids.ID.match(id):
         raise BrokenEntity(f"{id[:200]!r} is no id")
 
 
 def decode_base64(encoded: Any) -> bytes:
-    """Raises: BrokenForm."""
+    """Raises: BrokenEntity."""
     try:
         return b64decode(encoded, validate=True)
     except (binascii.Error, TypeError, ValueError) as error:

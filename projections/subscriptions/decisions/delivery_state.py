@@ -139,7 +139,7 @@ class DeliveryState:
 
     @property
     def cursor(self) -> int:
-        """See Lane."""
+        """See DeliveryQueue."""
         return self.lanes[LIVE].cursor
 
     @property

@@ -17,13 +17,13 @@ StopReason = Literal["", "gone", "suspended", "unauthorized", "credentialexpired
 class DeliveryRecord:
     """Times are seconds since 1970; 0 where there was none.
 
-    epoch, since, sink: what was known of the subscription last; the sink is a hash of where it is. reach: see Lane.
-    stored: whether the last event that arrived was stored by who acknowledged it, where settings do not say so.
-    dead: dead letters since the last success; failing: since when no attempt has succeeded. hold: no request before.
-    bucket: see Bucket. expires: of a renewed token. pending: events on their way.
-    consent: "" as long as nobody has asked, then `validated` or `unvalidated`; rate: requests a minute that it allows,
-    0 for any number; refusals: in a row; checked: when it was asked last.
-    replay: `from`, `to`, `cursor`, `reach` and `parallel` of the one that runs.
+    epoch, since, sink: what was known of the subscription last; the sink is a hash of where it is. reach: see
+    DeliveryQueue. stored: whether the last event that arrived was stored by who acknowledged it, where settings do not
+    say so. dead: dead letters since the last success; failing: since when no attempt has succeeded. hold: no request
+    before. bucket: see TokenBucket. expires: of a renewed token. pending: events on their way. consent: "" as long as
+    nobody has asked, then `validated` or `unvalidated`; rate: requests a minute that it allows, 0 for any number;
+    refusals: in a row; checked: when it was asked last. replay: `from`, `to`, `cursor`, `reach` and `parallel` of the
+    one that runs.
     """
 
     state: StopReason = ""

@@ -38,7 +38,7 @@ class SinkRefused(Exception):
 
 
 async def dial(host: str, port: int, resolver: Resolver) -> socket.socket:
-    """A connection to the one address that the resolver gives. Raises: Unreachable, OSError."""
+    """A connection to the one address that the resolver gives. Raises: ForbiddenAddress, OSError."""
     checked = await resolver.resolve(host, port)
     connection = socket.socket(socket.AF_INET6 if ":" in checked else socket.AF_INET, socket.SOCK_STREAM)
     try:

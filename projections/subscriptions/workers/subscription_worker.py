@@ -76,7 +76,7 @@ class SubscriptionWorker:
         self.pump()
 
     def grant(self, rate: int | None) -> None:
-        """The sink has consented by itself; see Consents."""
+        """The sink has consented by itself; see ConsentChecker."""
         self._consents.grant(rate)
 
     def wants(self, number: int, told: EventMessage) -> bool:

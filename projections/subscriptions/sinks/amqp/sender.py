@@ -67,7 +67,7 @@ class AmqpSink:
         return await wire.send(encoded)
 
     async def _connected(self) -> AmqpConnection:
-        """The connection, made if there is none. Raises: Unreachable, OSError."""
+        """The connection, made if there is none. Raises: ForbiddenAddress, OSError."""
         if self._closed:
             raise ConnectionError
         if self._wire is None or self._wire.over:

@@ -78,7 +78,7 @@ class HttpSink:
             await self._client.close()
 
     async def _sent(self, events: Sequence[CloudEvent], written: HttpMessage) -> HttpResponse:
-        """Raises: Failed."""
+        """Raises: RequestFailed."""
         target = self._target
         if self._client is None:
             self._client = HttpClient(target.uri, self._resolver, private=target.credential is not None)

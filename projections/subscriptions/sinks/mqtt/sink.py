@@ -104,7 +104,7 @@ class MqttSink:
             return failure_outcome(error)
 
     async def _connected(self) -> MqttConnection:
-        """The connection. Raises: Refused, Unreachable, OSError."""
+        """The connection. Raises: Refused, ForbiddenAddress, OSError."""
         if self._link and not self._link.over:
             return self._link
         async with self._connecting:

@@ -39,7 +39,7 @@ _TOO_LARGE_FOR_STREAM: Final = 10054
 
 
 async def connect_nats(target: SinkTarget, at: SinkAddress, resolver: Resolver) -> NatsConnection:
-    """A connection that the server has accepted. Raises: Refused, Unreachable, OSError."""
+    """A connection that the server has accepted. Raises: Refused, ForbiddenAddress, OSError."""
     ((host, port),) = at.servers
     connection = await dial(host, port, resolver)
     private = is_private(connection, False) or not target.credential
@@ -84,7 +84,7 @@ class NatsConnection:
         return self._ended or not self._client.is_connected
 
     async def open(self, transport: NatsTransport, host: str, context: Any) -> None:
-        """Introduces itself. Raises: errors.Error, OSError."""
+        """Introduces itself. Raises: errors.ErrorKind, OSError."""
         self._transport = self._client._transport = transport
         await self._client.connect(
             # For the library's books; the connection is there, and no other one is made.

@@ -92,7 +92,7 @@ class NatsSink:
         return outcome
 
     async def _connected(self) -> NatsConnection:
-        """The connection. Raises: Refused, Unreachable, OSError."""
+        """The connection. Raises: Refused, ForbiddenAddress, OSError."""
         from projections.subscriptions.sinks.nats.connection import connect_nats
 
         async with self._connecting:
