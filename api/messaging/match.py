@@ -44,7 +44,10 @@ class MatchRoutes:
         self._max_body = max_body
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `dispatch.Surface`. Raises: NotFound, BadRequest, MissingBody, ParsingData, Forbidden, MethodNotAllowed."""
+        """See `dispatch.Surface`.
+
+        Raises: NotFound, BadRequest, MissingBody, ParsingData, Forbidden, MethodNotAllowed.
+        """
         if (options := post_only_options(request)) is not None:
             return options
         check_caller(replace(request, method="GET", segments=request.segments[_ABOVE:]))

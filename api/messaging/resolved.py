@@ -40,7 +40,10 @@ class ResolvedMessagesRoutes:
         self._moments = Snapshots(registry.readers, self._latest, registry.store.clock)
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `dispatch.Surface`. Raises: NotFound, BadRequest for what has no messages, Forbidden, MethodNotAllowed."""
+        """See `dispatch.Surface`.
+
+        Raises: NotFound, BadRequest for what has no messages, Forbidden, MethodNotAllowed.
+        """
         if (options := read_only_options(request)) is not None:
             return options
         check_caller(replace(request, segments=request.segments[_ABOVE:]))

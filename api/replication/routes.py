@@ -70,7 +70,10 @@ class LinksRoutes:
         }
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `dispatch.Surface`. Raises: Forbidden, NotFound, InvalidLink, ParsingData, BadRequest, MethodNotAllowed."""
+        """See `dispatch.Surface`.
+
+        Raises: Forbidden, NotFound, InvalidLink, ParsingData, BadRequest, MethodNotAllowed.
+        """
         below = request.segments[2:]
         if len(below) == 2 and below[1] == _EVENTS:
             return await self._sink.answer(request, receive)

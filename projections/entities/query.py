@@ -314,7 +314,10 @@ class ViewPool:
 
     @contextmanager
     def listed(self, collection: str, definitions: tuple[int, int]) -> Iterator[CollectionStream | None]:
-        """A whole collection that reads as it is stored, see `collection_stream`; None where only a `view()` can tell."""
+        """
+
+        A whole collection that reads as it is stored, see `collection_stream`; None where only a `view()` can tell.
+        """
         with self._reader() as reader, stream_collection(reader, collection, definitions) as found:
             yield found
 
