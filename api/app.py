@@ -1,4 +1,4 @@
-"""The composition root: settings in, a running registry out."""
+"""The composition root: builds the application of one registry from its settings."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ from projections.replication.link_state import LinkStates
 
 _LOG: Final = logging.getLogger("annals")
 
-#: Names below `/-/` that are answered, and those of them that the root has as well while the model leaves them free.
+#: Names that exist below `/-/`. The aliases also exist at the root, unless the model uses the name.
 OWN_NAMES: Final = frozenset(
     (
         LIVEZ,
@@ -104,15 +104,15 @@ def create_app(
     delivers: bool = False,
     address: str | None = None,
 ) -> Starlette:
-    """The ASGI application of one registry; its lifespan opens and closes the store.
+    """The ASGI application of one registry. Its lifespan opens and closes the store.
 
-    caller: who asks, where that needs no token. `state.stop_following` of the application ends what would go on for as
-    long as a reader stays: for a server to call before it waits for its connections. `state.stop_checking`, which is
-    there while the store is open, abandons checks of documents. `state.refuse` answers a request that a server refuses
-    before it is complete. resolver: looks up where sinks are, in the place of the
-    guard. deliveries: what is known of them. delivers: whether this process sends events to the sinks of subscriptions.
-    address: where the server listens.
-    Raises: ValueError for tokens that cannot be read.
+    caller: the caller of all requests; None to authenticate callers by token. resolver: resolves the addresses of
+    sinks; replaces the DestinationGuard. deliveries: the state of deliveries. delivers: whether this process delivers
+    events to the sinks of subscriptions. address: the address that the server listens on. `state.stop_following` ends
+    endless streams; a server calls it before it waits for open connections. `state.stop_checking` abandons document
+    checks; it exists while the store is open. `state.refuse` builds the response to a request that the server refuses
+    before it has read all of it.
+    Raises: ValueError for tokens that cannot be parsed.
     """
     gate = FixedCallerAuthenticator(caller) if caller else Authenticator(*_tokens(settings))
     metrics, following = ServerMetrics(OWN_NAMES), LogHeadWatcher()
@@ -186,7 +186,7 @@ def create_app(
 
 
 def _own_places(registry: Registry, metrics: ServerMetrics) -> Mapping[str, Mount]:
-    """What answers below `/-/` about the server and its documents."""
+    """Surfaces below `/-/` about the server and its OpenAPI documents."""
     health, described = HealthRoutes(registry), OpenapiRoutes(registry, OWN_PATH_ITEMS)
     return {
         LIVEZ: Mount(health, open=True, leaf=True, any_host=True),
@@ -200,7 +200,7 @@ def _own_places(registry: Registry, metrics: ServerMetrics) -> Mapping[str, Moun
 
 
 def _history(registry: Registry, feeds: Feeds, families: Sequence[EventFamily]) -> Mapping[str, Mount]:
-    """What answers below `/-/` about what has happened."""
+    """Surfaces below `/-/` about the log and its history."""
     return {
         EVENTS: Mount(EventFeedRoutes(feeds, families)),
         DOCUMENTS: Mount(DocumentsRoutes(registry, feeds)),
@@ -214,7 +214,7 @@ def _history(registry: Registry, feeds: Feeds, families: Sequence[EventFamily]) 
 
 
 def _messages(registry: Registry, max_body: int) -> Mapping[str, Mount]:
-    """What answers below `/-/` about messages, and documents about them in other forms."""
+    """Surfaces below `/-/` about messages, and imports of documents in other formats."""
     return {
         RESOLVED: Mount(ResolvedMessagesRoutes(registry)),
         MATCH: Mount(MatchRoutes(registry, max_body)),
@@ -223,7 +223,7 @@ def _messages(registry: Registry, max_body: int) -> Mapping[str, Mount]:
 
 
 def _tokens(settings: Settings) -> list[TokenVerifier]:
-    """The kinds of tokens that name callers; none where everybody is the same."""
+    """The verifiers of bearer tokens; none if all callers have the same rights."""
     found: list[TokenVerifier] = [parse_fixed_tokens(settings.tokens)] if settings.tokens else []
     if settings.jwt_keys:
         claims = ClaimSettings(

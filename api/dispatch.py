@@ -1,7 +1,7 @@
-"""The ASGI application: every request comes in here, finds its surface, and leaves as an answer.
+"""The ASGI application: it finds the surface of each request and sends the surface's response.
 
-A surface gives answers; what all answers share is done here: who asks, problems as answers, compression, headers for
-browsers, counting and log lines.
+A surface builds responses. The dispatcher does what all requests share: authentication, problems as responses,
+compression, security headers, metrics and log lines.
 """
 
 from __future__ import annotations
@@ -37,33 +37,33 @@ from projections.entities.query import MissingDocument
 
 _STOPPING: Final = "the server is being stopped; the log says whether a write was carried out"
 
-#: A browser takes an answer for what its owner says that it is, not for what it looks like.
+#: `nosniff`: a browser has to trust the declared media type instead of guessing from the content.
 _WITHOUT_TLS: Final[Headers] = [(b"x-content-type-options", b"nosniff")]
 _WITH_TLS: Final[Headers] = [*_WITHOUT_TLS, (b"strict-transport-security", b"max-age=31536000")]
 
 
 class Surface(Protocol):
-    """One part of the HTTP API."""
+    """One part of the HTTP API, such as `/subscriptions` or `/-/log`."""
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """The answer. Raises: Problem, MethodNotAllowed, conditional.NotModified, ClientDisconnected."""
+        """The response. Raises: Problem, MethodNotAllowed, conditional.NotModified, ClientDisconnected."""
 
 
 class DefaultSurface(Surface, Protocol):
-    """The surface of all paths that no other one has."""
+    """The surface of all paths that no other surface has."""
 
     def allow(self, request: Request) -> str:
-        """The methods that a path takes."""
+        """The methods that a path accepts, as the value of Allow."""
 
     def is_free(self, name: str) -> bool:
-        """Whether a name at the root means nothing here."""
+        """Whether the model leaves a name at the root unused."""
 
 
 class Mount(NamedTuple):
-    """A path that has a surface of its own.
+    """A path with its own surface.
 
-    open: callers that nobody knows are answered. leaf: nothing is below it. any_host: it answers under any host name.
-    documents: it takes documents, of any media type.
+    open: needs no authentication. leaf: has no paths below it. any_host: answers under any host name. documents:
+    accepts documents of any media type.
     """
 
     surface: Surface
@@ -75,7 +75,7 @@ class Mount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """How one server treats all requests. public_url: root of the registry, None to follow the request."""
+    """Settings that apply to all requests. public_url: root of the registry; None to derive it from the request."""
 
     public_url: str | None
     proxies: TrustedProxies
@@ -90,11 +90,11 @@ def _unmounted(request: Request, host: str) -> Request:
 
 
 class Dispatcher:
-    """See the module.
+    """The ASGI application; see the module.
 
-    own: places by their name below `/-/`. aliases: those of them that the root has as well, as long as the model has no
-    such name. fixed: places by their whole path. trees: places by the first segment of all their paths. mounted: gives
-    the request that one stands for, whose host is given too. damage: is told of errors, and logs those of the store.
+    own: mounts by name below `/-/`. aliases: names of `own` that also exist at the root, unless the model uses the
+    name. fixed: mounts by whole path. trees: mounts by first path segment. mounted: returns the request with its
+    canonical path, given the request and its host. damage: receives errors, and logs those of the store.
     """
 
     def __init__(
@@ -131,7 +131,8 @@ class Dispatcher:
         try:
             await send_response(answer, receive, send, request.method == "HEAD", _always(request))
         except Exception as error:
-            # The status is out already; a connection cut short is the only way left to say that this is no answer.
+            # The status is already sent. Cutting the connection is the only way left to signal that the response is
+            # incomplete.
             if self._damage.note(error):
                 return
             log_failure(request, error)
@@ -140,7 +141,10 @@ class Dispatcher:
         log_response(request, answer.status, since)
 
     def refuse(self, problem: Problem, scope: Scope) -> Response:
-        """The answer to a request that the server refuses before it is complete. scope: what is known of it."""
+        """The response to a request that the server refuses before it has read all of it.
+
+        scope: the part of the request that was read.
+        """
         since, request = start_timer(), self._request(scope, request_host(scope, self._manners.proxies))
         answer = self._manners.cors.allowed(problem_response(problem, request), request)
         answer = replace(answer, headers=[*answer.headers, *_always(request)])
@@ -152,11 +156,11 @@ class Dispatcher:
         request = build_request(scope, self._manners.public_url, self._manners.proxies)
         try:
             return self._mounted(request, host)
-        except Exception:  # the model cannot be read: what comes next fails too, and says so
+        except Exception:  # the model cannot be read; the surface fails for the same reason and reports it
             return request
 
     async def _guarded(self, request: Request, host: str, scope: Scope, receive: Receive) -> Response:
-        """The answer, whatever happens. Raises: ClientDisconnected."""
+        """The response, also if the surface fails. Raises: ClientDisconnected."""
         try:
             self._check_sender(request, host, scope)
             return await self._answer(request, receive)
@@ -171,7 +175,7 @@ class Dispatcher:
         except ClientDisconnected:
             raise
         except asyncio.CancelledError:
-            # A server that stops has waited long enough; the connection still takes an answer.
+            # The server is stopping and has waited long enough. The connection still accepts a response.
             return problem_response(problems.ServerBusy(detail=_STOPPING), request)
         except MissingDocument as error:
             log_failure(request, error)
@@ -183,7 +187,7 @@ class Dispatcher:
             return problem_response(StoreUnavailable(error_detail=said) if said else problems.ServerError(), request)
 
     def _check_sender(self, request: Request, host: str, scope: Scope) -> None:
-        """Raises: MisdirectedRequest, BadRequest or CrossOrigin for what a page elsewhere may have had sent."""
+        """Checks that no foreign web page caused the request. Raises: MisdirectedRequest, BadRequest, CrossOrigin."""
         try:
             self._manners.hosts.check(host, scope)
         except Problem:
@@ -206,7 +210,7 @@ class Dispatcher:
         return answer if request.method == "HEAD" else await buffer_short_body(answer)
 
     def _place(self, segments: tuple[str, ...]) -> Mount:
-        """Where a path leads. Raises: ApiNotFound for one of ours that there is not."""
+        """The mount of a path. Raises: ApiNotFound for an unknown path below `/-/`."""
         if segments[:1] == (OWN_PREFIX,):
             place = self._own.get(segments[1]) if len(segments) > 1 else None
             if place is None or (place.leaf and len(segments) > 2):
@@ -221,13 +225,13 @@ class Dispatcher:
         return Mount(self._main, documents=True)
 
     async def _finished(self, answer: Response, request: Request) -> Response:
-        """The answer as it leaves. To a HEAD there is nothing to compress."""
+        """The response with compression and CORS headers. A response to HEAD is not compressed."""
         accepted = request.header(b"accept-encoding") if request.method != "HEAD" else None
         return self._manners.cors.allowed(await compress_response(answer, accepted), request)
 
 
 def _always(request: Request) -> Headers:
-    """The headers that all answers have (ACC-100)."""
+    """The headers that all responses have (ACC-100)."""
     return _WITH_TLS if request.base.startswith("https:") else _WITHOUT_TLS
 
 

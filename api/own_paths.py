@@ -1,4 +1,4 @@
-"""The paths that no model changes: those below `/-/`, and discovery."""
+"""OpenAPI of the paths that do not depend on the model: those below `/-/`, discovery, and subscriptions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _REGISTRIES: Final[Schema] = {
 
 
 def _get(name: str, summary: str, responses: Schema, own: bool = True) -> Schema:
-    """A path that is only read. own: whether it is below `/-/`, where problems have another form."""
+    """The path item of a read-only path. own: whether it is below `/-/`, where problems have a different schema."""
     return {"get": operation(name, summary, responses={**responses, **error_responses(_REFUSED, own)})}
 
 

@@ -1,4 +1,4 @@
-"""Interactions of another log into this one: many at once, under their own ids, times and callers."""
+"""Appends interactions of another registry's log to this one in batches, with their own ids, times and callers."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _STREAMS: Final = (
 
 
 def append_foreign(tx: WriteTransaction, command: Follow, define: RecordModel) -> Recorded:
-    """Records what of the interactions is new and wanted, as one change: all of it or nothing.
+    """Records the new interactions that are in the link's scope, as one change: all of them or none.
 
-    define: records a change of the model, as the link whose doing it is.
-    Raises: NotFound where the link is gone, NotReceiving where it rests or is promoted, Diverged where they do not go
-    on where this registry stands; what refuses the model that they come under.
+    define: records a change of the model on behalf of the link.
+    Raises: NotFound when the link does not exist, NotReceiving when it is disabled or promoted, Diverged when the
+    interactions do not continue the state of this registry; any error that refuses the model they need.
     """
     link = next((each for each in tx.world.links if each.xid == command.xid), None)
     if link is None:
@@ -45,7 +45,7 @@ def append_foreign(tx: WriteTransaction, command: Follow, define: RecordModel) -
     documents: dict[str, bytes] = {}
     for foreign in _new_interactions(tx, command.interactions, link):
         if (model := required_model_change(foreign, link, tx.world)) is not None:
-            several.write(tx.connection)  # for what looks at all entities of a type
+            several.write(tx.connection)  # the model change queries all entities of a type
             recorded += define(model).events
             several = InteractionBatch(tx.world, tx.tip.chain, tx.tip.state)
         events = local_events(foreign, link, tx.world)
@@ -66,7 +66,7 @@ def append_foreign(tx: WriteTransaction, command: Follow, define: RecordModel) -
 def _new_interactions(
     tx: WriteTransaction, interactions: Sequence[ForeignInteraction], link: Link
 ) -> Iterator[ForeignInteraction]:
-    """Those that are not here yet: what comes twice is recorded once. Raises: Diverged."""
+    """The interactions that are not recorded yet; a repeated one is recorded once. Raises: Diverged."""
     folded = sorted({each.xregcorrelationid.casefold() for each in interactions})
     known: set[str] = set()
     for some in sql.chunks(folded):
@@ -75,12 +75,15 @@ def _new_interactions(
         if each.xregcorrelationid.casefold() not in known:
             known.add(each.xregcorrelationid.casefold())
             yield each
-        elif not link.scope.whole:  # of a whole registry, the hashes say so
+        elif not link.scope.whole:  # for a whole registry, the state hash finds it
             _check_whole(tx, each, link)
 
 
 def _check_whole(tx: WriteTransaction, known: ForeignInteraction, link: Link) -> None:
-    """Raises: Diverged where another link, or another scope, brought something else of the interaction."""
+    """Compares an interaction that is already recorded with what the link wants of it.
+
+    Raises: Diverged when another link, or another scope, recorded the interaction without some of its entities.
+    """
     wanted = {event.stream for event in known.events if link.scope.has(event.xid)}
     if wanted:
         here = {row[0] for row in sql.run(tx.connection, _STREAMS, (known.xregcorrelationid.casefold(),))}
@@ -90,7 +93,7 @@ def _check_whole(tx: WriteTransaction, known: ForeignInteraction, link: Link) ->
 
 
 def _documents(foreign: ForeignInteraction, events: Sequence[EntityEvent]) -> dict[str, bytes]:
-    """Those that events refer to: others are not for this registry to have."""
+    """The documents that the events refer to; the registry does not store any others."""
     named = {document_hash(event.private) for event in events}
     return {digest: content for digest, content in foreign.documents.items() if digest in named}
 

@@ -1,4 +1,4 @@
-"""From commands to facts: all commands that wait share one transaction, each with its own outcome."""
+"""Turns commands into recorded events; commands that wait at the same time share one transaction."""
 
 from __future__ import annotations
 
@@ -35,32 +35,32 @@ from domain.registry.events import EntityEvent
 Decide = Callable[[Command, World, Context], Decision]
 CommandOutcome = Recorded | Exception
 
-#: How many commands share a transaction at most, so that the first of them does not wait for ever.
+#: The maximum number of commands in one transaction, so that the first of them does not wait too long.
 MAX_BATCH: Final = 256
-#: How many commands may wait at most; a longer queue would only make all of them late.
+#: The maximum number of waiting commands; a longer queue would only delay all of them.
 MAX_WAITING: Final = 10_000
 
 
 class CommitListener(Protocol):
-    """Who is told of each transaction."""
+    """A listener that is notified of each transaction."""
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
-        """One has ended; `seconds` is what it took, waiting for the lock included."""
+        """Called when a transaction ends; `seconds` is its duration, including the wait for the lock."""
 
 
 class InlineProjection(Protocol):
-    """A projection that moves in the transaction of the events it follows."""
+    """A projection that is updated in the same transaction as the events it follows."""
 
     def apply(self, connection: Connection, recorded: Sequence[tuple[int, EntityEvent]]) -> None:
-        """Takes in one interaction's events, with their positions."""
+        """Applies the events of one interaction; each comes with its position."""
 
 
 def handle(
     waiting: Sequence[PendingCommand], store: Store, inline: Sequence[InlineProjection], decide: Decide | None = None
 ) -> list[CommandOutcome]:
-    """One outcome for each command, in order; all that was recorded is durable.
+    """Carries out commands; returns one outcome for each, in order. Everything that was recorded is durable.
 
-    Raises: what the database says when the commit fails: then nothing was done.
+    Raises: the database's error when the commit fails; then nothing was recorded.
     """
     decide = decide or _default_decide()
     if len(waiting) == 1 and not waiting[0].dryrun:
@@ -72,9 +72,9 @@ def handle(
 def _handle_one(
     asked: PendingCommand, store: Store, inline: Sequence[InlineProjection], decide: Decide
 ) -> CommandOutcome:
-    """The outcome of a command without neighbours: the transaction undoes it, which saves the two ends of a savepoint.
+    """The outcome of a command that is alone in its transaction; a failed commit is its outcome too.
 
-    That the commit failed is its outcome as well.
+    A rollback of the transaction undoes the command, which saves the two statements of a savepoint.
     """
     try:
         with store.writing() as tx:
@@ -84,9 +84,9 @@ def _handle_one(
 
 
 def record(tx: WriteTransaction, asked: PendingCommand, inline: Sequence[InlineProjection], decide: Decide) -> Recorded:
-    """What one command came to, recorded, projected and answered.
+    """Decides one command, records and projects its events, and builds its answer; returns the result.
 
-    Raises: Forbidden; what the condition or the decision raises.
+    Raises: Forbidden; what the precondition or the decision raises.
     """
     role = _role(asked.who, asked.command)
     if asked.condition:
@@ -117,7 +117,7 @@ def _decide_and_append(tx: WriteTransaction, asked: PendingCommand, role: Role, 
 
 
 class CommandBus:
-    """The one road into a store's log: a thread that takes whatever waits and commits it together."""
+    """The only way to write to a store's log: a thread takes the waiting commands and commits them together."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class CommandBus:
         most: int = MAX_WAITING,
         checker: DocumentChecker | None = None,
     ) -> None:
-        """most: how many commands may wait. checker: answers what decisions ask about documents."""
+        """most: the maximum number of waiting commands. checker: answers the decisions' questions about documents."""
         self._store = store
         self._most = most
         self._observer = observer
@@ -136,7 +136,7 @@ class CommandBus:
         self._decide = decide or _default_decide()
         self._queue: SimpleQueue[PendingCommand | None] = SimpleQueue()
         self._gate = Gate()
-        self._open = 0  # commands that nobody has been told the outcome of
+        self._open = 0  # commands whose outcome was not delivered yet
         self._closed = False
         self._inquiry = CheckScheduler(store, checker or DocumentChecker(), self._queue.put, self._tell)
         self._thread = Thread(target=self._run, name="annals-writer", daemon=True)
@@ -152,11 +152,11 @@ class CommandBus:
         dryrun: bool = False,
         again: RebuildCommand | None = None,
     ) -> Future[Recorded]:
-        """What the command will have come to, once it is durable; the future raises what refused it.
+        """A future with the command's result, set once it is durable; the future raises what refused the command.
 
-        dryrun: what it would come to; there is a position and no correlation id, and then all is as it was.
-        again: makes an equal command; without it a copy is kept, in case it has to be decided twice.
-        Raises: RuntimeError after `close`; ServerBusy when too many commands wait already.
+        dryrun: returns the result that the command would have, with a position and no correlation id; then undoes it.
+        again: builds an equal command; without it the bus keeps a copy, in case the command has to be decided twice.
+        Raises: RuntimeError after `close`; ServerBusy when too many commands are waiting.
         """
         asked = PendingCommand(command, caller, answer, condition, dryrun, again or _copy_for_rebuild(command))
         with self._gate:
@@ -169,7 +169,7 @@ class CommandBus:
         return asked.future
 
     def close(self) -> None:
-        """Takes no more commands and returns when those that wait are done."""
+        """Accepts no more commands and returns when the waiting ones are done."""
         with self._gate:
             first, self._closed = not self._closed, True
             self._gate.wait_for(lambda: not self._open)
@@ -190,22 +190,22 @@ class CommandBus:
                     self._tell(asked, ServerBusy())
 
     def _foreseen(self, asked: PendingCommand) -> PendingCommand | None:
-        """The command if it can be decided now, or is not wanted any more."""
+        """The command if it can be decided now or was cancelled; None if it waits for checks."""
         try:
             return asked if asked.future.cancelled() else self._inquiry.foresee(asked)
-        except Exception as error:  # this thread is everybody's
+        except Exception as error:  # all commands share this thread
             self._tell(asked, error)
             return None
 
     def _runs(self, asked: PendingCommand) -> bool:
-        """Whether a command is still wanted. Up to here it could be withdrawn, also while others found things out."""
+        """Whether a command is still wanted. Until now it could be cancelled, also while its checks were running."""
         if asked.future.running() or asked.future.set_running_or_notify_cancel():
             return True
         self._done()
         return False
 
     def _tell(self, asked: PendingCommand, outcome: CommandOutcome) -> None:
-        # Who closes the road has to find everybody told.
+        # `close` waits until every command has its outcome.
         if not self._runs(asked):
             return
         if isinstance(outcome, Exception):
@@ -235,7 +235,7 @@ class CommandBus:
             return [error] * len(running)
 
     def _next(self) -> list[PendingCommand]:
-        """The commands that wait now, at least one; none when the road is closed and empty."""
+        """The commands that wait now, at least one; empty when the bus is closed and nothing waits."""
         first = self._queue.get()
         batch = [first] if first else []
         while batch and len(batch) < MAX_BATCH:
@@ -251,7 +251,7 @@ class CommandBus:
 
 
 def _role(caller: Caller, command: Command) -> Role:
-    """The caller's role at what a command names. Raises: Forbidden where the caller may not ask for it."""
+    """The caller's role at the command's target. Raises: Forbidden when the caller may not send the command."""
     role = role_for(caller, command)
     if role is None or not may_ask(caller, command):
         raise Forbidden(caller=caller.name)
@@ -259,14 +259,14 @@ def _role(caller: Caller, command: Command) -> Role:
 
 
 def _check_pointers(caller: Caller, decision: Decision) -> None:
-    """Raises: Forbidden where Resources that come back would show the caller others that it may not see."""
+    """Raises: Forbidden when restored Resources have xrefs to entities that the caller may not read."""
     if caller.role is None and not all(map(caller.reads, filter(None, map(xref_target, decision.events)))):
         raise Forbidden(caller=caller.name)
 
 
 @contextmanager
 def _gc_paused() -> Iterator[None]:
-    """Without the collector of cycles: an import makes objects that all stay, and each look at them is for nothing."""
+    """Pauses garbage collection: an import creates objects that all stay, so each collection would be wasted."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -277,7 +277,7 @@ def _gc_paused() -> Iterator[None]:
 
 
 def _copy_for_rebuild(command: Command) -> RebuildCommand:
-    """Makes a command anew from a copy; only trees are taken apart."""
+    """A function that rebuilds a command from a copy; only WriteTree needs one, because deciding modifies its tree."""
     if not isinstance(command, WriteTree):
         return lambda: command
     copy = deepcopy(command)

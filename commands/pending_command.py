@@ -1,4 +1,4 @@
-"""A command that waits to be decided, with what its caller wants to know of it."""
+"""A command that waits to be decided, with the callbacks and options of its caller."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from domain.decisions.document_checks import CheckResults
 
 #: Builds the response to the caller, inside the savepoint: when it fails, the command is undone (ENT-4).
 BuildAnswer = Callable[[WriteTransaction, Recorded], Any]
-#: Refuses a command that its caller wants carried out in some state of the registry only, by raising.
+#: Raises an error when the registry is not in the state that the caller requires for the command.
 Precondition = Callable[[WriteTransaction], None]
-#: Makes a command anew.
+#: Builds the command again.
 RebuildCommand = Callable[[], Command]
 
 
 @dataclass(frozen=True, slots=True)
 class PendingCommand:
-    """A command, who asks and on which condition, and where the outcome goes.
+    """A command, its caller and precondition, and the future for its outcome.
 
-    caller: a mere name is a writer's. dryrun: the outcome is wanted, and nothing of it is to stay (FLAG-83).
-    again: makes the command anew, for when it has to be decided again: deciding takes trees apart. verdicts: answers
-    to its questions about documents; None: not looked at yet. turns: how often it was decided.
+    caller: a plain name has the writer role. dryrun: return the outcome and undo the command (FLAG-83).
+    again: builds the command again for another decision, because deciding modifies its trees. verdicts: results of
+    its document checks; None before the first lookup. turns: how often it was decided.
     """
 
     command: Command
@@ -41,5 +41,5 @@ class PendingCommand:
 
     @property
     def who(self) -> Caller:
-        """The caller with roles."""
+        """The caller with its roles."""
         return Caller(self.caller, Role.WRITER) if isinstance(self.caller, str) else self.caller

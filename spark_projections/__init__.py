@@ -1,1 +1,5 @@
-"""The same projections over the full log, in Spark."""
+"""The projections over the full log, in Spark.
+
+Belongs here: sources of the log, rebuilds, analysis tables. Rules of the registry do not; they are in `domain`.
+Begin with `log_schema.py`, then `rebuild.py` and `analysis/`.
+"""

@@ -1,7 +1,7 @@
-"""The xRegistry events that the log comes to, as a table: those of the feed `/-/events`, byte for byte.
+"""The xRegistry events of a log as a table, byte for byte those of the feed `/-/events`.
 
-Each is a function of one stored event and of the facts of its interaction, which stand beside it in the log's rows. So
-nothing of the past is looked up, no row waits for another, and the work spreads however large an interaction is.
+Each is a function of one stored event and its interaction, whose data is in the same row of the log. So no look-up of
+earlier events is needed, no row depends on another, and even a large interaction is processed in parallel.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Batches = Iterable[pa.RecordBatch]
 class EventRow(NamedTuple):
     """One event as columns.
 
-    position: of the stored event that it tells of. sequence: grows from event to event of an interaction, with gaps, so
-    the two make the order of the feed. id to xregcorrelationid: attributes of the event. event: all of it as JSON text.
+    position: of the stored event that caused it. sequence: increases within an interaction, with gaps; the order of the
+    feed is (position, sequence). id to xregcorrelationid: attributes of the event. event: the whole event as JSON text.
     """
 
     position: int
@@ -54,7 +54,7 @@ _COLUMNS: Final = ", ".join(f"{each.name} {'bigint' if each.type == pa.int64() e
 def xregistry_events(log: DataFrame, changed: bool = True) -> DataFrame:
     """One row for each xRegistry event, see EventRow; `time` is a timestamp.
 
-    changed: whether events say which attributes changed, as the setting `ANNALS_EVENT_CHANGES` has it for the feed.
+    changed: whether events list the changed attributes, like the setting `ANNALS_EVENT_CHANGES` of the feed.
     Raises, when it is read: an error of Spark for an event that a newer program wrote.
     """
     made = upcast_log(log).select(*LOG_SCHEMA.names).mapInArrow(partial(_to_events, changed), _COLUMNS)
@@ -62,7 +62,7 @@ def xregistry_events(log: DataFrame, changed: bool = True) -> DataFrame:
 
 
 class EventDestination(NamedTuple):
-    """Where events are written. folder: a URI that Spark reaches. changed: see `xregistry_events`."""
+    """The destination of written events. folder: a URI that Spark can write to. changed: see `xregistry_events`."""
 
     folder: str
     changed: bool = True
@@ -71,7 +71,7 @@ class EventDestination(NamedTuple):
 def write_events(log: DataFrame, destination: EventDestination) -> None:
     """Writes the events as Parquet files into a new folder; each file is in the order of the feed.
 
-    Without a file `_SUCCESS` in it, writing has not come to its end.
+    The folder is complete only if it contains a file `_SUCCESS`.
     Raises: FileExistsError.
     """
     refuse_existing(log.sparkSession, destination.folder)
@@ -80,7 +80,7 @@ def write_events(log: DataFrame, destination: EventDestination) -> None:
 
 
 def refuse_existing(spark: SparkSession, folder: str) -> None:
-    """Raises: FileExistsError for a folder that is there: what was once written stays as it is."""
+    """Raises: FileExistsError where the folder exists, because written files must never change."""
     there = hadoop_folder(spark, folder)
     if there.files.exists(there.root):
         raise FileExistsError(f"{folder} is there already")
@@ -99,7 +99,7 @@ def _event_rows(events: XRegistryEvents, rows: Iterable[LogTableRow]) -> Iterato
     for first, found in groupby(rows, lambda row: row.first):
         some, before = list(found), 0
         for message in events.messages(interaction_of(some[0]), map(log_row, some)):
-            # Of one position there are two at most.
+            # One position has at most two events.
             sequence = 2 * (message.position - first) + (message.position == before)
             before = message.position
             named = [getattr(message, name) for name in _ATTRIBUTES]

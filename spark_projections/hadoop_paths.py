@@ -1,4 +1,4 @@
-"""A place under one name, although Spark and Arrow call stores differently: `s3` is `s3a` to Hadoop."""
+"""Paths and URIs in the form that Spark (Hadoop) needs; for example, `s3` in Arrow is `s3a` in Hadoop."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _S3: Final = ("s3", "s3a")
 
 
 def spark_uri(uri: str) -> str:
-    """The folder that Arrow has at a path or a URI, as Spark takes it: nothing is escaped.
+    """The URI in Spark of a folder that Arrow names by a path or a URI; nothing is escaped.
 
-    It has a scheme in any case, as Spark's own default may be another. Credentials and options of a bucket's URI are
-    Arrow's; Spark has its own settings for them, and shows its paths to everybody.
+    The result always has a scheme, because Spark's default may be another one. Credentials and options in a bucket's
+    URI are for Arrow and are removed: Spark has its own settings for them, and shows its paths to everybody.
     """
     parts = urlsplit(uri)
-    if len(parts.scheme) < 2:  # one letter is a drive
+    if len(parts.scheme) < 2:  # a single letter is a drive, not a scheme
         return f"file://{Path(uri).absolute().as_posix()}"
     if parts.scheme in _S3:
         return f"s3a://{parts.netloc.rpartition('@')[2]}{unquote(parts.path)}".rstrip("/")
@@ -27,14 +27,14 @@ def spark_uri(uri: str) -> str:
 
 
 def with_s3a_scheme(uri: str) -> str:
-    """A folder that is Spark's alone, where paths are as its own settings have them: only buckets change."""
+    """The URI of a folder that only Spark uses. Paths stay as Spark's settings define them; only `s3` changes."""
     return spark_uri(uri) if urlsplit(uri).scheme in _S3 else uri
 
 
 class HadoopFolder(NamedTuple):
-    """Where Spark writes, through its own eyes: it knows schemes that Arrow does not, and has its own credentials.
+    """A folder as Hadoop's filesystem API sees it, which supports schemes that Arrow lacks and has its own credentials.
 
-    files: Hadoop's filesystem; root: Hadoop's path there; path_of: makes another of a text.
+    files: Hadoop's filesystem. root: Hadoop's path of the folder. path_of: makes a Hadoop path of a text.
     """
 
     files: Any
@@ -43,7 +43,7 @@ class HadoopFolder(NamedTuple):
 
 
 def hadoop_folder(spark: SparkSession, uri: str) -> HadoopFolder:
-    """The place of a folder that need not be there."""
+    """The handle of a folder, which need not exist."""
     context: Any = spark.sparkContext
     path_of = context._jvm.org.apache.hadoop.fs.Path
     root = path_of(with_s3a_scheme(uri))

@@ -1,7 +1,7 @@
-"""The connectors that Spark reads databases and brokers through: which jars, and where they come from.
+"""The jars of the connectors through which Spark reads databases and brokers, and their download.
 
-They are one set, tried together with the PySpark that `annals[spark]` installs. Only these files are fetched; what else
-they need is among Spark's own jars.
+The versions are tested as one set with the PySpark that `annals[spark]` installs. Only these files are downloaded;
+their other dependencies are among Spark's own jars.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyspark
 
 from spark_projections.java import cache_folder, java_home
 
-#: Maven coordinates of each connector. Kafka's is of the same minor release as PySpark, not always of the same patch.
+#: Maven coordinates of each connector. Kafka's has the minor release of PySpark, but not always the same patch.
 CONNECTORS: Final[dict[str, tuple[str, ...]]] = {
     "kafka": (
         "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
@@ -32,13 +32,13 @@ CONNECTORS: Final[dict[str, tuple[str, ...]]] = {
 
 
 class MissingJars(Exception):
-    """Some cannot be had; the message names them, and says what to do."""
+    """Some jars are not available; the message names them, and says what to do."""
 
 
 def connector_jars(connectors: Iterable[str], folder: str | None = None, java: str | None = None) -> list[Path]:
-    """The files of connectors by their names: those of a folder, else from Maven Central, once.
+    """The jars of the named connectors: from a folder, else downloaded from Maven Central once and cached.
 
-    folder: has to hold each artifact, in whatever version, and all of its jars are given. java: see `java_home`.
+    folder: must hold every artifact, in any version; all of its jars are returned. java: see `java_home`.
     Raises: MissingJars, MissingJava.
     """
     coordinates = [each for name in connectors for each in CONNECTORS[name]]
@@ -60,14 +60,14 @@ def _jars_in(folder: Path, coordinates: Sequence[str]) -> list[Path]:
 
 
 def _download(coordinates: Sequence[str], home: Path, java: str | None) -> None:
-    """Fetches through the Ivy that Spark brings along, which needs no Maven on the machine."""
+    """Downloads with the Ivy that Spark contains, so the machine needs no Maven."""
     home.parent.mkdir(parents=True, exist_ok=True)
-    # Made beside its place and moved there whole, because several processes may be at it.
+    # Downloaded next to its place and then moved there as a whole, because several processes may download at once.
     with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
         module, brought = Path(scratch, "ivy.xml"), Path(scratch, "jars")
         module.write_text(_module(coordinates), encoding="utf-8")
         spark = Path(pyspark.__file__).parent / "jars" / "*"
-        # A cache of its own: in shared ones a description without its file counts as found.
+        # A separate cache: in shared ones, Ivy accepts a description whose jar is missing.
         ivy = [java_home(java) / "bin" / "java", "-cp", spark, "org.apache.ivy.Main", "-cache", Path(scratch, "cache")]
         command = [*ivy, "-ivy", module, "-retrieve", f"{brought}{os.sep}[artifact]-[revision].[ext]"]
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""A Java that Spark can run on, found without being told where."""
+"""Finds a Java that Spark can run on."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
-#: Spark 4.0 needs the first; what Hadoop calls was taken out after the last.
+#: Spark 4.0 needs Java 17. Java 24 removed an API that Hadoop calls.
 OLDEST: Final = 17
 NEWEST: Final = 23
 
 _MODULE: Final = "--add-modules=jdk.incubator.vector"
 _PROPERTY: Final = re.compile(r"^\s*(java\.home|java\.specification\.version) = (.+?)\s*$", re.MULTILINE)
-#: A `java` that leaves out the start-up flag of a module which the real one lacks; Spark falls back on plain loops.
+#: A `java` script that drops the start-up flag for a module which the Java lacks; Spark then uses plain loops.
 _WITHOUT_MODULE: Final = """#!/bin/sh
 for each do
   shift
@@ -28,7 +28,7 @@ exec "{java}" "$@"
 
 
 class MissingJava(Exception):
-    """None was found that will do; the message says what was looked at, and what to do."""
+    """No suitable Java was found; the message lists the candidates, and says what to do."""
 
 
 class _Runtime(NamedTuple):
@@ -60,7 +60,7 @@ def java_home(given: str | None = None) -> Path:
 
 
 def cache_folder(*names: str) -> Path:
-    """A folder below the user's cache directory, which may not be there yet."""
+    """A folder below the user's cache directory; it need not exist."""
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(caches, "annals", *names)
 
@@ -75,7 +75,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 
 def _probe(java: Path, *flags: str) -> _Runtime | None:
-    """What a Java says of itself; None where it does not run, with these flags."""
+    """Home and release that a Java reports; None where it does not run with these flags."""
     command = [str(java), *flags, "-XshowSettings:properties", "-version"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -84,7 +84,7 @@ def _probe(java: Path, *flags: str) -> _Runtime | None:
     said = dict(_PROPERTY.findall(done.stderr))
     if done.returncode or len(said) < 2:
         return None
-    # Java 8 still called itself 1.8.
+    # Java 8 calls itself 1.8.
     return _Runtime(Path(said["java.home"]), int(said["java.specification.version"].removeprefix("1.")))
 
 

@@ -1,4 +1,4 @@
-"""From Spark into the database of the registry: what was worked out becomes its live tables."""
+"""Computes the read model in Spark for the registry's database, where it replaces the live tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spark_projections.published_rows import published_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Rows of one transaction: on SQLite, some tens of milliseconds in which writers wait.
+#: Rows per transaction; on SQLite, a transaction blocks writers for some tens of milliseconds.
 BATCH_ROWS: Final = 5000
 
 
@@ -27,8 +27,8 @@ def compute_read_model(log: DataFrame, position: int, folder: str, most: int = M
     """The read model as of the end of an interaction, staged as Parquet files.
 
     log: rows of `projections.log.table_rows` up to that position at least. folder: a URI that both Spark and this
-    process reach, empty or not there; the caller removes it afterwards. most: index leaves of one entity.
-    Raises: ValueError for a URI of no filesystem.
+    process can access, empty or missing; the caller removes it afterwards. most: maximum index leaves of one entity.
+    Raises: ValueError for a URI without a filesystem.
     """
     spark, staged, (files, root) = log.sparkSession, spark_uri(folder), filesystem_at(folder)
     # In the order of the primary keys, which halves the work of the database.

@@ -1,7 +1,7 @@
-"""The one schema that every source of the log gives, for Spark and for Arrow.
+"""The schema of the log that all sources share, for Spark and for Arrow.
 
-`projections.log.table_rows.LogTableRow` says what the columns hold. No value is ever null, yet no column says so: files
-and databases read by Spark cannot promise it, and all sources have one schema.
+`projections.log.table_rows.LogTableRow` describes the columns. No value is ever null, but the columns are nullable:
+Spark cannot guarantee otherwise for files and databases, and all sources must have one schema.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _TYPES: Final[dict[type, tuple[DataType, pa.DataType]]] = {
 }
 _COLUMNS: Final = {name: _TYPES[kind] for name, kind in get_type_hints(LogTableRow).items()}
 
-#: Of a DataFrame of the log.
+#: The schema of a log DataFrame.
 LOG_SCHEMA: Final = StructType([StructField(name, spark) for name, (spark, _) in _COLUMNS.items()])
-#: Of its Arrow batches.
+#: The schema of its Arrow batches.
 ARROW_SCHEMA: Final = pa.schema([pa.field(name, arrow) for name, (_, arrow) in _COLUMNS.items()])
 
 
 def with_salt(log: DataFrame) -> DataFrame:
-    """The log with an empty salt in rows that were written before there were salts."""
-    # Not `coalesce`, whose column would be the only one that is never null.
+    """The log with an empty salt in rows that were written before salts existed."""
+    # Not `coalesce`: it would make this the only column that is not nullable.
     return log.withColumn("salt", f.when(f.col("salt").isNull(), f.lit("")).otherwise(f.col("salt")))
 
 
 class LogHead(NamedTuple):
-    """Where an interaction ended. chain: the hash over all that was recorded by then, in hex."""
+    """The end of an interaction. chain: the hash over everything recorded up to it, in hex."""
 
     position: int
     chain: str

@@ -1,4 +1,4 @@
-"""What the older APIs have beside the registry itself, worked out from the whole log at once."""
+"""The rows of `published`, the legacy APIs' data about Versions, computed from the whole log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SCHEMA: Final = pa.schema(
     [pa.field(name, pa.string() if name in _TEXTS else pa.int64()) for name in PUBLICATION_COLUMNS]
 )
 _COLUMNS: Final = ", ".join(f"{name} {'string' if name in _TEXTS else 'bigint'}" for name in PUBLICATION_COLUMNS)
-#: Parts of the stream of a Version, with the empty one before its first slash.
+#: Parts of a Version's stream id, split at `/`; the first is empty.
 _PARTS: Final = 7
 
 Batches = Iterable[pa.RecordBatch]
@@ -35,8 +35,8 @@ Batches = Iterable[pa.RecordBatch]
 def published_rows(log: DataFrame) -> DataFrame:
     """Every row of `published` at the end of a log.
 
-    log: rows of `projections.log.table_rows`, from the first position on without a gap, whole interactions. Only
-    streams of Versions that were deleted, or of which the legacy APIs know more than the registry, are grouped.
+    log: rows of `projections.log.table_rows`, from the first position on without a gap, whole interactions. Groups by
+    stream only Versions that were deleted, or that have private data of the legacy APIs.
     """
     events = upcast_log(log).select("position", "stream", "revision", "topic", "state").where(_are_of_versions())
     told = (f.col("topic") == EntityDeleted.TOPIC) | f.col("state").contains(f'"{FACADE}":')

@@ -1,8 +1,8 @@
-"""The tables of the REST read model, worked out from the whole log at once.
+"""The tables of the REST read model, computed from the whole log.
 
-A row of the read model is a function of one event, and ends where the next revision of its stream begins. So the events
-are joined with their successors, which spreads evenly however often a single stream has changed, and each becomes a row
-by the function that the inline projection uses.
+A row of the read model is a function of one event, and ends where the next revision of its stream begins. So each event
+is joined with its successor, which spreads evenly even if one stream has many events. The function of the inline
+projection then turns each event into a row.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _NUMBERS: Final = ("epoch", "since", "born", "meta")
-#: What `Row` has, and `until`: the position of the event that replaced it, null for what lives.
+#: The columns of `EntityRow`, and `until`: the position of the event that replaced the row, null for live rows.
 _ROWS: Final = pa.schema(
     [
         *(pa.field(name, pa.int64() if name in _NUMBERS else pa.string()) for name in EntityRow._fields),
@@ -47,7 +47,7 @@ Batches = Iterable[pa.RecordBatch]
 
 
 def entity_rows(log: DataFrame) -> DataFrame:
-    """Every row that the present and the past of the registry have at the end of a log.
+    """All rows of the current state and the history at the end of a log.
 
     log: rows of `projections.log.table_rows`, from the first position on without a gap, whole interactions.
     """
@@ -55,15 +55,15 @@ def entity_rows(log: DataFrame) -> DataFrame:
 
 
 def ordered_entity_rows(log: DataFrame) -> DataFrame:
-    """The same in the order of the tables' primary keys, from partition to partition."""
-    # Before events become rows, as Spark works out what it divides into ranges twice. The key is a column, because an
-    # expression would be worked out anew whenever two rows are compared.
+    """`entity_rows` in the order of the tables' primary keys, within and across partitions."""
+    # Sorted before events become rows, because Spark computes the input of a range partitioning twice. The key is a
+    # column, because Spark would evaluate an expression for every comparison of two rows.
     keyed = _events(log).withColumn("key", f.translate("stream", "/", "!"))
     return _rows(keyed.repartitionByRange("key", "position").sortWithinPartitions("key", "position").drop("key"))
 
 
 def _events(log: DataFrame) -> DataFrame:
-    """Those that leave an entity alive, each with the position that ends its row."""
+    """The events that leave an entity alive, each with the position that ends its row."""
     next = log.select("stream", (f.col("revision") - 1).alias("revision"), f.col("position").alias("until"))
     events = upcast_log(log).select("position", "stream", "revision", "topic", "state")
     return events.join(next, ["stream", "revision"], "left").where(f.col("topic") != EntityDeleted.TOPIC)
@@ -74,7 +74,7 @@ def _rows(events: DataFrame) -> DataFrame:
 
 
 def attribute_rows(rows: DataFrame, most: int) -> DataFrame:
-    """The leaves of what lives. rows: as `rows` gives them. most: leaves that the index takes of one entity."""
+    """The index leaves of live rows. rows: from `entity_rows`. most: maximum leaves of one entity in the index."""
     living = rows.where(f.col("until").isNull()).where(~f.col("type").isin(*UNINDEXED_TYPES))
     return living.select("tree_key", "type", "attributes").mapInArrow(partial(_to_leaves, most), _LEAF_COLUMNS)
 

@@ -1,4 +1,4 @@
-"""A rebuild of the read model whose rows Spark works out, from any source of the log."""
+"""A rebuild of the read model with rows that Spark computes, from any source of the log."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ def rebuild(
     most: int = MAX_LEAVES,
     trust: ChainAnchors | None = None,
 ) -> RebuildReport:
-    """Replaces the read model's tables by what Spark makes of a log, once its chain of hashes is proved.
+    """Replaces the read model's tables with rows that Spark computes from a log, after verifying its chain hashes.
 
-    log: of the registry, from position 1 on; whole interactions. replace: compares with the state hash, catches up and
-    swaps, as `projections.entities.rebuild.rebuild` does. asof: Spark's part ends at or before this position. stage:
-    URI of a folder that is not there yet, which Spark's workers and this process reach; a local one, which is removed
-    again, unless given. events: where the xRegistry events of Spark's part go as well, once that is proved. whole: what
-    of a log counts that is not in files, found once it is. most: leaves that the index takes of one entity. trust: what
-    the log's chain hashes are compared with.
-    Raises: UnverifiedLog before any row is made, Diverged, FileExistsError for events that are there already,
-    ValueError for a stage on no filesystem.
+    log: of the registry, from position 1 on; whole interactions. replace: compares the state hash, applies newer events
+    and swaps the tables, as `projections.entities.rebuild.rebuild` does. asof: Spark's part ends at or before this
+    position. stage: URI of a folder that does not exist yet, and that Spark's workers and this process can access; by
+    default a local folder, which is removed afterwards. events: where to write the xRegistry events of Spark's part
+    too, after the verification. whole: selects the whole interactions of a log that is not read from files, after it
+    was copied to files. most: maximum index leaves of one entity. trust: external values to compare the log's chain
+    hashes with.
+    Raises: UnverifiedLog before any row is written, RebuildDiverged, FileExistsError for an existing events folder,
+    ValueError for a stage without a filesystem.
     """
     if stage is not None:
         filesystem_at(stage)
@@ -50,7 +51,7 @@ def rebuild(
         if not in_files:
             log = _in_files(log, folder)
             log = whole(log) if whole else log
-        # What is proved is what is used: the source is not asked again.
+        # Verify and use the same copy: the source is not read again.
         end = verify_log(log, trust, in_files)
         report = replace(compute_read_model(log, end.position, folder, most))
         if events is not None:
@@ -59,7 +60,7 @@ def rebuild(
 
 
 def _in_files(log: DataFrame, folder: str) -> DataFrame:
-    """The same log in files, as segments are: it is gone through several times, and any other source is slow to ask."""
+    """A copy of the log in files, like segments. A rebuild reads the log several times, and other sources are slow."""
     place = f"{spark_uri(folder)}/log"
     log.write.parquet(place)
     return log.sparkSession.read.parquet(place)

@@ -1,4 +1,4 @@
-"""A Spark session by settings: on this machine, or on whatever cluster they name."""
+"""The Spark session for given settings: on this machine, or on a cluster."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from spark_projections.sources.annals import register
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: What a Python that Spark starts is, unless somebody has said so: this one, which has what the code imports.
+#: The Python that Spark starts. By default it is this one, because it has the packages that the code imports.
 _PYTHON: Final = "PYSPARK_PYTHON"
 
 
 class SparkSettings(BaseSettings):
-    """From the environment (`ANNALS_SPARK_...`) and `.env`.
+    """Settings from the environment (`ANNALS_SPARK_...`) and `.env`.
 
-    master: URL of the cluster; without one, what `spark-defaults.conf` says, else all cores of this machine. memory: of
-    the driver and of each executor, such as `4g`. jars: folder with the connectors' jars. packages: Maven coordinates
-    of more, with commas, which Spark fetches, such as those of a file system. java: folder to use as JAVA_HOME.
-    conf: further settings of Spark, as a JSON object.
+    master: URL of the cluster; by default the one in `spark-defaults.conf`, else all cores of this machine. memory: of
+    the driver and of each executor, such as `4g`. jars: folder with the connectors' jars. packages: comma-separated
+    Maven coordinates of further jars, such as those of a filesystem, which Spark downloads. java: folder to use as
+    JAVA_HOME. conf: further settings of Spark, as a JSON object.
     """
 
     model_config = SettingsConfigDict(env_prefix="ANNALS_SPARK_", env_file=".env", extra="ignore")
@@ -40,9 +40,9 @@ class SparkSettings(BaseSettings):
 
 
 def session(settings: SparkSettings | None = None, connectors: Iterable[str] = tuple(CONNECTORS)) -> SparkSession:
-    """The session of this process, a new one where there is none, which knows the source `annals`.
+    """The session of this process, a new one where there is none, with the source `annals` registered.
 
-    connectors: those wanted, by their names in `jars.CONNECTORS`. A session that is there already keeps its jars.
+    connectors: names from `jars.CONNECTORS`. An existing session keeps the jars that it has.
     Raises: MissingJava, MissingJars.
     """
     from pyspark.sql import SparkSession
@@ -58,7 +58,7 @@ def _new(settings: SparkSettings, connectors: Iterable[str]) -> SparkSession:
     os.environ["JAVA_HOME"] = str(java_home(settings.java))
     os.environ.setdefault(_PYTHON, sys.executable)
     if (settings.master or "").startswith("local"):
-        # The machine's own name may lead nowhere, and nobody else has to find it.
+        # The machine's own host name may not resolve, and no other machine has to reach it.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("annals")
     for name, value in (_conf(settings, connectors) | settings.conf).items():
@@ -74,10 +74,10 @@ def _conf(settings: SparkSettings, connectors: Iterable[str]) -> dict[str, str]:
         "spark.executor.memory": settings.memory,
         "spark.jars": files,
         "spark.jars.packages": settings.packages,
-        # Times of the log are in UTC, and so is what is made of them.
+        # The log's times are in UTC, so timestamps made of them must be too.
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.showConsoleProgress": "false",
-        # Else "available now" ends with the one batch that an earlier run left unfinished.
+        # Without it, "available now" ends after the one batch that an earlier run left unfinished.
         "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
     }
     return {name: value for name, value in named.items() if value}

@@ -1,7 +1,7 @@
-"""The folder between Spark and the database: one that is named, or one of the process, which goes with it.
+"""The staging folder between Spark and the database: a named one, or a temporary one of this process.
 
-A process that is killed leaves its folder behind. It held a lock on a file in it, which ended with it, so the next one
-knows what nobody uses any more, and removes that.
+A killed process leaves its folder behind. It held a lock on a file in the folder, which the kernel released with the
+process. So the next process recognises unused folders by their free locks, and removes them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _STAGE: Final = "stage"
 
 @contextmanager
 def staging_folder(named: str | None = None) -> Iterator[str]:
-    """The URI of a folder that is not there yet: the one that is named, or one of this process.
+    """The URI of a folder that does not exist yet: the named one, or a temporary one of this process.
 
-    That of this process lies below the system's temporary folder and is removed at the end; so are, at the beginning,
-    those that killed processes left there.
+    The temporary folder is below the system's folder for those, and is removed at the end. Folders that killed
+    processes left there are removed at the beginning.
     """
     if named is not None:
         yield named
@@ -40,7 +40,7 @@ def staging_folder(named: str | None = None) -> Iterator[str]:
 
 
 def _make_folder() -> tuple[Path, int]:
-    """A new folder, and its lock, which this process has."""
+    """A new folder, and the lock on it that this process holds."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         if (lock := _lock_folder(folder)) is not None:
@@ -63,7 +63,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _lock_folder(folder: Path) -> int | None:
-    """The lock of a folder; None while another process has it, or where one has just removed the folder."""
+    """The lock of a folder; None while another process holds it, or after one removed the folder."""
     try:
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError:

@@ -1,4 +1,4 @@
-"""The log as it reads today: events of topics that are no longer written, under those that took their place."""
+"""The log with events of outdated topics upcast to the current ones."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Batches = Iterable[pa.RecordBatch]
 
 
 def upcast_log(log: DataFrame) -> DataFrame:
-    """A log without older topics, for what looks into `topic` and `state` itself; all other columns stay.
+    """A log with current topics only, for code that reads `topic` and `state` itself; other columns are unchanged.
 
-    Raises, when it is read: an error of Spark for an event that is damaged.
+    Raises, when it is read: an error of Spark for a damaged event.
     """
-    # What is known here travels along, as executors may have been started before it was.
+    # The upcasters are sent to the executors, which may have been started before these were registered.
     known = upcasts()
     return log.mapInArrow(partial(_upcast_batches, known), log.schema) if known else log
 

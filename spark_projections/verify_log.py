@@ -1,8 +1,8 @@
-"""A log shown to be what was once written, before anything is made of it: its chain hashes are computed again.
+"""Verifies that a log is the one originally written, before it is used: recomputes its chain hashes.
 
-A chain hash is over the one before it, and the rows name both. So a log is divided into ranges of positions that are
-checked side by side, each from the chain hash at which the range before it ends. Where every range holds, the whole
-chain does. No more of the log comes to the driver than one hash of each range.
+A chain hash covers the one before it, and the rows contain both. So ranges of positions are verified in parallel, each
+starting from the chain hash at the end of the range before it. If every range is valid, the whole chain is. The driver
+receives only one hash per range.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from spark_projections.log_schema import LogHead
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-#: Positions of one range.
+#: Positions per range.
 RANGE_SIZE: Final = 10_000
 
 _COLUMNS: Final = "position bigint, file string, what string"
@@ -37,20 +37,20 @@ Batches = Iterable[pa.RecordBatch]
 
 
 class UnverifiedLog(RebuildDiverged):
-    """A log is not what was once written; the message says where."""
+    """A log is not the one originally written; the message says where it differs."""
 
     @classmethod
     def at(cls, position: int, what: str, file: str = "") -> Self:
-        """What is wrong, with its place."""
+        """The error for a problem at a position."""
         place = f"{file}, " if file else ""
         return cls(f"{place}position {position}: {what}")
 
 
 class ChainAnchors(NamedTuple):
-    """What a log is compared with beyond itself, as whoever changes a log can compute its whole chain again.
+    """External values to compare a log with, because anyone who changes a log can recompute its chain.
 
-    registry: the chain hash, in hex, that the registry has where an interaction ends at a position; None where none
-    does. head: one that was noted elsewhere.
+    registry: returns the registry's chain hash, in hex, where an interaction ends at a position, else None. head: a log
+    head that was noted elsewhere.
     """
 
     registry: Callable[[int], str | None] | None = None
@@ -58,13 +58,13 @@ class ChainAnchors(NamedTuple):
 
 
 class _RangeBounds(NamedTuple):
-    """What a range has to begin and to end with, in the words of the rows around it."""
+    """The log heads at which a range must begin and end, according to the rows around it."""
 
     begins: LogHead
     ends: LogHead
 
 
-#: Where every log begins.
+#: The log head before the first event.
 LOG_START: Final = LogHead(0, ChainVerifier().chain.hex())
 
 
@@ -75,11 +75,11 @@ def verify_log(
     size: int = RANGE_SIZE,
     begins: LogHead = LOG_START,
 ) -> LogHead:
-    """Where a log ends, once every event of it is shown to be the one that was written.
+    """The end of a log, after verifying that every event is the one originally written.
 
-    log: rows of `projections.log.table_rows`, whole interactions, in any order. in_files: they are read from files
-    whose names say something to a user. size: positions of one range. begins: the end of what is before them. Reads
-    the log twice, the first time without its states.
+    log: rows of `projections.log.table_rows`, whole interactions, in any order. in_files: errors name the file, for
+    logs in files that users know. size: positions per range. begins: the log head before the rows. Reads the log twice,
+    the first time without its states.
     Raises: UnverifiedLog with the first position that differs.
     """
     trust = trust or ChainAnchors()
@@ -95,7 +95,7 @@ def verify_log(
 
 
 def _bounds(keyed: DataFrame, begins: LogHead) -> dict[int, _RangeBounds]:
-    """Those of each range, by its key, in order."""
+    """The bounds of each range by its key, in order."""
     end = f.when(f.col("position") == f.col("last"), f.col("last"))
     found = keyed.groupBy(_KEY).agg(f.max(end), f.lower(f.hex(f.max_by("chain", end)))).collect()
     bounds, before = dict[int, _RangeBounds](), begins
@@ -107,7 +107,7 @@ def _bounds(keyed: DataFrame, begins: LogHead) -> dict[int, _RangeBounds]:
 
 
 def _check_ranges(keyed: DataFrame, bounds: dict[int, _RangeBounds]) -> None:
-    """Raises: UnverifiedLog with the first position that does not follow from what is before it."""
+    """Raises: UnverifiedLog with the first position that does not continue the log before it."""
     ordered = keyed.repartition(_KEY).sortWithinPartitions(_KEY, "position")
     found = ordered.mapInArrow(partial(_findings, bounds), _COLUMNS).orderBy("position").limit(1).collect()
     for position, file, what in found:
@@ -132,7 +132,7 @@ def _rows(batch: pa.RecordBatch) -> Iterator[tuple[int, str, LogTableRow]]:
 def _first_finding(
     bounds: _RangeBounds, rows: Iterable[tuple[int, str, LogTableRow]]
 ) -> Iterator[tuple[int, str, str]]:
-    """Position, reason and file of the first thing that is wrong with a range: all that follows may come of it."""
+    """Position, reason and file of the first problem in a range; later problems may be consequences of it."""
     links, file = ChainVerifier(bounds.begins.position, bytes.fromhex(bounds.begins.chain)), ""
     for _, file, row in rows:
         if None in row:
@@ -151,7 +151,7 @@ def _check_registry(log: DataFrame, ends: Sequence[LogHead], registry: Callable[
 
     if not differs(ends[-1]):
         return
-    # A chain hash is over all that was before, so from the first interaction that differs on all of them do.
+    # A chain hash covers everything before it, so all interactions after the first different one differ too.
     range = bisect_left(ends, True, key=differs)
     some = _interaction_ends(log).where(f.col("position").between(ends[range - 1].position + 1, ends[range].position))
     within = sorted(LogHead(*row) for row in some.collect())
@@ -174,11 +174,11 @@ def _check_head(log: DataFrame, end: LogHead, head: LogHead) -> None:
 
 
 def _interaction_ends(log: DataFrame) -> DataFrame:
-    """Where interactions end, in the words of `LogHead`."""
+    """The log heads of all interactions, as columns of `LogHead`."""
     ended = log.where(f.col("position") == f.col("last"))
     return ended.select("position", f.lower(f.hex("chain")).alias("chain"))
 
 
 def file_name_column() -> Column:
-    """The name of the file that a row is read from, without its folder."""
+    """The name of the file from which a row is read, without its folder."""
     return f.regexp_extract(f.input_file_name(), "[^/]*$", 0)

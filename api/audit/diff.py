@@ -1,4 +1,4 @@
-"""`/-/diff`: two moments compared, for an entity and what is below it."""
+"""`/-/diff`: compares two moments of an entity and of everything below it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from domain.values import xid as xids
 from projections.entities.query import View
 
 DIFF: Final = "diff"
-#: The parameters that are understood.
+#: The accepted query parameters.
 PARAMETERS: Final = ("from", "to", "below", "format")
 
 
@@ -30,7 +30,10 @@ class DiffRoutes:
         self._registry = registry
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `dispatch.Surface`. Raises: NotFound for what never existed, Forbidden, BadRequest, MethodNotAllowed."""
+        """See `dispatch.Surface`.
+
+        Raises: NotFound for an entity that never existed, Forbidden, BadRequest, MethodNotAllowed.
+        """
         if (options := read_only_options(request)) is not None:
             return options
         xid, wanted = subject_xid(request), parse_audit_params(request.query, PARAMETERS)

@@ -1,7 +1,7 @@
-"""How a list of things is written: JSON, JSON lines or CSV, a piece at a time.
+"""Writes a list as JSON, JSON lines or CSV, in pieces.
 
-CSV follows RFC 4180: a header row that is always the same, CRLF behind each row. A cell holds text as it is, other
-values as JSON; what is not there is empty. Nothing is done about cells that a spreadsheet would take for a formula.
+CSV follows RFC 4180: a fixed header row, and CRLF after each row. A cell has text unchanged and other values as JSON;
+absent values are empty. Cells that a spreadsheet would take for a formula are not escaped.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from domain.values.json_text import Json, dumps
 T = TypeVar("T")
 JsonMembers = dict[str, Json]
 
-#: Bytes of a chunk, about.
+#: Approximate size of a chunk in bytes.
 CHUNK_SIZE: Final = 1 << 16
 
 
 class TableFormat(StrEnum):
-    """What an answer can be written as; the value is that of the parameter `format`."""
+    """The formats of a response; the values are those of the parameter `format`."""
 
     JSON = "json"
     NDJSON = "ndjson"
@@ -50,9 +50,9 @@ _ACCEPTED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class TableLayout(Generic[T]):
-    """How things of one kind are written.
+    """How items of one kind are written.
 
-    members: one thing as a JSON object. rows: the same as rows of CSV, by column.
+    members: one item as a JSON object. rows: one item as CSV rows, by column.
     """
 
     columns: tuple[str, ...]
@@ -62,14 +62,14 @@ class TableLayout(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class ListWrapper:
-    """What stands around a list in JSON: members of an object, and the name that the list has in it."""
+    """The JSON object around a list: its other members, and the name of the list in it."""
 
     members: JsonMembers
     name: str
 
 
 def negotiate_format(request: Request) -> TableFormat:
-    """The format that the Accept header likes best; JSON where it knows none of them."""
+    """The format that the Accept header prefers; JSON if it names none of them."""
     found = [_parse_weight(item) for item in (request.header(b"accept") or "").lower().split(",")]
     usable = [(weight, _ACCEPTED[type]) for type, weight in found if type in _ACCEPTED and weight > 0]
     return max(usable, key=lambda one: one[0])[1] if usable else TableFormat.JSON
@@ -78,7 +78,7 @@ def negotiate_format(request: Request) -> TableFormat:
 def write_table(
     format: TableFormat, table: TableLayout[T], things: Iterable[T], around: ListWrapper | None = None
 ) -> Iterator[bytes]:
-    """The things in a format, in chunks."""
+    """The items in a format, in chunks."""
     return _chunks(_WRITERS[format](table, things, around))
 
 
@@ -113,7 +113,7 @@ _WRITERS: Final[dict[TableFormat, Callable[[TableLayout[Any], Iterable[Any], Lis
 
 
 def _drain(text: io.StringIO) -> bytes:
-    """What has been written so far, taken out."""
+    """The text written so far; empties the buffer."""
     found = text.getvalue().encode()
     text.seek(0)
     text.truncate()

@@ -1,4 +1,4 @@
-"""`/-/hash`: hashes of parts of the tree, now or at any moment, so that two registries find where they differ."""
+"""`/-/hash`: hashes of parts of the tree, now or at any moment, so that two registries can find their differences."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class HashRoutes:
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`.
 
-        Raises: Forbidden, NotFound for what the caller may not see, BadRequest, MethodNotAllowed.
+        Raises: Forbidden; NotFound for an entity that the caller may not see; BadRequest, MethodNotAllowed.
         """
         if (options := read_only_options(request)) is not None:
             return options

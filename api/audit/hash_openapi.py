@@ -1,4 +1,4 @@
-"""The path of ours for hashes of parts of the tree."""
+"""OpenAPI of `/-/hash`."""
 
 from __future__ import annotations
 

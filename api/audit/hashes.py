@@ -1,4 +1,4 @@
-"""Hashes of parts of the registry's tree: what a request asks for, and the answer, to a client as to the console."""
+"""Hashes of parts of the registry's tree: request parameters and result, for HTTP and the command line."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from domain.values import xid as xids
 from projections.audit.tree_hashes import KeyRange, TreePart, key_range_of, merge_parts, part_members
 from projections.entities.query import View
 
-#: The parameters that are understood.
+#: The accepted query parameters.
 HASH_PARAMS: Final = ("asof", "from", "to", "parts", "at", "format")
-#: Parts of an answer at most.
+#: Maximum number of parts in a response.
 MAX_PARTS: Final = 256
 
 _NUMBER: Final = re.compile(r"[0-9]{1,3}\Z")
@@ -26,7 +26,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,3}\Z")
 
 @dataclass(frozen=True, slots=True)
 class HashParams:
-    """The parameters of one request. parts: how many to cut into. at: tree keys that parts are to begin with."""
+    """The parameters of one request. parts: number of parts to split into. at: tree keys at which parts begin."""
 
     asof: str | None
     keys: KeyRange
@@ -35,7 +35,7 @@ class HashParams:
 
 
 class HashResult(NamedTuple):
-    """position: of the log, for which the parts hold. members: what an answer says of all of them together."""
+    """position: the log position of the hashes. members: the response members about all parts together."""
 
     position: int
     members: JsonMembers
@@ -43,7 +43,7 @@ class HashResult(NamedTuple):
 
 
 def parse_hash_params(given: QueryParams, xid: str) -> HashParams:
-    """What is asked about an entity or collection. Raises: BadRequest, which names the parameter and its rule."""
+    """The hash parameters for an entity or collection. Raises: BadRequest, which names the parameter and its rule."""
     keys = _requested_range(given, key_range_of(xid))
     at = tuple(_key(place, "at", keys) for place in given.get("at", ()))
     if len(at) >= MAX_PARTS:
@@ -56,9 +56,9 @@ def parse_hash_params(given: QueryParams, xid: str) -> HashParams:
 
 
 def hash_tree_parts(view: View, xid: str, wanted: HashParams, now: datetime) -> HashResult:
-    """Hashes of what lives at and below an entity or collection; nothing is there where nothing has ever been.
+    """Hashes of the entities at and below an xid. An xid that never existed gives an empty result.
 
-    Raises: BadRequest for a moment that is none.
+    Raises: BadRequest for an invalid moment.
     """
     log = view.log
     ended = log.head() if wanted.asof is None else log.as_of(wanted.asof, now)
@@ -74,7 +74,7 @@ HASH_TABLE: Final[TableLayout[TreePart]] = TableLayout(
 
 
 def _requested_range(given: Mapping[str, list[str]], keys: KeyRange) -> KeyRange:
-    """The range that `from` and `to` leave of one."""
+    """The part of a key range that `from` and `to` select."""
     first, last = single_value(given, "from"), single_value(given, "to")
     low = keys.low if first is None else _key(first, "from", keys)
     high = keys.high if last is None else _behind(_key(last, "to", keys))
@@ -84,12 +84,15 @@ def _requested_range(given: Mapping[str, list[str]], keys: KeyRange) -> KeyRange
 
 
 def _behind(key: str) -> str:
-    """The end of a range that has an entity last: above its key, and not above any other that is."""
+    """The exclusive end of a key range whose last entity has this key.
+
+    It is above the key, and not above any other existing key.
+    """
     return f"{key}!"
 
 
 def _key(place: str, name: str, keys: KeyRange) -> str:
-    """The tree key of an xid; with a slash at its end, of what comes after that entity."""
+    """The tree key of an xid; with a slash at its end, the key of what follows that entity."""
     key = xids.tree_key(place)
     if not place.startswith("/") or "\0" in place or not keys.low <= key <= keys.high:
         raise invalid_param(name, f"{place!r} is no xid at or below the path, or not between from and to")

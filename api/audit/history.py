@@ -1,6 +1,6 @@
-"""`/-/history`: every revision of an entity, also of one that is gone, and of what is below it.
+"""`/-/history`: every revision of an entity, including a deleted one, and of everything below it.
 
-Whoever may read an entity may read who changed it, when and how.
+A caller that may read an entity may also read who changed it, when and how.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from api.registry.open_registry import Registry
 from projections.entities.query import View
 
 HISTORY: Final = "history"
-#: The parameters that are understood.
+#: The accepted query parameters.
 PARAMETERS: Final = ("images", "below", "order", "after", "limit", "from", "until", "format")
 
 
@@ -31,7 +31,10 @@ class HistoryRoutes:
         self._registry = registry
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `dispatch.Surface`. Raises: NotFound for what never existed, Forbidden, BadRequest, MethodNotAllowed."""
+        """See `dispatch.Surface`.
+
+        Raises: NotFound for an entity that never existed, Forbidden, BadRequest, MethodNotAllowed.
+        """
         if (options := read_only_options(request)) is not None:
             return options
         xid, wanted = subject_xid(request), parse_audit_params(request.query, PARAMETERS)

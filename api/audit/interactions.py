@@ -1,7 +1,7 @@
-"""`/-/interactions`: everything that one request did, and the list of all requests that did something.
+"""`/-/interactions`: all events of one request, and the list of all requests that changed something.
 
-The list is for callers who may read the whole registry. Others see of an interaction what it did in their Groups, and
-nothing of one that did nothing there.
+The list is for callers that may read the whole registry. Other callers see the part of an interaction in their Groups;
+an interaction without such a part does not exist for them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from projections.audit.trail import Revision
 from projections.entities.query import View
 
 INTERACTIONS: Final = "interactions"
-#: The parameters that the list and one interaction understand.
+#: The accepted parameters of the list and of a single interaction.
 LIST_PARAMS: Final = ("caller", "order", "after", "limit", "from", "until", "format")
 ONE_PARAMS: Final = ("images", "format")
 
@@ -80,7 +80,7 @@ class InteractionsRoutes:
 
 
 def _seen(caller: Caller, found: Iterator[Revision]) -> Iterator[Revision]:
-    """Those of entities that a caller may see."""
+    """The revisions of entities that a caller may see."""
     apart = may_see_outside_tree(caller)
     return (
         revision

@@ -1,4 +1,4 @@
-"""The paths of ours in `api/routes` that belong to audit."""
+"""OpenAPI of the audit trail: `/-/history`, `/-/interactions` and `/-/diff`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _array(items: Schema) -> Schema:
     return {"type": "array", "items": items}
 
 
-#: The query parameters: what each says, and its schema.
+#: The query parameters: description and schema of each.
 _PARAMETERS: Final[dict[str, tuple[str, Schema]]] = {
     "images": (
         "With the attributes before, after, or both: as the API showed them, less absolute URLs.",
@@ -101,7 +101,7 @@ _DIFFERENCE: Final = _object(
 
 
 def _get(path: str, name: str, summary: str, known: Iterable[str], schema: Schema, required: str = "") -> Schema:
-    """A path that is only read. known: its query parameters. required: the one that has to be there."""
+    """The path item of a read-only path. known: its query parameters. required: the mandatory one, if any."""
     parameters = [
         parameter(name, says, schema, required=name == required)
         for name, (says, schema) in ((name, _PARAMETERS[name]) for name in known)

@@ -1,4 +1,4 @@
-"""What is looked up for an answer, whether it goes to a client or to the console."""
+"""Queries of the audit trail, for HTTP and the command line."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from projections.audit.entity_diff import EntityDiff
 from projections.audit.trail import Revision
 from projections.entities.query import View
 
-#: What else the streams at the root go by.
+#: Other paths of the streams at the root.
 _OTHER_NAMES: Final = {"/modelsource": xids.MODEL}
 
 
 class ComparedMoments(NamedTuple):
-    """Two moments, each the last interaction that had ended by then, and what differs between them."""
+    """Two moments, each as the last interaction that had ended by then, and the differences between them."""
 
     before: Interaction
     after: Interaction
@@ -28,16 +28,17 @@ class ComparedMoments(NamedTuple):
 
 
 def xid_of(segments: Sequence[str]) -> str:
-    """The xid of the entity or collection that a path names; a meta is part of its Resource."""
+    """The xid of the entity or collection at a path. A meta is part of its Resource."""
     own = segments[:4] if len(segments) == 5 and segments[4] == "meta" else segments
     return _OTHER_NAMES.get(xid := xids.join(*own), xid)
 
 
 def history_positions(view: View, xid: str, wanted: AuditParams, now: datetime, apart: bool = True) -> Iterator[int]:
-    """Positions of the revisions of an entity, and of what is below it where that is wanted.
+    """Log positions of the revisions of an entity, and of everything below it if requested.
 
-    apart: whether subscriptions and links count as below the registry.
-    A collection has no history but that of its members. Raises: NotFound for what has never been, BadRequest.
+    apart: whether subscriptions and links count as below the registry. A collection has only the history of its
+    members.
+    Raises: NotFound for an entity that never existed, BadRequest.
     """
     below = _is_collection(xid) if wanted.below is None else wanted.below
     _check_known(view, xid, below)
@@ -46,9 +47,9 @@ def history_positions(view: View, xid: str, wanted: AuditParams, now: datetime, 
 
 
 def compare_moments(view: View, xid: str, wanted: AuditParams, now: datetime) -> ComparedMoments:
-    """Two moments of an entity, and of what is below it unless that is not wanted.
+    """Two moments of an entity and, unless the request excludes it, of everything below it.
 
-    Raises: NotFound for what has never been, BadRequest.
+    Raises: NotFound for an entity that never existed, BadRequest.
     """
     if wanted.start is None:
         raise BadRequest(error_detail='"from" is missing: it names the moment to start from')
@@ -63,7 +64,7 @@ def compare_moments(view: View, xid: str, wanted: AuditParams, now: datetime) ->
 def find_interaction(
     view: View, xregcorrelationid: str, wanted: AuditParams
 ) -> tuple[Interaction, Iterator[Revision]] | None:
-    """What one request did, and its events in order; None where no interaction has the id."""
+    """One interaction and its events in order; None if no interaction has the id."""
     facts = None if "\0" in xregcorrelationid else view.log.interaction(xregcorrelationid)
     if facts is None:
         return None

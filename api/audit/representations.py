@@ -1,4 +1,4 @@
-"""What answers show of revisions, interactions and differences."""
+"""Revisions, interactions and differences as JSON members and CSV rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def action_name(event: EntityEvent) -> str:
 
 
 def revision_table(images: Iterable[str] = ()) -> TableLayout[Revision]:
-    """Revisions, with some of their images. What an image shows is what the API showed, less absolute URLs."""
+    """The layout of revisions with some of their images. An image is what the API showed, without absolute URLs."""
     wanted = tuple(images)
 
     def members(revision: Revision) -> JsonMembers:
@@ -60,7 +60,7 @@ def _revision(revision: Revision) -> JsonMembers:
 
 
 def _image(event: EntityEvent | None) -> JsonMembers | None:
-    """The state in which an event left its entity; None where it does not live."""
+    """The state of the entity after an event; None if it does not exist then."""
     living = unless_deleted(event)
     return living.attributes if living else None
 
@@ -72,7 +72,7 @@ _REVISION: Final = (
 
 
 def interaction_members(interaction: Interaction) -> JsonMembers:
-    """The facts of one interaction; hashes as hexadecimal text."""
+    """The members of one interaction; hashes as hexadecimal text."""
     return {
         "xregcorrelationid": interaction.xregcorrelationid,
         "first": interaction.first,
@@ -94,7 +94,7 @@ INTERACTION_TABLE: Final[TableLayout[Interaction]] = TableLayout(
 
 
 def moment_members(interaction: Interaction) -> JsonMembers:
-    """A moment: where the log stood, and since which interaction. The empty log has position 0 only."""
+    """A moment: its log position and its last interaction. The empty log has only position 0."""
     if not interaction.last:
         return {"position": 0}
     named = {"time": interaction.time, "xregcorrelationid": interaction.xregcorrelationid}
@@ -114,12 +114,12 @@ def _difference(difference: EntityDiff) -> JsonMembers:
 
 
 def _present(**members: Any) -> JsonMembers:
-    """Members whose value is there: an attribute that was null has one."""
+    """Members with a value. The value of an attribute may be null."""
     return {name: value for name, value in members.items() if value is not ABSENT}
 
 
 def _difference_rows(difference: EntityDiff) -> Iterator[JsonMembers]:
-    """A row for each attribute, and one for a document that changed; values as JSON."""
+    """A row for each attribute, and one for a changed document; values as JSON."""
     named = {"xid": difference.xid, "type": difference.type, "change": difference.change}
     for each in difference.values:
         values = _present(before=each.before, after=each.after)

@@ -1,4 +1,4 @@
-"""What a request to the audit trail asks for: its parameters, checked, and what they mean in the log."""
+"""Query parameters of the audit trail, and the log range that they select."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from domain.errors.problems import BadRequest
 from projections.audit.trail import LogRange
 from projections.log.reader import Log
 
-#: Things of a page at most.
+#: Maximum number of items in a page.
 MAX_LIMIT: Final = 1000
 
 _NUMBER: Final = re.compile(r"[0-9]{1,18}\Z")
@@ -25,10 +25,11 @@ _ORDERS: Final = {"asc": False, "desc": True}
 
 @dataclass(frozen=True, slots=True)
 class AuditParams:
-    """The parameters of one request; None where there is none.
+    """The parameters of one request; None for absent ones.
 
-    images: of `before` and `after`. below: whether what is below the entity counts. after, limit: of a page.
-    start, end: moments as given (`from`; `until` or `to`): what came after the first is shown, up to the second.
+    images: `before`, `after` or both. below: whether to include everything below the entity. after, limit: of a page.
+    start, end: moments as given (`from`; `until` or `to`): the result covers what came after the first, up to the
+    second.
     """
 
     images: tuple[str, ...] = ()
@@ -43,7 +44,7 @@ class AuditParams:
 
 
 def parse_audit_params(query: bytes, names: Collection[str]) -> AuditParams:
-    """The parameters of a query. names: those that count; others are ignored.
+    """The parameters of a query. names: the accepted ones; others are ignored.
 
     Raises: BadRequest, which names the parameter and its rule.
     """
@@ -60,7 +61,7 @@ def parse_audit_params(query: bytes, names: Collection[str]) -> AuditParams:
 
 
 def requested_span(asked: AuditParams, log: Log, now: datetime, end: str = "until") -> LogRange:
-    """The part of the log that a request is about. end: the parameter's name. Raises: BadRequest."""
+    """The log range of a request. end: name of the parameter for its end. Raises: BadRequest."""
     after = log.as_of(asked.start, now, "from").last if asked.start is not None else 0
     head = log.head().last
     until = log.as_of(asked.end, now, end).last if asked.end is not None else head
@@ -108,7 +109,7 @@ def _limit(value: str) -> int:
     return int(value)
 
 
-#: The parameters by name: the field that they fill, and what they take.
+#: The parameters by name: the field that each fills, and its parser.
 _PARAMETERS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "images": ("images", _images),
     "below": ("below", _one_of(_SWITCH)),

@@ -1,4 +1,4 @@
-"""What the surfaces of the audit trail share: whom and what a request is about, pages, and answers that stream."""
+"""What the surfaces of the audit trail share: the requested xid, access checks, pages, and streamed responses."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from domain.errors import problems
 from domain.values import xid as xids
 from projections.entities.query import View
 
-#: Segments before the path of an entity.
+#: Number of segments before the path of an entity.
 _ABOVE: Final = 2
 _VARY: Final = (b"vary", b"accept")
 
 
 class PositionsPage(NamedTuple):
-    """What one answer lists: positions, and a link to the page behind it."""
+    """The positions in one response, and a link to the next page."""
 
     positions: Iterable[int]
     links: Headers
 
 
 class TableContent(NamedTuple):
-    """An answer before it is bytes. position: of the log, with which the answer changes."""
+    """The content of a response before it is written. position: of the log; the entity tag depends on it."""
 
     table: TableLayout[Any]
     things: Iterable[Any]
@@ -46,7 +46,10 @@ class TableContent(NamedTuple):
 
 
 def subject_xid(request: Request) -> str:
-    """The xid of the entity or collection in the path. Raises: Forbidden, NotFound for what the caller may not see."""
+    """The xid of the entity or collection in the path.
+
+    Raises: Forbidden; NotFound for an entity that the caller may not see.
+    """
     segments = request.segments[_ABOVE:]
     check_caller(replace(request, segments=segments))
     xid = xid_of(segments)
@@ -56,12 +59,12 @@ def subject_xid(request: Request) -> str:
 
 
 def may_see_outside_tree(caller: Caller) -> bool:
-    """Whether a caller may see what became of subscriptions and links, which are nobody else's business (SUB-911)."""
+    """Whether a caller may see the history of subscriptions and links, which is for admins only (SUB-911)."""
     return caller.role is Role.ADMIN
 
 
 def paginate(request: Request, asked: AuditParams, positions: Iterator[int]) -> PositionsPage:
-    """As many positions as the request wants, all of them without a limit."""
+    """As many positions as the request asks for; all of them without a limit."""
     if asked.limit is None:
         return PositionsPage(positions, [])
     found = list(islice(positions, asked.limit + 1))
@@ -72,7 +75,7 @@ def paginate(request: Request, asked: AuditParams, positions: Iterator[int]) -> 
 async def stream_table(
     registry: Registry, request: Request, asked: AuditParams, look: Callable[[View], TableContent]
 ) -> Response:
-    """What a look at one moment of the registry lists, in the format that is wanted. Raises: what the look raises."""
+    """The list that `look` returns for one snapshot, in the requested format. Raises: what `look` raises."""
     format = asked.format or negotiate_format(request)
 
     def job() -> Generator[Any, None, None]:
@@ -94,7 +97,7 @@ def _tag(position: int, request: Request, format: TableFormat) -> bytes:
 
 
 def _next(request: Request, after: int) -> tuple[bytes, bytes]:
-    """The link to what comes behind a position; the same request otherwise."""
+    """The link to the next page, which is the same request with another `after`."""
     given = (part for part in request.query.decode("latin-1").split("&") if part)
     kept = [part for part in given if unquote_plus(part.partition("=")[0]) != "after"]
     url = f"{request.base}{xids.join(*request.segments)}?{'&'.join([*kept, f'after={after}'])}"

@@ -1,4 +1,4 @@
-"""Who calls: bearer tokens of a list and JWTs of an issuer, as callers with roles.
+"""Authentication: bearer tokens of a list and JWTs of an issuer, as callers with roles.
 
 What a caller may do is in `domain/access`.
 Begin with `callers.py`.

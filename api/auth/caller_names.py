@@ -1,4 +1,4 @@
-"""What a caller may be called."""
+"""The rules for names of callers."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import unicodedata
 from typing import Final
 
 MAX_LENGTH: Final = 128
-#: Names that the registry gives itself, or that stand for more than one caller, and how others of these begin.
+#: Names and name prefixes that the registry uses itself, or that mean more than one caller.
 RESERVED: Final = frozenset(("console", "anonymous", "anyone", "system"))
 RESERVED_PREFIXES: Final = ("link:", "links/", "key:", "claim:", "caller:")
-#: Control characters, and halves of surrogate pairs, which no text can be written with.
+#: Control characters, and halves of surrogate pairs, which cannot be encoded.
 _REFUSED: Final = frozenset(("Cc", "Cs"))
 
 
 def check_name(name: object) -> str:
-    """The name, if somebody can be called so (ACC-14, ACC-15). Raises: ValueError, which says what is wrong with it."""
+    """The name, if a caller may have it (ACC-14, ACC-15). Raises: ValueError with the reason."""
     if not isinstance(name, str) or not 0 < len(name) <= MAX_LENGTH:
         raise ValueError(f"the name of a caller is a text of 1 to {MAX_LENGTH} characters")
     if name != name.strip() or any(unicodedata.category(each) in _REFUSED for each in name):

@@ -1,4 +1,4 @@
-"""Who asks: bearer tokens of a fixed list, or JWTs of an issuer, name a caller with roles.
+"""Authentication of callers by bearer tokens of a fixed list, or by JWTs of an issuer.
 
 Spec: RFC 6750, "Authenticated Requests", "The WWW-Authenticate Response Header Field".
 """
@@ -27,20 +27,23 @@ _GROUP: Final = re.compile(r"/[^/]+/[^/]+\Z")
 
 
 class TokenVerifier(Protocol):
-    """A kind of bearer tokens."""
+    """A kind of bearer token."""
 
     async def caller(self, token: str) -> Caller | None:
-        """Who has a token, None where it is none of this kind. Raises: Unauthorized where it is, and is no good."""
+        """The caller with a token; None for a token of another kind.
+
+        Raises: Unauthorized for an invalid token of this kind.
+        """
 
 
 class Authenticator:
-    """Who may come in. kinds: none where everybody is the same anonymous writer."""
+    """Authenticates requests. kinds: verifiers of tokens; without one, every caller is the same anonymous writer."""
 
     def __init__(self, *kinds: TokenVerifier) -> None:
         self._kinds = kinds
 
     async def caller(self, request: Request) -> Caller:
-        """Who asks. Raises: Unauthorized."""
+        """The caller of a request. Raises: Unauthorized."""
         if not self._kinds:
             return ANONYMOUS
         token = _token(request)
@@ -51,7 +54,7 @@ class Authenticator:
 
 
 class FixedCallerAuthenticator(Authenticator):
-    """A gate for one caller that is known beforehand, such as the console command."""
+    """Gives every request the same caller, for example that of the command line."""
 
     def __init__(self, caller: Caller) -> None:
         super().__init__()
@@ -62,7 +65,7 @@ class FixedCallerAuthenticator(Authenticator):
 
 
 class FixedTokenVerifier:
-    """The tokens of a setting, known by their SHA-256 only, so that looking one up tells nothing about others."""
+    """The tokens of a setting, stored as SHA-256 only, so that a look-up reveals nothing about other tokens."""
 
     def __init__(self, callers: Mapping[str, Caller]) -> None:
         self._callers = callers
@@ -71,15 +74,15 @@ class FixedTokenVerifier:
         return self._callers.get(_hash(token))
 
     def named(self, name: str) -> list[Caller]:
-        """The callers that have a name, whatever their tokens."""
+        """The callers with a name, for all of their tokens."""
         return [caller for caller in self._callers.values() if caller.name == name]
 
 
 def parse_fixed_tokens(setting: str) -> FixedTokenVerifier:
     """The tokens that a setting lists. setting: JSON text, or the path of a file with it.
 
-    The JSON is an object: a token, or `sha256:` and its hash in hex, to `{"name", "role", "groups"}`, where `groups`
-    has further roles by the xid of a Group. Raises: ValueError.
+    The JSON is an object. Its keys are tokens, or `sha256:` and the token's hash in hex. Its values are objects with
+    `name`, `role` and `groups`, where `groups` has further roles by the xid of a Group. Raises: ValueError.
     """
     entries = json.loads(json_settings.load_json_text(setting))
     if not isinstance(entries, dict):
@@ -88,7 +91,7 @@ def parse_fixed_tokens(setting: str) -> FixedTokenVerifier:
 
 
 def parse_group_roles(value: Any) -> dict[str, Role]:
-    """Roles by the lower-cased xid of a Group. Raises: ValueError for what is no map of Groups to roles."""
+    """Roles by the lower-cased xid of a Group. Raises: ValueError if the value does not map Groups to roles."""
     if not isinstance(value, dict) or not all(_GROUP.match(str(xid)) for xid in value):
         raise ValueError('"groups" has to be an object of Groups, such as {"/dirs/d1": "writer"}')
     return {xids.stream(xid): Role(role) for xid, role in value.items()}

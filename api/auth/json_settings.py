@@ -1,4 +1,4 @@
-"""Settings that are JSON, or the path of a file with it."""
+"""Settings whose value is JSON, or the path of a JSON file."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from pathlib import Path
 
 
 def is_inline_json(setting: str) -> bool:
-    """Whether a setting is the JSON object itself."""
+    """Whether a setting is a JSON object, not a path."""
     return setting.lstrip().startswith("{")
 
 
 def load_json_text(setting: str) -> str:
-    """The JSON of a setting. Raises: ValueError for a file that cannot be read."""
+    """The JSON text of a setting. Raises: ValueError for a file that cannot be read."""
     return setting if is_inline_json(setting) else read_file(setting)
 
 
 def read_file(path: str) -> str:
-    """What a file has. Raises: ValueError."""
+    """The content of a file. Raises: ValueError."""
     try:
         return Path(path).read_text()
     except OSError as error:

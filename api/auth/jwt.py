@@ -1,6 +1,6 @@
-"""JWTs of an issuer: checked against its keys, with the caller's name and roles in their claims.
+"""JWTs of an issuer: verified with its keys; claims give the caller's name and roles.
 
-Spec: RFC 7519, RFC 7515; RFC 8725 for what is not accepted.
+Spec: RFC 7519, RFC 7515; RFC 8725 for what is refused.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from domain.errors.http_errors import Unauthorized
 
 _LOG: Final = logging.getLogger("annals.callers")
 
-#: Characters of a token, and of the id of its key (ACC-21, ACC-22).
+#: Maximum characters of a token, and of the id of its key (ACC-21, ACC-22).
 MAX_TOKEN_LENGTH: Final = 8192
 MAX_KEY_ID_LENGTH: Final = 256
-#: What a header may say the token is, in any letter case.
+#: Accepted token types (`typ`), in any letter case.
 TOKEN_TYPES: Final = ("jwt", "at+jwt")
-#: How many tokens are remembered as checked, and for how many seconds: checking one costs as much as a read.
+#: Number of verified tokens in the cache, and seconds for which they stay: verifying one costs as much as a read.
 CACHE_SIZE: Final = 1024
 CACHE_SECONDS: Final = 60.0
-#: Refusals that are logged in one second.
+#: Maximum number of refusals that are logged per second.
 MAX_LOG_LINES_PER_SECOND: Final = 10
 _JWS: Final = jwt.PyJWS()
 
@@ -44,7 +44,7 @@ class JwtVerifier:
         self._told = (0, 0)
 
     async def caller(self, token: str) -> Caller | None:
-        """See `callers.Tokens`. Cost: some 100 µs for a token that is not remembered."""
+        """See `callers.TokenVerifier`. Cost: about 100 µs for a token that is not in the cache."""
         if token.count(".") != 2:
             return None
         hash = hashlib.sha256(token.encode()).digest()
@@ -62,7 +62,7 @@ class JwtVerifier:
         return caller
 
     def _tell(self, error: InvalidToken) -> None:
-        """Logs why a token is refused, some times a second at most: anybody can send bad ones."""
+        """Logs why a token is refused, with a limit per second, because any client can send invalid tokens."""
         second, lines = int(time.monotonic()), 0
         if second == self._told[0]:
             lines = self._told[1]
@@ -71,7 +71,7 @@ class JwtVerifier:
             _LOG.warning("a JWT is refused: %s", str(error)[:500])
 
     async def _checked(self, token: str) -> tuple[Caller, float]:
-        """Raises: InvalidToken."""
+        """The caller and the expiry of a token. Raises: InvalidToken."""
         if len(token) > MAX_TOKEN_LENGTH:
             raise InvalidToken(f"it has more than {MAX_TOKEN_LENGTH} characters")
         header, claims = (_part(part) for part in token.split(".")[:2])
@@ -87,7 +87,7 @@ class JwtVerifier:
 
 
 def _part(text: str) -> dict[str, Any]:
-    """Raises: InvalidToken."""
+    """The JSON object of one part of a token. Raises: InvalidToken."""
     try:
         return parse_json_object(base64url_decode(text))
     except ValueError as error:
@@ -95,7 +95,7 @@ def _part(text: str) -> dict[str, Any]:
 
 
 def _signed(header: dict[str, Any]) -> tuple[str, str | None]:
-    """The algorithm of a signature and the id of the key. Keys and URLs in a header are ignored.
+    """The algorithm of the signature and the id of the key. Keys and URLs in the header are ignored.
 
     Raises: InvalidToken.
     """

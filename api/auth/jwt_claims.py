@@ -1,4 +1,4 @@
-"""What the claims of a JWT say about a caller: whatever they are, they name one or are refused (ACC-23 to ACC-26)."""
+"""The caller that the claims of a JWT name; invalid claims are refused (ACC-23 to ACC-26)."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from api.auth.callers import parse_group_roles
 from domain.access.roles import Caller, Role, highest_role
 from domain.values.json_text import InvalidJson, loads
 
-#: Seconds by which clocks may differ, and the last one of the year 9999.
+#: Seconds by which clocks may differ, and the last second of the year 9999.
 LEEWAY: Final = 30
 MAX_TIME: Final = 253402300799
-#: How deep the JSON of a token may nest.
+#: Maximum nesting of a token's JSON.
 MAX_DEPTH: Final = 10
-#: Audiences, and roles and Groups, that a token may list.
+#: Maximum number of audiences, and of roles and Groups, in a token.
 MAX_AUDIENCES: Final = 20
 MAX_ROLES: Final = 100
 
 
 class InvalidToken(Exception):
-    """A token that names nobody; the message says why, for the log."""
+    """A token that names no caller. The message has the reason, for the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimSettings:
-    """What tokens have to say, and where they say roles. role, groups: dots lead into objects."""
+    """Required claim values, and the claims that have roles. role, groups: a dot leads into an object."""
 
     issuer: str | None = None
     audience: str | None = None
@@ -37,7 +37,7 @@ class ClaimSettings:
 
 
 def parse_json_object(text: bytes) -> dict[str, Any]:
-    """The JSON object of a part of a token. Raises: InvalidToken."""
+    """The JSON object of one part of a token. Raises: InvalidToken."""
     try:
         found = loads(text)
     except InvalidJson as error:
@@ -50,7 +50,7 @@ def parse_json_object(text: bytes) -> dict[str, Any]:
 
 
 def caller_of_claims(claims: Mapping[str, Any], wanted: ClaimSettings, now: float) -> tuple[Caller, float]:
-    """Whom claims name, and until when, both in seconds since 1970. Raises: InvalidToken."""
+    """The caller that the claims name, and the expiry. Times are in seconds since 1970. Raises: InvalidToken."""
     expires = _time(claims, "exp")
     if expires is None or expires + LEEWAY <= now:
         raise InvalidToken("exp is missing" if expires is None else "it has expired")
@@ -82,7 +82,7 @@ def _within(value: Any) -> list[Any]:
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float | None:
-    """A claim that is a time; None where there is none. Raises: InvalidToken for what is no time."""
+    """The time in a claim; None if absent. Raises: InvalidToken if the claim is not a time."""
     if name not in claims:
         return None
     value = claims[name]
@@ -92,7 +92,7 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
 
 
 def _audiences(value: Any) -> list[str]:
-    """Raises: InvalidToken."""
+    """The audiences of a token. Raises: InvalidToken."""
     found = value if isinstance(value, list) else [value]
     if len(found) > MAX_AUDIENCES or not all(isinstance(each, str) for each in found):
         raise InvalidToken(f"aud is no text and no list of up to {MAX_AUDIENCES}")
@@ -100,7 +100,7 @@ def _audiences(value: Any) -> list[str]:
 
 
 def _role(value: Any) -> Role | None:
-    """The highest role that a claim names, in a text or a list of texts; other words are somebody else's roles."""
+    """The highest role in a claim, which is a string or a list of strings. Unknown words are roles of other systems."""
     words = value if isinstance(value, list) else [value]
     if len(words) > MAX_ROLES or not all(isinstance(word, str) for word in words):
         return None
@@ -111,7 +111,7 @@ _NAMES: Final = frozenset(map(str, Role))
 
 
 def _groups(value: Any) -> dict[str, Role]:
-    """Roles by Group; none where one of them is no Group or no role."""
+    """Roles by Group; empty if any entry is not a Group with a role."""
     if not isinstance(value, dict) or len(value) > MAX_ROLES:
         return {}
     try:
@@ -121,7 +121,7 @@ def _groups(value: Any) -> dict[str, Role]:
 
 
 def _at(claims: Mapping[str, Any], path: str) -> Any:
-    """The value of a claim. A name that has dots itself is tried first."""
+    """The value of a claim. A claim whose own name contains the dots has precedence."""
     if path in claims:
         return claims[path]
     value: Any = claims

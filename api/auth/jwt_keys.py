@@ -1,4 +1,4 @@
-"""The public keys of an issuer of JWTs, from a file or a URL, followed as they change (ACC-20, ACC-27, ACC-28).
+"""The public keys of a JWT issuer, from a file or a URL, reloaded as they change (ACC-20, ACC-27, ACC-28).
 
 Spec: RFC 7517.
 """
@@ -21,18 +21,18 @@ from projections.outgoing.resolver import Resolver
 
 _LOG: Final = logging.getLogger("annals.callers")
 
-#: Seconds between two looks at keys, and after how many they are looked at again anyway.
+#: Minimum seconds between two reads of the keys, and seconds after which they are read again in any case.
 MIN_REFRESH_SECONDS: Final = 10.0
 MAX_REFRESH_SECONDS: Final = 600.0
-#: Seconds for which keys are good while they cannot be read again, and that reading them may take in all.
+#: Seconds for which keys stay valid while the source cannot be read, and the timeout of a read in seconds.
 MAX_STALE_SECONDS: Final = 86400.0
 FETCH_SECONDS: Final = 5.0
-#: Bytes of a set of keys, keys in it, and bits of an RSA key at least.
+#: Maximum bytes of a key set, maximum number of its keys, and minimum bits of an RSA key.
 MAX_KEY_SET_BYTES: Final = 256 * 1024
 MAX_KEYS: Final = 100
 MIN_RSA_BITS: Final = 2048
 
-#: The algorithms that fit a key: its holder can only sign with it; never a shared secret or no signature at all.
+#: Accepted algorithms by type of key. All are asymmetric signatures: never a shared secret or no signature.
 _RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _FITTING: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("RSA", ""): _RSA,
@@ -43,12 +43,15 @@ _FITTING: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 }
 ALGORITHMS: Final = frozenset(name for names in _FITTING.values() for name in names)
 
-#: Keys by id, where they have one, and by an algorithm that they may be used with.
+#: Keys by id, if they have one, and by algorithm.
 KeySet = Mapping[tuple[str | None, str], Any]
 
 
 class IssuerKeys:
-    """source: a path or a URL. resolver: says where a URL may lead, None for a path. Belongs to one event loop."""
+    """The keys of one issuer. Belongs to one event loop.
+
+    source: a path or a URL. resolver: decides which addresses a URL may lead to; None for a path.
+    """
 
     def __init__(self, source: str, resolver: Resolver | None = None) -> None:
         self._source = source
@@ -59,9 +62,9 @@ class IssuerKeys:
         self._look: asyncio.Task[None] | None = None
 
     async def find(self, id: str | None, algorithm: str) -> Any:
-        """The key with an id for an algorithm, None where there is none; without an id, the only key there is.
+        """The key with an id for an algorithm; None if there is none. Without an id, the only key.
 
-        A key that is known is given at once; only who asks for another one waits for a look at the source.
+        A known key is returned at once. Only a request for an unknown key waits for a read of the source.
         """
         found = self._known(id, algorithm)
         if self._is_due(found is not None):
@@ -86,20 +89,20 @@ class IssuerKeys:
         return age > MAX_REFRESH_SECONDS or (not known and age > MIN_REFRESH_SECONDS)
 
     async def _load(self) -> None:
-        """Reads the keys; where that fails, those known go on being used for a day and the log says why."""
+        """Reads the keys. If that fails, the known keys stay valid for a day, and the log has the reason."""
         try:
             async with asyncio.timeout(FETCH_SECONDS):
                 content = await self._content()
                 self._keys = await asyncio.to_thread(parse_key_set, content)
             self._good = time.monotonic()
-        except Exception as error:  # whatever an issuer answers is no fault of a request
+        except Exception as error:  # a failure of the issuer must not fail a request
             said = " ".join(str(error).split()) or type(error).__name__
             _LOG.warning("the keys of JWTs cannot be read from %s: %s", self._source, said[:500])
             if self._good is not None and time.monotonic() - self._good > MAX_STALE_SECONDS:
                 self._keys = {}
 
     async def _content(self) -> bytes:
-        """Raises: ValueError, OSError, RequestFailed."""
+        """The content of the source. Raises: ValueError, OSError, RequestFailed."""
         if self._resolver is None:
             return await asyncio.to_thread(_read, Path(self._source))
         client = HttpClient(self._source, self._resolver, private=True, most=MAX_KEY_SET_BYTES)
@@ -126,7 +129,7 @@ def _read(file: Path) -> bytes:
 
 
 def is_url(source: str) -> bool:
-    """Whether keys are at a URL. Raises: ValueError for one without TLS that leads off this machine."""
+    """Whether the source is a URL. Raises: ValueError for a URL without TLS that is not on this machine."""
     parts = urlsplit(source)
     if parts.scheme not in ("http", "https"):
         return False
@@ -139,7 +142,7 @@ _OWN: Final = frozenset(("127.0.0.1", "::1", "localhost"))
 
 
 def parse_key_set(content: bytes) -> KeySet:
-    """The keys of a JWKS that signatures can be checked with; others are passed over. Raises: ValueError."""
+    """The keys of a JWKS that can verify signatures; others are skipped. Raises: ValueError."""
     document = loads(content)
     keys = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(keys, list) or not keys:
@@ -153,7 +156,7 @@ def parse_key_set(content: bytes) -> KeySet:
 
 
 def _usable(given: Mapping[str, Any]) -> dict[tuple[str | None, str], Any]:
-    """A key by what it is used with; nothing for one that is for something else, or too short."""
+    """A key by id and algorithm; empty if the key has another use or is too short."""
     id, use, stated = given.get("kid"), given.get("use", "sig"), given.get("alg")
     kind = given.get("kty")
     place = (kind, given.get("crv") if kind != "RSA" else "")

@@ -1,5 +1,5 @@
 """The command `annals`: options, output and exit codes; one verb per file in `verbs`.
 
-What a verb does belongs to the rooms that the server uses as well.
+The work of a verb is in the folders that the server uses too.
 Begin with `main.py`.
 """

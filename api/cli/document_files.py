@@ -1,4 +1,4 @@
-"""xRegistry documents in files, and the commands that take them into a registry."""
+"""Reads xRegistry documents from files, and builds the commands that import them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from domain.decisions.commands import Command, ReplaceModel, WriteMethod, WriteT
 from domain.model.includes import expand_includes
 from domain.values.json_text import InvalidJson, loads
 
-#: Members of a modelsource document besides `groups`.
+#: Members of a modelsource document, including `groups`.
 _MODEL_MEMBERS: Final = {"$schema", "attributes", "description", "documentation", "groups", "labels"}
 
 
 class DocumentKind(StrEnum):
-    """What a document describes: the types of a registry, or what it holds."""
+    """The content of a document: the types of a registry, or its entities."""
 
     MODELSOURCE = "modelsource"
     REGISTRY = "registry"
@@ -26,7 +26,7 @@ class DocumentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DocumentFile:
-    """One document as it was read."""
+    """One document as read from its file."""
 
     path: Path
     kind: DocumentKind
@@ -34,9 +34,9 @@ class DocumentFile:
 
 
 def read_document_file(path: Path, kind: DocumentKind | None = None) -> DocumentFile:
-    """The document in a file. kind: None tells it by what it holds.
+    """The document in a file. kind: None to detect it from the content.
 
-    Raises: Refused when it is no JSON object; ModelError for includes that lead nowhere.
+    Raises: InvalidInput if the file is not a JSON object; ModelError for includes that cannot be resolved.
     """
     try:
         content = loads(path.read_bytes())
@@ -54,7 +54,7 @@ def read_document_file(path: Path, kind: DocumentKind | None = None) -> Document
 
 
 def import_command(paper: DocumentFile, current: dict[str, Any]) -> Command | None:
-    """What takes the document in; None where nothing of it is new.
+    """The command that imports a document; None if it would change nothing.
 
     current: attributes of the registry's model, `modelsource` and `model`.
     """
@@ -65,9 +65,9 @@ def import_command(paper: DocumentFile, current: dict[str, Any]) -> Command | No
 
 
 def merge_modelsource(current: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """A modelsource with another one added: types and attributes that both name become the given ones.
+    """A modelsource merged with another one. For types and attributes that both define, the given one wins.
 
-    An import never takes anything away, and a type left out of a model would go with all that it holds.
+    An import never removes anything: removing a type from a model would delete all entities of that type.
     """
     both: dict[str, Any] = {
         name: {**current.get(name, {}), **given[name]} for name in ("attributes", "groups") if name in given
@@ -76,7 +76,11 @@ def merge_modelsource(current: dict[str, Any], given: dict[str, Any]) -> dict[st
 
 
 def _write(content: dict[str, Any], groups: dict[str, Any]) -> WriteTree:
-    """A map of Group collections adds to them (`POST /`); with attributes of the registry it updates these as well."""
+    """The command for a registry document.
+
+    A map of Group collections adds to the collections (`POST /`). With attributes of the registry, these are updated
+    too.
+    """
     collections = {plural + suffix for plural in groups for suffix in ("", "url", "count")}
     if content.keys() <= collections:
         return WriteTree("/", content, WriteMethod.POST, ignore=frozenset({"epoch"}), keepids=True)

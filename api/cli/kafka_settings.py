@@ -1,4 +1,4 @@
-"""How `annals publish` and Spark reach Kafka: settings `ANNALS_KAFKA_...`, from the environment and `.env`."""
+"""The settings `ANNALS_KAFKA_...`, with which `annals publish` and Spark connect to Kafka."""
 
 from __future__ import annotations
 
@@ -15,22 +15,25 @@ from projections.kafka.cluster import CertificateAuthorities, InsecureCredential
 from projections.outgoing import certificates
 from projections.subscriptions.contract import Credential
 
-#: What stands before brokers that are named without a scheme: no TLS.
+#: Scheme for brokers that are named without one: no TLS.
 _OPEN: Final = "kafka://"
-#: What Java's client shows a name and a password with.
+#: The login module with which the Java client sends a name and a password.
 _PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 def _authorities(path: str | None) -> str | None:
     try:
         certificates.client_tls_context(CertificateAuthorities(path or ""))
-    except OSError as error:  # what OpenSSL says is one too
+    except OSError as error:  # errors of OpenSSL are OSErrors too
         raise ValueError(f"{path} is no PEM file with certificates: {error.strerror or error}") from None
     return path
 
 
 class KafkaSettings(BaseSettings):
-    """What brokers are shown, and whom to believe. Each field is `ANNALS_<FIELD>` in the environment and in `.env`."""
+    """Credentials for brokers, and trusted authorities.
+
+    Each field is `ANNALS_<FIELD>` in the environment and in `.env`.
+    """
 
     model_config = SettingsConfigDict(
         env_prefix=ENV_PREFIX, env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
@@ -47,8 +50,8 @@ class KafkaSettings(BaseSettings):
 def kafka_cluster(brokers: str) -> KafkaCluster:
     """The brokers of a command line, with the settings in force.
 
-    brokers: `HOST:PORT`, several with commas; `SSL://` before them for TLS.
-    Raises: UsageError where they cannot be brokers, or a credential would travel in the open.
+    brokers: `HOST:PORT`, comma-separated; `SSL://` before them for TLS. Raises: UsageError if they are invalid, or if a
+    credential would be sent unencrypted.
     """
     settings = KafkaSettings()
     uri = brokers if "://" in brokers else _OPEN + brokers
@@ -61,9 +64,10 @@ def kafka_cluster(brokers: str) -> KafkaCluster:
 
 
 def spark_kafka_options(brokers: str) -> tuple[str, dict[str, str]]:
-    """The brokers of a command line as Spark takes them, and the options of its source by the settings in force.
+    """The brokers of a command line as Spark expects them, and the options of its Kafka source from the settings.
 
-    Raises: UsageError, as `cluster` does, and for a token, which Java's client shows with a program of one's own only.
+    Raises: UsageError, as `kafka_cluster` does; also for a token, because the Java client needs custom code to send
+    one.
     """
     kafka_cluster(brokers)
     settings, (scheme, _, servers) = KafkaSettings(), brokers.rpartition("://")
@@ -78,7 +82,7 @@ def spark_kafka_options(brokers: str) -> tuple[str, dict[str, str]]:
         told["kafka.sasl.mechanism"] = "PLAIN"
         told["kafka.sasl.jaas.config"] = f"{_PLAIN} required username={name} password={password};"
     if tls and settings.kafka_ca:
-        # As text, because executors need not have the file. These authorities are then the only ones.
+        # As text, because executors may not have the file. With it, only these authorities are trusted.
         told["kafka.ssl.truststore.type"] = "PEM"
         told["kafka.ssl.truststore.certificates"] = Path(settings.kafka_ca).read_text()
     return servers, told

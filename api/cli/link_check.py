@@ -1,4 +1,4 @@
-"""`annals replicate status --check`: links compared with their other ends, and what is wrong with them."""
+"""`annals replicate status --check`: compares links with their other ends and reports problems."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from projections.replication.link_status import EQUAL, UNKNOWN
 
 
 class LinkCheck(NamedTuple):
-    """A link once it has been compared. wrong: what the exit code is for; None where nothing is."""
+    """A link after a comparison. wrong: the reason for a non-zero exit code; None if there is none."""
 
     link: dict[str, Any]
     wrong: str | None
 
 
 def check_link(console: SurfaceClient, id: str) -> LinkCheck:
-    """A link, compared with its other end now. Its verdict is `unknown` where that cannot be done. Raises: NotFound."""
+    """A link, compared with its other end now. The verdict is `unknown` if the comparison fails. Raises: NotFound."""
     path = f"{COLLECTION}/{id}"
     try:
         found = console.ask("POST", f"{path}/actions/check")
@@ -31,7 +31,10 @@ def check_link(console: SurfaceClient, id: str) -> LinkCheck:
 
 
 def _wrong(id: str, status: dict[str, Any]) -> str | None:
-    """What a link brought is this registry's own after a promotion, and a link that pushes brings nothing."""
+    """What is wrong with a link; None if nothing is.
+
+    After a promotion, copied entities belong to this registry, and a link that pushes copies nothing here.
+    """
     verdict = status.get("verdict", EQUAL)
     if verdict == EQUAL or status["state"] == "promoted":
         return None

@@ -1,4 +1,4 @@
-"""`/-/links` as the console asks it, and the links that `ANNALS_LINKS` asks for."""
+"""Requests to `/-/links` from the command line, and the links that `ANNALS_LINKS` configures."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from projections.replication.link_state import LinkStates
 
 @contextmanager
 def open_link_client(settings: Settings) -> Iterator[SurfaceClient]:
-    """The surface of links over a store, asked by an administrator. Raises: StoreError."""
+    """A client of the `/-/links` surface over a store, as an administrator. Raises: StoreError."""
     with open_local_registry(settings) as registry, closing(LinkStates(settings.database)) as states:
         parts = LinkApiContext(registry, PassiveReplication(states, build_link_context(settings, registry, states)))
         yield SurfaceClient(LinksRoutes(parts, FixedCallerAuthenticator(CONSOLE)))
 
 
 def ensure_configured_links(settings: Settings) -> None:
-    """Has the links be there that the settings ask for, as they are described there. Others stay.
+    """Creates or updates the links that the settings configure. Other links stay unchanged.
 
-    What was done with one since stays as well: one that is paused is not resumed, a promoted one is left alone.
-    Raises: InvalidLink, where one would become what no link becomes; StoreError.
+    Later actions on a link stay in force: a paused link is not resumed, and a promoted link is not changed. Raises:
+    InvalidLink if the settings require a change that a link does not allow; StoreError.
     """
     wanted = parse_configured_links(settings.links) if settings.links else {}
     if not wanted:
@@ -53,7 +53,7 @@ def _ensure(console: SurfaceClient, id: str, document: Mapping[str, Any]) -> Non
     except InvalidLink:
         if link is not None or _found(console, id) is None:
             raise
-        _ensure(console, id, document)  # another process of the same store has made it meanwhile
+        _ensure(console, id, document)  # another process with the same store has created it meanwhile
 
 
 def _found(console: SurfaceClient, id: str) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""The registry's answer to a GET, in this process and without a socket."""
+"""Answers a GET with the registry in this process, without a socket."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from domain.access.roles import CONSOLE
 
 
 async def get_body(settings: Settings, path: str) -> AsyncIterator[bytes]:
-    """The body of a GET as it comes; memory stays flat whatever its size.
+    """The body of a GET as a stream; memory use does not depend on its size.
 
-    path: with a query, if there is one. Raises: StoreError when the answer is no success.
+    path: with the query, if any. Raises: StoreError if the status is not 200.
     """
     app = create_app(settings, caller=CONSOLE)
     async with app.router.lifespan_context(app):
@@ -41,13 +41,13 @@ async def _ask(app: ASGIApp, scope: Scope, messages: asyncio.Queue[Message | Non
     try:
         await app(scope, receive, messages.put)
     finally:
-        # Once for an answer that never began, once for its end.
+        # Once for a response that never began, once for its end.
         await messages.put(None)
         await messages.put(None)
 
 
 def _scope(settings: Settings, target: str) -> Scope:
-    """What a server on the configured address would hand on."""
+    """The scope that a server on the configured address would pass on."""
     path, _, query = target.partition("?")
     root = urlsplit(settings.public_url or f"http://{settings.host}:{settings.port}")
     return {

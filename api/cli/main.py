@@ -1,4 +1,4 @@
-"""The console command `annals`: one thin verb per file of `api/console`."""
+"""The command `annals`: registers the verbs, one thin file each in `api/cli/verbs`."""
 
 from __future__ import annotations
 

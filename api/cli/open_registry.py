@@ -1,4 +1,4 @@
-"""The registry opened by the console itself."""
+"""Opens the registry for the command line."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from api.settings.settings import Settings, server_url
 
 @contextmanager
 def open_local_registry(settings: Settings, address: str | None = None) -> Iterator[Registry]:
-    """The registry of the settings, made where there is none yet. address: where it is served, if that is known better.
+    """The registry of the settings; creates it if it does not exist.
 
-    Raises: StoreError when its store is not one that this program can write.
+    address: the URL of the registry, if it is known better than from the settings. Raises: StoreError if this program
+    cannot write the store.
     """
     try:
         registry = open_registry(settings, address=address or server_url(settings))

@@ -1,4 +1,4 @@
-"""Options that several verbs share, and the settings that they come to."""
+"""Options that several verbs share, and the settings that they produce."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ PublicUrl = Annotated[
 
 
 def load_settings(**flags: Any) -> Settings:
-    """The settings, flags that were given before the environment and `.env`.
+    """The settings. Given flags have precedence over the environment and `.env`.
 
-    Raises: ValidationError for a setting that cannot be, UsageError for an `.env` that is no text.
+    Raises: ValidationError for an invalid setting; UsageError if `.env` is not text.
     """
     try:
         return Settings(**{name: value for name, value in flags.items() if value is not None})
@@ -33,9 +33,9 @@ def load_settings(**flags: Any) -> Settings:
 
 
 def require_store(settings: Settings) -> Settings:
-    """The same settings, when their store can be there; a verb that only looks must not make an empty one.
+    """The same settings, if their store exists. A verb that only reads must not create an empty store.
 
-    Raises: StoreError when the file of an SQLite store is missing.
+    Raises: StoreError if the file of an SQLite store is missing.
     """
     url = make_url(settings.database)
     file = url.database

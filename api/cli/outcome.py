@@ -1,4 +1,4 @@
-"""What a verb ends with: an exit code that scripts can trust and, when something went wrong, one line on stderr."""
+"""The outcome of a verb: an exit code for scripts and, after an error, one line on stderr."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from domain.values.json_text import InvalidJson
 
 
 class ExitCode(IntEnum):
-    """Exit codes, part of the console's contract."""
+    """Exit codes, part of the command line's contract."""
 
     DONE = 0
     REFUSED = 1
@@ -34,15 +34,15 @@ EXIT_CODES_HELP: Final = (
 
 
 class InvalidInput(Exception):
-    """The input is not what the verb takes; the message says why."""
+    """The verb does not accept the input; the message has the reason."""
 
 
 class UsageError(Exception):
-    """The command line or the settings ask for something that cannot be; the message says what to do."""
+    """The command line or the settings are invalid; the message says what to do."""
 
 
 class StoreError(Exception):
-    """The store is missing, out of reach or damaged; the message says which and what to do."""
+    """The store is missing, unreachable or damaged; the message says which and what to do."""
 
 
 def problem_line(problem: Problem) -> str:
@@ -82,7 +82,7 @@ _ERRORS: Final[tuple[tuple[type[Exception], ExitCode, Callable[[Any], str]], ...
 
 
 def exit_outcome(error: Exception) -> tuple[ExitCode, str] | None:
-    """The exit code and the line for an error; None for one that nobody foresaw, whose trace has to be seen."""
+    """The exit code and the line for an error; None for an unexpected error, whose traceback has to be shown."""
     for kind, code, line in _ERRORS:
         if isinstance(error, kind):
             return code, line(error)

@@ -1,4 +1,4 @@
-"""Another registry, asked over HTTP for hashes of its tree."""
+"""A client for the tree hashes of another registry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECONDS = 60
 
 
 class RemoteRegistry:
-    """A registry by the URL of its root; `close` it. token: a bearer token, where it wants one."""
+    """A registry by the URL of its root. Callers have to `close` it. token: a bearer token, if it requires one."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
         headers = {"authorization": f"Bearer {token}"} if token else {}
@@ -22,13 +22,13 @@ class RemoteRegistry:
         self._client = httpx.Client(headers=headers, timeout=_SECONDS)
 
     def close(self) -> None:
-        """Ends its connections."""
+        """Closes its connections."""
         self._client.close()
 
     def side(self, xid: str, asof: str | None) -> HashSource:
-        """What lives at and below an xid, at a moment or now; from the first answer on, as of the position of that.
+        """The hashes at and below an xid, at a moment or now. After the first response, all requests use its position.
 
-        The side raises: Refused for an answer that is none, StoreFault where none comes.
+        The returned function raises InvalidInput for an invalid response, StoreError without a response.
         """
         moment = [asof] if asof else []
 

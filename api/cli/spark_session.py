@@ -1,4 +1,4 @@
-"""Spark for the console: its session, the log from where the options say, and what goes wrong as one line."""
+"""Spark for the command line: its session, the log from the place that the options name, and errors as one line."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 SourceKind = Literal["segments", "postgres", "kafka"]
 
-#: The connector that a source needs, where it needs one.
+#: The connectors that each source needs.
 _CONNECTORS: Final = {"annals": (), "segments": (), "postgres": ("postgres",), "kafka": ("kafka",)}
-#: What of a place a source needs, and the option that gives it.
+#: The field of a LogLocation that each source needs, and the option that sets it.
 _NEEDS: Final = {
     "annals": ("registry", "--registry"),
     "segments": ("folder", "--folder"),
     "kafka": ("brokers", "--kafka"),
 }
-#: What to do about a source that is not the log that was once written.
+#: What to do if a source is not the original log.
 _WAYS_ON: Final = {
     "segments": "annals segments verify checks the folder",
     "postgres": "annals log verify checks the store",
     "kafka": "annals publish writes the topic anew under another --prefix",
     "annals": "annals log verify checks the store of that registry",
 }
-#: As Python's traces end.
+#: The last line of a Python traceback of this project.
 _OURS: Final = re.compile(r"^(?:spark_projections|projections|commands)\.[\w.]+: (.+)$", re.MULTILINE)
 
 
 class LogLocation(NamedTuple):
-    """Where the log is read. folder: of segments. brokers, prefix: of topics. registry: URL, with a token."""
+    """The place of the log. folder: of segments. brokers, prefix: of topics. registry: URL, with a token."""
 
     source: Literal[SourceKind, "annals"]
     database: str = ""
@@ -50,7 +50,7 @@ class LogLocation(NamedTuple):
 
 
 class LogAnchors(NamedTuple):
-    """What a log has to agree with; see `spark_projections.verify_log.ChainAnchors`.
+    """The hashes that a log has to match; see `spark_projections.verify_log.ChainAnchors`.
 
     head: position and chain hash in hex.
     """
@@ -60,14 +60,14 @@ class LogAnchors(NamedTuple):
 
 
 class EventsOutput(NamedTuple):
-    """The folder that xRegistry events go to, and whether they say which attributes changed."""
+    """The folder for xRegistry events, and whether they list the changed attributes."""
 
     folder: str
     changed: bool
 
 
 def parse_location(url: str, token: str | None) -> LogLocation:
-    """The place that a URL leads to: of a registry, of a database, or a folder of segments."""
+    """The place that a URL names: a registry, a database, or a folder of segments."""
     if url.startswith(("http:", "https:")):
         return LogLocation("annals", registry=url, token=token)
     if url.startswith("postgresql"):
@@ -79,11 +79,11 @@ def parse_location(url: str, token: str | None) -> LogLocation:
 
 @contextmanager
 def open_session(place: LogLocation) -> Iterator[SparkSession]:
-    """A session that can read a place; one that was there before stays.
+    """A Spark session that can read a place. A session that existed before stays open.
 
-    Raises: UsageError where something is missing, with what to do; Refused for what Spark cannot do.
+    Raises: UsageError if something is missing, with what to do; InvalidInput for errors of Spark.
     """
-    _given(place)  # which is said before Spark has taken its time to start
+    _given(place)  # reports a missing option before the slow start of Spark
     try:
         from pyspark.errors import PySparkException
         from pyspark.logger import PySparkLogger
@@ -99,7 +99,7 @@ def open_session(place: LogLocation) -> Iterator[SparkSession]:
         spark = session(connectors=_CONNECTORS[place.source])
     except (MissingJava, MissingJars) as error:
         raise UsageError(f"{error}.") from None
-    # What goes wrong is told once, and by us.
+    # The verb reports each error once, so Spark's own log is off.
     spark.sparkContext.setLogLevel("OFF")
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     try:
@@ -131,7 +131,7 @@ def read_log(spark: SparkSession, place: LogLocation) -> DataFrame:
 
 
 def stream_log(spark: SparkSession, place: LogLocation) -> DataFrame:
-    """The log of a registry or of a topic, as it comes. Raises: UsageError."""
+    """The log of a registry or of a topic, as a stream. Raises: UsageError."""
     if place.source == "kafka":
         from spark_projections.sources import kafka
 
@@ -149,10 +149,10 @@ def rebuild_rows(
     most: int,
     anchors: LogAnchors,
 ) -> RebuildReport:
-    """What `replace` makes of the rows that Spark worked out, see `spark_projections.rebuild`.
+    """The report of `replace` for the rows that Spark computed; see `spark_projections.rebuild`.
 
-    Raises: UsageError where something is missing, with what to do; Refused for events that are there already;
-    StoreError for a source that is not the log that was once written.
+    Raises: UsageError if something is missing, with what to do; InvalidInput if the events exist already; StoreError
+    for a source that is not the original log.
     """
     with open_session(place) as spark:
         from spark_projections.events import EventDestination
@@ -175,7 +175,7 @@ def rebuild_rows(
 
 
 def _of_rebuild(spark: SparkSession, place: LogLocation) -> tuple[DataFrame, Callable[[DataFrame], DataFrame] | None]:
-    """The log of a place, and what finds out how much of it counts, where that is for the rebuild to ask."""
+    """The log of a place, and a function that limits it to complete interactions, if the rebuild has to call one."""
     if place.source == "segments":
         from spark_projections.sources import segments
 
@@ -194,7 +194,7 @@ def _topic(place: LogLocation) -> tuple[str, str, dict[str, str]]:
 
 
 def _given(place: LogLocation) -> str:
-    """Where the log is, as its source takes it. Raises: UsageError for a place that does not say so."""
+    """The place of the log, as its source expects it. Raises: UsageError if the required option is missing."""
     if place.source == "postgres":
         if make_url(place.database).get_backend_name() != "postgresql":
             raise UsageError("--from postgres needs a PostgreSQL store. Of a SQLite one, write segments first.")
@@ -206,6 +206,9 @@ def _given(place: LogLocation) -> str:
 
 
 def _line(error: Exception) -> str:
-    """What was wrong; where an error of ours comes inside of Spark's, with two traces around it, what ours says."""
+    """The reason of an error.
+
+    If Spark wraps an error of this project in two tracebacks, the message of the inner error.
+    """
     ours = _OURS.findall(str(error))
     return str(ours[-1]) if ours else str(error).strip().partition("\n")[0]

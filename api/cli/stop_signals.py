@@ -1,4 +1,4 @@
-"""How verbs that go on until somebody stops them are stopped."""
+"""Stops verbs that run until they receive a signal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from threading import Event
 
 @contextmanager
 def stop_event() -> Iterator[Event]:
-    """Is set by Ctrl-C and SIGTERM."""
+    """An event that Ctrl-C and SIGTERM set."""
     stop = Event()
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -1,4 +1,4 @@
-"""A surface of the API, asked by the console itself as an administrator."""
+"""Calls a surface of the API in this process, as an administrator."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from domain.values.json_text import dumps
 
 
 class SurfaceClient:
-    """The surface of the API in this process."""
+    """A client of one surface, without HTTP."""
 
     def __init__(self, surface: Surface) -> None:
         self._surface = surface
 
     def ask(self, method: str, path: str, body: Any = None, caller: Caller = CONSOLE) -> Any:
-        """The JSON that a request is answered with, None for no body. Raises: Problem."""
+        """The JSON of the response; None for no body. Raises: Problem."""
         content = b"" if body is None else body if isinstance(body, bytes) else dumps(body)
         path, _, query = path.partition("?")
         segments = tuple(path.strip("/").split("/"))

@@ -1,7 +1,6 @@
-"""Rows of text on stdout: coloured columns for people, tabs for programs.
+"""Rows of text on stdout: coloured columns in a terminal, tabs otherwise.
 
-Whoever names an entity or calls a command may choose some of this text, so nothing in it reaches a terminal as a
-control character.
+Other users choose names of entities and of callers, so the text is escaped: no control character reaches a terminal.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ from rich.text import Text
 
 
 class Column(NamedTuple):
-    """How a column looks to people. width: what shorter text is filled up to. style: one, or one for each text."""
+    """The look of a column in a terminal. width: minimum width. style: one style, or one for each text."""
 
     width: int = 0
     style: str | dict[str, str] = ""
 
 
 def is_coloured() -> bool:
-    """Whether somebody looks who wants colours: a terminal, and no NO_COLOR."""
+    """Whether to use colours: stdout is a terminal and NO_COLOR is not set."""
     return Console().is_terminal and not os.environ.get("NO_COLOR")
 
 
 def print_rows(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
-    """Prints rows as they come."""
+    """Prints rows as they arrive."""
     if not is_coloured():
         for row in rows:
             sys.stdout.write("\t".join(map(printable_text, row)) + "\n")
@@ -40,7 +39,7 @@ def print_rows(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> N
 
 
 def print_json(text: bytes) -> None:
-    """Prints JSON text: laid out for people, as it is for programs."""
+    """Prints JSON text: indented in a terminal, unchanged otherwise."""
     if is_coloured():
         Console().print_json(text.decode(), ensure_ascii=False)
     else:

@@ -1,1 +1,5 @@
-"""The two older APIs, Schema Registry 0.2 and Message Catalog 0.1, over the same commands and read model."""
+"""The two legacy APIs, Schema Registry 0.2 and Message Catalog 0.1: their paths, requests and responses.
+
+Their commands and rules are in `domain/compat`, their views in `projections/compat`.
+Begin with `routes.py`, then `reading.py` and `writing.py`.
+"""

@@ -1,7 +1,7 @@
-"""Who may see what through the older APIs: the rights of the xRegistry API, told in their words (LEG-1101 to 1104).
+"""Access checks of the legacy APIs: they apply the rights of the xRegistry API to legacy paths (LEG-1101 to LEG-1104).
 
-Who may list or create Groups learns the ids of all of them, also of those that it may not look into; for anybody else,
-a Group that it may not read is not there.
+A caller that may list or create Groups learns the ids of all Groups, including those that it may not read. For any
+other caller, a Group that it may not read does not exist.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from domain.errors import problems
 from domain.errors.http_errors import Forbidden
 
 _WRITERS: Final = frozenset((Role.WRITER, Role.ADMIN))
-#: Paths that are no Group's.
+#: Paths that are not inside a Group.
 _ABOVE: Final = frozenset((CompatPathKind.GROUPS, CompatPathKind.LOOKUP, CompatPathKind.DESCRIPTION))
 
 
 def may_list(caller: Caller, family: LegacyApi) -> bool:
-    """Whether a caller learns of all Groups: with a role for the registry, or where it may create one of them."""
+    """Whether a caller may list all Groups: it has a role for the registry, or it may create at least one Group."""
     creates = (role in _WRITERS and xid.startswith(f"/{family.groups}/") for xid, role in caller.groups.items())
     return caller.role is not None or any(creates)
 
 
 def check_read(caller: Caller, target: CompatTarget, path: str) -> bool:
-    """Whether the caller sees all that is at a path; False where it may know of the Group that it is, and no more.
+    """True if the caller may read everything at a path; False if it may learn only that the Group exists.
 
-    Raises: Forbidden, and NotFound where not even this may be known.
+    Raises: Forbidden; NotFound where the caller may not even learn that the Group exists.
     """
     if target.kind in _ABOVE:
         if target.kind is CompatPathKind.GROUPS and not may_list(caller, target.family):
@@ -44,6 +44,10 @@ def check_read(caller: Caller, target: CompatTarget, path: str) -> bool:
 
 
 def check_write(caller: Caller, target: CompatTarget) -> None:
-    """Raises: Forbidden, whatever is there: a refusal tells nothing of Groups that the caller may not see."""
+    """Checks that the caller may write at a path.
+
+    Raises: Forbidden, whether or not the Group exists, so that a refusal does not reveal Groups that the caller may not
+    see.
+    """
     if caller.role_at(target.groupxid) not in _WRITERS:
         raise Forbidden(caller=caller.name)

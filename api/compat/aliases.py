@@ -1,6 +1,7 @@
-"""Where the older APIs are reached besides their canonical paths: aliases at the root, and hosts of their own.
+"""Additional addresses of the legacy APIs: aliases at the root, and separate host names.
 
-Such a request becomes one to the canonical path before anything else looks at it, so that its answer is the same one.
+`CompatAliases` rewrites such a request to the canonical path before any other code reads it, so both addresses give the
+same response.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from api.http.allowed_hosts import host_name
 from api.http.request import Request
 from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 
-#: First segments at the root that lead to a façade as long as the model leaves them free (LEG-102, LEG-103).
+#: First path segments at the root that lead to a legacy API, unless the model uses the name (LEG-102, LEG-103).
 ALIASES: Final[Mapping[str, LegacyApi]] = {
     "schema": SCHEMAREGISTRY,
     "messagecatalog": MESSAGECATALOG,
@@ -21,17 +22,20 @@ ALIASES: Final[Mapping[str, LegacyApi]] = {
 
 
 class CompatAliases:
-    """hosts: façades by lower-case host name. is_free: whether a name at the root means nothing to the model."""
+    """hosts: legacy APIs by lower-case host name. is_free: whether the model leaves a name at the root unused."""
 
     def __init__(self, hosts: Mapping[str, LegacyApi], is_free: Callable[[str], bool]) -> None:
         self._hosts = hosts
         self._is_free = is_free
 
     def mounted(self, request: Request, host: str) -> Request:
-        """The request to the canonical path; itself where it is to no façade. host: with or without a port."""
+        """The request with its canonical path; the same request if it is not for a legacy API.
+
+        host: with or without a port.
+        """
         family = self._hosts.get(host_name(host)) if self._hosts else None
         if family is not None:
-            # URLs in answers are canonical, so they have to work on this host as well.
+            # URLs in responses are canonical, so canonical paths have to work on this host too.
             return request if _is_below(request.raw, family.base) else request.at(family.base + request.raw)
         first = request.segments[0] if request.segments else ""
         family = ALIASES.get(first)
@@ -41,7 +45,7 @@ class CompatAliases:
 
 
 def families_by_host(schemaregistry: Iterable[str], messagecatalog: Iterable[str]) -> dict[str, LegacyApi]:
-    """Façades by host name, from the settings' lists."""
+    """Legacy APIs by host name, from the host lists of the settings."""
     return {
         **{host.lower(): SCHEMAREGISTRY for host in schemaregistry},
         **{host.lower(): MESSAGECATALOG for host in messagecatalog},

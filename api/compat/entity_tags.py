@@ -1,4 +1,4 @@
-"""Entity tags of the older APIs' answers, and conditions on them (LEG-205, LEG-524)."""
+"""Entity tags of the legacy APIs' responses, and conditions on them (LEG-205, LEG-524)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ _IF_NONE_MATCH: Final = b"if-none-match"
 
 
 def group_entity_tag(row: EntityRow) -> bytes:
-    """The tag of a Group: it changes with all that its object shows."""
+    """The entity tag of a Group: it changes whenever the Group's response object changes."""
     return b'"%b"' % base36(row.since).encode()
 
 
 def check_conditions(request: Request, current: bytes) -> None:
-    """Raises: NotModified where the client has what it asks for, PreconditionFailed where it wants another state."""
+    """Checks If-Match and If-None-Match of a read.
+
+    Raises: NotModified if the client already has this state; PreconditionFailed if the client requires another state.
+    """
     _check_match(request, current)
     known = request.header(_IF_NONE_MATCH)
     if known is not None and _names(known, current):
@@ -36,9 +39,9 @@ def check_conditions(request: Request, current: bytes) -> None:
 def write_condition(
     request: Request, current: Callable[[View], bytes | None]
 ) -> Callable[[WriteTransaction], None] | None:
-    """What has to hold, under the write lock, for a write; None where any state will do.
+    """The check that a write makes under the write lock; None if the request has no condition.
 
-    current: the tag that a GET of the same path would have. The condition raises: PreconditionFailed.
+    current: returns the tag that a GET of the same path would have. The check raises PreconditionFailed.
     """
     known = request.header(_IF_NONE_MATCH)
     if known is None and request.header(_IF_MATCH) is None:
@@ -60,7 +63,7 @@ def _check_match(request: Request, current: bytes | None) -> None:
 
 
 def _names(header: str, tag: bytes, *, strong: bool = False) -> bool:
-    """Whether a header names a tag, in whatever coding the client has what it stands for."""
+    """Whether a header names a tag. The suffix of a content coding (gzip, zstd) is ignored."""
     text = tag.decode().strip('"')
     found = (_CODING.sub("", each) for weak, each in _TAG.findall(header) if not (weak and strong))
     return header.strip() == "*" or text in found

@@ -1,7 +1,7 @@
-"""The OpenAPI documents of the two older APIs.
+"""The OpenAPI documents of the two legacy APIs.
 
-They are documents of their own because generators of clients need their base URLs as servers, and because no model
-changes them; that of the registry leads to them.
+They are separate documents because client generators need the base URL of each API as a server, and because the model
+does not change them. The OpenAPI document of the registry links to them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _HEADERS: Final = {
 
 
 def compat_openapi_document(family: LegacyApi, base: str) -> dict[str, Any]:
-    """The whole document. base: absolute URL of the registry."""
+    """The complete OpenAPI document of one legacy API. base: absolute URL of the registry."""
     title, version = _TITLES[family.name], _VERSIONS[family.name]
     return {
         "openapi": "3.1.0",
@@ -223,7 +223,7 @@ def _document(family: LegacyApi) -> Schema:
     }
 
 
-#: The headers of documents, those first that each has.
+#: The headers of document responses. The headers that every document has are first.
 _ATTRIBUTES: Final = {
     "Id": "The id of the version, a URI reference.",
     "Version": "Its number.",

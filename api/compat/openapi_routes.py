@@ -1,4 +1,4 @@
-"""Where the OpenAPI documents of the older APIs are: below their bases, and beside the registry's own."""
+"""Routes of the legacy APIs' OpenAPI documents: below the base of each API, and next to the registry's own document."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from api.http.response import Response
 from domain.compat.legacy_apis import LEGACY_APIS, LegacyApi
 from domain.errors import problems
 
-#: The name below `/-/` that both have as well, each as `<name>.json`.
+#: The name below `/-/`. Each document is at `<name>.json` below it.
 COMPAT_OPENAPI: Final = "openapi"
 
 _BY_NAME: Final[dict[tuple[str, ...], LegacyApi]] = {(f"{family.name}.json",): family for family in LEGACY_APIS}
@@ -24,7 +24,7 @@ class CompatOpenapiRoutes:
     """The surface of `/-/openapi/schemaregistry.json` and `/-/openapi/messagecatalog.json`."""
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `dispatch.Surface`."""
+        """See `dispatch.Surface`. Raises: ApiNotFound."""
         family = _BY_NAME.get(request.segments[2:])
         if family is None:
             raise problems.ApiNotFound()
@@ -32,5 +32,5 @@ class CompatOpenapiRoutes:
 
 
 def openapi_response(request: Request, family: LegacyApi) -> Response:
-    """The document of one of them."""
+    """The response with the OpenAPI document of one legacy API."""
     return json_response(request, 200, compat_openapi_document(family, request.base))

@@ -1,4 +1,4 @@
-"""What a path of the older APIs names, read from the path as it was sent: an encoded slash is part of an id (LEG-401).
+"""Parses paths of the legacy APIs. The parser reads the raw path: an encoded slash is part of an id (LEG-401).
 
 Spec: Schema Registry 0.2 and Message Catalog 0.1, "Path hierarchy".
 """
@@ -19,7 +19,7 @@ OPENAPI: Final = "openapi.json"
 
 
 class CompatPathKind(Enum):
-    """What stands at a path. A child is a schema or a message definition."""
+    """The kind of object at a path. A child is a schema or a message definition."""
 
     GROUPS = "groups"
     GROUP = "group"
@@ -31,7 +31,7 @@ class CompatPathKind(Enum):
     DESCRIPTION = "description"
 
 
-#: The methods that each path takes, besides HEAD and OPTIONS.
+#: The methods that each path accepts, in addition to HEAD and OPTIONS.
 METHODS: Final[dict[CompatPathKind, tuple[str, ...]]] = {
     CompatPathKind.GROUPS: ("GET",),
     CompatPathKind.GROUP: ("GET", "PUT", "DELETE"),
@@ -43,16 +43,17 @@ METHODS: Final[dict[CompatPathKind, tuple[str, ...]]] = {
     CompatPathKind.DESCRIPTION: ("GET",),
 }
 
-#: What the Message Catalog's own text calls it, which is understood in any letter case (LEG-201).
+#: The name of the lookup path in the text of the Message Catalog spec. It matches in any letter case (LEG-201).
 _SPACED: Final = "message definition"
 _FAMILIES: Final = {tuple(family.base.split("/")[2:]): family for family in LEGACY_APIS}
 
 
 @dataclass(frozen=True, slots=True)
 class CompatTarget:
-    """What a request is about. group, child: ids as the clients mean them, decoded; empty where the path has none.
+    """The target of a request.
 
-    number: of a Version, 0 where the path names none.
+    group, child: decoded ids, as the client sends them; empty if the path has none. number: of a Version; 0 if the path
+    has none.
     """
 
     family: LegacyApi
@@ -78,18 +79,18 @@ class CompatTarget:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The methods that the path takes, besides HEAD and OPTIONS."""
+        """The methods that the path accepts, in addition to HEAD and OPTIONS."""
         return METHODS[self.kind]
 
 
 def resolve_path(raw: str) -> CompatTarget:
-    """What a canonical path names; whether it exists is for others to say. raw: as it was sent, `/compat` included.
+    """The target of a canonical path. The target may not exist. raw: the undecoded path, including `/compat`.
 
-    Raises: ApiNotFound for a path that there is not, BadRequest for an id that there cannot be, NotFound for a number.
+    Raises: ApiNotFound for an unknown path; BadRequest for an invalid id; NotFound for an invalid Version number.
     """
     parts = raw.split("/")[1:]
     if len(parts) > 1 and not parts[-1]:
-        parts = parts[:-1]  # LEG-107: a slash at the end means nothing
+        parts = parts[:-1]  # LEG-107: a slash at the end has no meaning
     family = _FAMILIES.get(tuple(map(unquote, parts[1:3])))
     if family is None or len(parts) < 4:
         raise problems.ApiNotFound()
@@ -127,14 +128,14 @@ def _is_spaced(family: LegacyApi, name: str) -> bool:
 def _id(segment: str) -> str:
     try:
         id = ids.decode_segment(segment)
-        ids.to_registry_id(id)  # so that it has one wherever it is asked for
+        ids.to_registry_id(id)  # raises ValueError now, so that later conversions of the id succeed
     except ValueError as error:
         raise problems.BadRequest(error_detail=f'the id "{segment}" cannot be: {error} (LEG-401)') from None
     return id
 
 
 def _number(segment: str, raw: str) -> int:
-    """Raises: NotFound for what is no number of a Version (LEG-209)."""
+    """The number of a Version. Raises: NotFound if the segment is not a Version number (LEG-209)."""
     if not is_number(segment):
         raise problems.NotFound(raw)
     return int(segment)

@@ -1,4 +1,7 @@
-"""GET of the older APIs, now or at a moment of the past: rows S1, S2, S5, S8, S10, S11, S13 and their like of M."""
+"""GET requests of the legacy APIs, now or as of a past moment.
+
+Rows S1, S2, S5, S8, S10, S11, S13 and their M counterparts.
+"""
 
 from __future__ import annotations
 
@@ -26,19 +29,19 @@ from projections.compat.definitions import group_object, member_ids, read_defini
 from projections.compat.versions import CompatVersion, CompatVersions
 from projections.entities.query import View
 
-#: The parameters of each path that is read, besides `asof`.
+#: The query parameters of each readable path, in addition to `asof`.
 _PARAMETERS: Final[Mapping[CompatPathKind, tuple[str, ...]]] = {
     **dict.fromkeys((CompatPathKind.GROUPS, CompatPathKind.CHILDREN, CompatPathKind.VERSIONS), (LIMIT, AFTER)),
     CompatPathKind.LOOKUP: (URI,),
 }
-#: Members of a page at most.
+#: The maximum number of members in a page.
 _MOST: Final = 10_000
 
 
 class CompatReadContext(NamedTuple):
-    """A request and the moment that it sees.
+    """A request and the view that answers it.
 
-    roots: URLs of the registry, first the one that what is kept starts from. moment: what URLs in its answer end with.
+    roots: URLs of the registry; the first is the prefix of stored URLs.
     """
 
     request: Request
@@ -49,12 +52,12 @@ class CompatReadContext(NamedTuple):
 
     @property
     def moment(self) -> str:
-        """See the class."""
+        """The suffix that keeps URLs in the response at the same moment; empty without `asof`."""
         return asof_suffix(self.given.get(ASOF))
 
 
 class CompatReadHandler:
-    """Answers to GET and HEAD. root: URL of the registry that what is kept starts from."""
+    """Handles GET and HEAD requests. root: the registry URL that is the prefix of stored URLs."""
 
     def __init__(self, registry: Registry, moments: Snapshots, root: str) -> None:
         self._readers = registry.readers
@@ -71,12 +74,12 @@ class CompatReadHandler:
         }
 
     async def answer(self, request: Request, target: CompatTarget) -> Response:
-        """The answer. Raises: Problem, NotModified."""
+        """The response to a read. Raises: Problem, NotModified."""
         given = query_params(request, _PARAMETERS.get(target.kind, ()))
         if ASOF not in given:
             return await asyncio.to_thread(self._made, request, target, given)
         then = await self._moments.find(given[ASOF])
-        if then.position == 0:  # there was no registry yet
+        if then.position == 0:  # the registry did not exist yet
             raise not_found(request)
         try:
             answer = await asyncio.to_thread(self._made, request, target, given, then)
@@ -135,7 +138,10 @@ def _version(look: CompatReadContext) -> Response:
 
 
 def _looked_up(look: CompatReadContext) -> Response:
-    """The Version of a URI; one that the caller may not read is not found, so that nobody can try URIs (LEG-1104)."""
+    """The response with the Version that has a URI.
+
+    A Version that the caller may not read is not found, so that a caller cannot probe for URIs (LEG-1104).
+    """
     uri = look.given.get(URI)
     if not uri:
         raise invalid_definition(URI, "the URI of a version is needed, once", "LEG-212")
@@ -155,7 +161,10 @@ def _document(look: CompatReadContext, xid: str, shown: CompatVersion | None) ->
 
 
 def _check_group(look: CompatReadContext) -> None:
-    """Raises: NotFound, Forbidden where the Group is there and may be known of, and no more."""
+    """Checks that the Group exists and that the caller may read it.
+
+    Raises: NotFound; Forbidden if the Group exists and the caller may learn only that.
+    """
     known = look.view.entity(look.target.groupxid) is not None
     try:
         check_read(look.request.caller, look.target, look.request.path)
@@ -168,12 +177,12 @@ def _check_group(look: CompatReadContext) -> None:
 
 
 def not_found(request: Request) -> problems.Problem:
-    """The refusal of a path at which there is nothing."""
+    """The problem for a path at which nothing exists."""
     return problems.NotFound(request.path)
 
 
 def _listed(look: CompatReadContext, members: Sequence[Any]) -> Response:
-    """All members, or those of one page and a link to the next (LEG-203). Raises: InvalidDefinition."""
+    """All members, or one page of them with a link to the next page (LEG-203). Raises: InvalidDefinition."""
     limit, after = look.given.get(LIMIT), look.given.get(AFTER)
     start = bisect_right(members, _position(members, after)) if after is not None else 0
     if limit is None:
@@ -185,7 +194,7 @@ def _listed(look: CompatReadContext, members: Sequence[Any]) -> Response:
 
 
 def _position(members: Sequence[Any], after: str) -> Any:
-    """What a page goes on behind, of the kind that the members are. Raises: InvalidDefinition."""
+    """The value after which a page begins, of the same type as the members. Raises: InvalidDefinition."""
     if not members or isinstance(members[0], str):
         return after
     if not (after.isascii() and after.isdecimal() and len(after) < 19):

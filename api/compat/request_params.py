@@ -1,4 +1,4 @@
-"""What a request to the older APIs says besides its path: parameters, attributes in headers or query, and a body.
+"""Reads requests of the legacy APIs: query parameters, attributes in headers or query, and the body.
 
 Rules LEG-204, LEG-501 to LEG-505, LEG-512, LEG-513.
 """
@@ -24,25 +24,26 @@ from domain.errors.problems import BadRequest
 from domain.values.header_values import InvalidHeaderValue, decode
 from domain.values.json_text import InvalidJson, loads
 
-#: What may be asked of a read and of a write, besides what belongs to a path.
+#: Parameters of reads and of writes, including those that only some paths have.
 ASOF: Final = "asof"
 DRYRUN: Final = "dryrun"
 LIMIT: Final = "limit"
 AFTER: Final = "after"
 URI: Final = "uri"
 
-#: Attributes that may be empty, which is not the same as not given.
+#: Attributes that may be empty. An empty value differs from an absent one.
 _TEXTS: Final = frozenset(("description", "about"))
 _CODING: Final = b"content-encoding"
 _TYPE: Final = b"content-type"
 
 
 def query_params(request: Request, known: Collection[str] = ()) -> Mapping[str, str]:
-    """Decoded values by parameter. known: those of the path, besides `asof` of a read and `dryrun` of a write.
+    """Decoded values by parameter name.
 
-    Values are percent-encoded and nothing else, so a plus sign is one.
-    Raises: BadFlag for one of the two that belongs to other methods; BadRequest for a parameter that is not known or is
-    repeated, and for what is no UTF-8.
+    known: parameters of the path, in addition to `asof` of a read and `dryrun` of a write. Values are percent-encoded
+    only: a plus sign is a plus sign, not a space.
+    Raises: BadFlag for `asof` on a write or `dryrun` on a read; BadRequest for an unknown or repeated parameter, and
+    for values that are not UTF-8.
     """
     flag, other = (ASOF, DRYRUN) if request.reads else (DRYRUN, ASOF)
     found: dict[str, str] = {}
@@ -61,9 +62,9 @@ def query_params(request: Request, known: Collection[str] = ()) -> Mapping[str, 
 
 
 def parse_attributes(request: Request, family: LegacyApi, given: Mapping[str, str]) -> DocumentAttributes:
-    """The attributes of a POST. given: its parameters.
+    """The attributes of a POST request. given: its query parameters.
 
-    Raises: InvalidDefinition where places differ (LEG-501, LEG-504).
+    Raises: InvalidDefinition if the query, the headers and the media type contradict each other (LEG-501, LEG-504).
     """
     found: dict[str, str] = {}
     for name, (parameter, header) in request_names(family).items():
@@ -79,15 +80,15 @@ def parse_attributes(request: Request, family: LegacyApi, given: Mapping[str, st
 
 
 def sent_content_type(request: Request) -> str | None:
-    """The media type of a document as it was sent; None where none was."""
+    """The media type of the document as the client sent it; None if the client sent none."""
     return request.header(_TYPE) or None
 
 
 async def read_content(request: Request, receive: Receive, most: int) -> bytes:
-    """The bytes of a body, decoded where they are coded with gzip.
+    """The bytes of a body, decompressed if its coding is gzip.
 
-    most: how many there may be, in either form. Raises: UnsupportedCoding, BodyTooLarge, BadRequest,
-    ClientDisconnected.
+    most: maximum number of bytes, both compressed and decompressed. Raises: UnsupportedCoding, BodyTooLarge,
+    BadRequest, ClientDisconnected.
     """
     coding = (request.header(_CODING) or "identity").strip().lower()
     if coding == "identity":
@@ -99,9 +100,10 @@ async def read_content(request: Request, receive: Receive, most: int) -> bytes:
 
 
 async def read_object(request: Request, receive: Receive, most: int) -> dict[str, Any]:
-    """The JSON object of a body, an empty one where there is no body.
+    """The JSON object of a body; an empty object if there is no body.
 
-    Raises: UnsupportedMediaType, ParsingData, BadRequest for JSON of another kind, and what `content_of` raises.
+    Raises: UnsupportedMediaType, ParsingData, InvalidDefinition for JSON that is not an object, and what `read_content`
+    raises.
     """
     content = await read_content(request, receive, most)
     if not content:
@@ -117,7 +119,10 @@ async def read_object(request: Request, receive: Receive, most: int) -> dict[str
 
 
 def check_json_media_type(request: Request) -> None:
-    """Raises: UnsupportedMediaType for a body that says it is no JSON (LEG-204). Who says nothing means JSON."""
+    """Checks that the media type of a body is JSON. A request without a media type counts as JSON (LEG-204).
+
+    Raises: UnsupportedMediaType.
+    """
     given = sent_content_type(request)
     kind = (given or "application/json").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
@@ -125,7 +130,10 @@ def check_json_media_type(request: Request) -> None:
 
 
 def _with_format_of(request: Request, found: dict[str, str]) -> dict[str, str]:
-    """The same with the format that the media type names, which counts where nothing else does (LEG-504)."""
+    """The attributes with the format that the media type names, if no other place names a format (LEG-504).
+
+    Raises: InvalidDefinition if the media type and another place name different formats.
+    """
     try:
         named = formats.format_parameter(sent_content_type(request) or "")
     except ValueError as error:
@@ -155,7 +163,7 @@ def _decoded(text: str, place: str) -> str:
 
 
 def _unzipped(content: bytes, most: int) -> bytes:
-    """Raises: BodyTooLarge before more than `most` bytes are there; BadRequest."""
+    """The content of a gzip body. Raises: BodyTooLarge before it holds more than `most` + 1 bytes; BadRequest."""
     reader = zlib.decompressobj(31)
     try:
         found = reader.decompress(content, most + 1)

@@ -1,4 +1,4 @@
-"""Answers of the older APIs: lists, Groups, and documents with their attributes in headers.
+"""Responses of the legacy APIs: lists, Groups, and documents with their attributes in headers.
 
 Rules LEG-203, LEG-301, LEG-302, LEG-503, LEG-511, LEG-521 to LEG-525, LEG-1106, LEG-1206.
 """
@@ -19,23 +19,26 @@ from domain.values.header_values import encode, encode_text
 from domain.values.json_text import dumps
 from projections.compat.definitions import CompatDefinition
 
-#: What a header can hold, a character for each byte.
+#: Text that a header can hold, with one character for each byte.
 _HEADER: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*\Z")
 _UNTYPED: Final = b"application/octet-stream"
 
 
 def json_response(request: Request, status: int, body: Any, headers: Headers | None = None) -> Response:
-    """An answer with a JSON body."""
+    """A response with a JSON body."""
     return Response(status, [JSON, root_link(request.base), *(headers or [])], dumps(body))
 
 
 def no_content_response(request: Request, headers: Headers) -> Response:
-    """The answer to a DELETE."""
+    """The response to a DELETE."""
     return Response(204, [root_link(request.base), *headers])
 
 
 def document_response(definition: CompatDefinition, request: Request, moment: str) -> Response:
-    """The document as it was sent, its attributes in headers; where it is elsewhere, the way there (LEG-1206)."""
+    """The document as the client sent it, with its attributes in headers.
+
+    A document that is stored elsewhere gives a redirect (LEG-1206).
+    """
     attributes = attribute_headers(definition, request.base, moment)
     place = version_location(definition, request.base, moment)
     if definition.elsewhere is not None:
@@ -62,14 +65,17 @@ def document_response(definition: CompatDefinition, request: Request, moment: st
 
 
 def post_response(definition: CompatDefinition, request: Request, headers: Headers) -> Response:
-    """The answer to a POST, whether or not there is something new (LEG-521)."""
+    """The response to a POST, whether or not it created a new Version (LEG-521)."""
     place = (b"location", version_location(definition, request.base, ""))
     attributes = attribute_headers(definition, request.base, "")
     return json_response(request, 200, {"id": definition.shown.id}, [place, *attributes, *headers])
 
 
 def attribute_headers(definition: CompatDefinition, root: str, moment: str) -> Headers:
-    """The headers that carry attributes, those that are set; values percent-encoded (LEG-503)."""
+    """The headers that carry attributes.
+
+    Attributes without a value are left out; values are percent-encoded (LEG-503).
+    """
     family, shown = definition.family, definition.shown
     lookup = lookup_url(root, family, shown.uri, moment)
     values = {
@@ -97,7 +103,7 @@ def version_location(definition: CompatDefinition, root: str, moment: str) -> by
 
 
 def content_type_value(contenttype: str | None) -> bytes:
-    """The Content-Type that was stored, byte for byte as far as a header can hold it (LEG-511, LEG-512)."""
+    """The stored Content-Type, byte for byte if a header can hold it (LEG-511, LEG-512); percent-encoded otherwise."""
     if not contenttype:
         return _UNTYPED
     return contenttype.encode("latin-1") if _HEADER.match(contenttype) else encode_text(contenttype).encode()

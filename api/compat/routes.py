@@ -1,4 +1,4 @@
-"""`/compat`: the two older APIs, Schema Registry 0.2 and Message Catalog 0.1.
+"""`/compat`: the two legacy APIs, Schema Registry 0.2 and Message Catalog 0.1.
 
 Rules LEG-101 to LEG-109, LEG-200.
 """
@@ -27,8 +27,7 @@ __all__ = ["COMPAT", "CompatRoutes"]
 class CompatRoutes:
     """The surface of all paths below `/compat`.
 
-    most: bytes that the body of a request may have. inbound: whether writes may carry the authority of another
-    registry.
+    most: maximum size of a request body in bytes. inbound: whether a write may name another registry as its authority.
     """
 
     def __init__(self, registry: Registry, most: int, inbound: bool = True) -> None:

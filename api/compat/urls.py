@@ -1,7 +1,7 @@
-"""URLs of the older APIs.
+"""URLs of the legacy APIs.
 
-Those that are kept (version URIs) start from the configured root of the registry, those that only lead on from the root
-that the request came to (LEG-106).
+Stored URLs (version URIs) start with the configured root of the registry. Links in responses start with the root that
+the request used (LEG-106).
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from domain.compat.uris import default_version_path
 
 
 def group_path(family: LegacyApi, group: str) -> str:
-    """The path of a Group below the façade. group: the decoded id."""
+    """The path of a Group below the base of its API. group: the decoded id."""
     return f"/{family.path}/{encode_segment(group)}"
 
 
 def child_path(family: LegacyApi, group: str, child: str) -> str:
-    """The path of a schema or definition below the façade. group, child: decoded ids."""
+    """The path of a schema or message definition below the base of its API. group, child: decoded ids."""
     return f"{group_path(family, group)}/{family.children}/{encode_segment(child)}"
 
 
 def version_url(root: str, family: LegacyApi, group: str, child: str, number: int, moment: str = "") -> str:
-    """The absolute URL of a Version. moment: what URLs of answers about the past end with."""
+    """The absolute URL of a Version. moment: the suffix for URLs in responses about the past."""
     return with_asof(root + family.base + default_version_path(family, group, child, number), moment)
 
 

@@ -1,7 +1,7 @@
-"""PUT, POST and DELETE of the older APIs: rows S3, S4, S6, S7, S9, S12 and their M counterparts.
+"""PUT, POST and DELETE of the legacy APIs: rows S3, S4, S6, S7, S9, S12 and their M counterparts.
 
-A write is one of the registry's own commands, so all its rules hold; what they refuse because of what is stored is a
-conflict here (LEG-211).
+Each write is a command of the registry, so all rules of the registry apply. A refusal that depends on stored data is a
+409 Conflict here (LEG-211).
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ from projections.compat.definitions import CompatDefinition, group_format, group
 from projections.compat.versions import CompatVersion, CompatVersions
 from projections.entities.query import View
 
-#: What a model refuses that validates strictly (LEG-706).
+#: Problems that a strictly validating model raises (LEG-706).
 _OF_MODEL: Final = (CompatibilityUnknown, FormatUnknown)
 Handler = Callable[[Request, CompatTarget, Receive], Awaitable[Response]]
 
 
 class CompatWriteHandler:
-    """Answers to requests that change something. root: URL of the registry that what is kept starts from.
+    """Handles requests that change the registry. root: the registry URL that is the prefix of stored URLs.
 
-    most: bytes that a body may have. inbound: whether documents may carry the authority of another registry.
+    most: maximum size of a body in bytes. inbound: whether a document may name another registry as its authority.
     """
 
     def __init__(self, registry: Registry, latest: DefinitionsCache, root: str, most: int, inbound: bool) -> None:
@@ -86,7 +86,7 @@ class CompatWriteHandler:
         }
 
     async def answer(self, request: Request, target: CompatTarget, receive: Receive) -> Response:
-        """The answer to a write that is done and durable, or to one that was only tried. Raises: Problem."""
+        """The response to a write that is durable, or to a dry run. Raises: Problem."""
         check_write(request.caller, target)
         self._check_model(request, target)
         return await self._handlers[request.method, target.kind](request, target, receive)
@@ -112,7 +112,7 @@ class CompatWriteHandler:
         return json_response(request, 201, found, [(b"location", place.encode()), *headers])
 
     async def _post(self, request: Request, target: CompatTarget, receive: Receive) -> Response:
-        """200 with the Version that has the document, a new one or one that had it before (S7)."""
+        """200 with the Version that has the document: a new Version, or an existing one with the same document (S7)."""
         family = target.family
         given = query_params(request, [parameter for parameter, _ in request_names(family).values()])
         told, contenttype = parse_attributes(request, family, given), sent_content_type(request)
@@ -148,7 +148,10 @@ class CompatWriteHandler:
         return recorded if isinstance(recorded, Response) else no_content_response(request, _recorded(recorded))
 
     def _check_authority(self, authority: str | None, base: str, request: Request) -> None:
-        """Raises: Forbidden for another registry's where nothing is taken in from others (LEG-908)."""
+        """Checks the authority of a document against the `inbound` setting (LEG-908).
+
+        Raises: Forbidden if the authority is another registry and this registry accepts no inbound documents.
+        """
         if self._inbound or authority is None or normalize_uri(authority).rstrip("/") == normalize_uri(base):
             return
         raise Forbidden(caller=request.caller.name, detail="this registry takes in nothing that others control")
@@ -162,7 +165,7 @@ class CompatWriteHandler:
         return format
 
     def _find(self, request: Request) -> FindSchema:
-        """Finds schemas that the caller may see by their URIs."""
+        """A function that finds schemas by URI, among those that the caller may read."""
         roots = tuple(dict.fromkeys((self._root, request.base)))
         return lambda uri: schema_by_uri(self._readers.quick(), uri, roots, request.caller.reads)
 
@@ -174,7 +177,7 @@ class CompatWriteHandler:
         current: Callable[[View], bytes | None] | None,
         dryrun: bool,
     ) -> Recorded | Response:
-        """What a command came to; of a dry run, the answer that tells. Raises: Problem."""
+        """The recorded outcome of a command; for a dry run, its response. Raises: Problem."""
         holds = write_condition(request, current) if current else None
         try:
             command = await asyncio.to_thread(made)
@@ -186,7 +189,11 @@ class CompatWriteHandler:
             raise _compat_problem(problem, request) from None
 
     def _check_model(self, request: Request, target: CompatTarget) -> None:
-        """Raises: NotFound where the model has no such types; MethodNotAllowed where capabilities keep all as it is."""
+        """Checks that the model and the capabilities allow the request.
+
+        Raises: NotFound if the model lacks the legacy API's types; MethodNotAllowed if the capabilities make entities
+        read-only.
+        """
         definitions = self._latest.current(self._readers.quick())
         group = definitions.model.groups.get(target.family.groups)
         if group is None or target.family.resources not in group.resources:
@@ -196,7 +203,7 @@ class CompatWriteHandler:
 
 
 def _deletion(target: CompatTarget) -> DeleteEntities:
-    """The command of a DELETE."""
+    """The command of a DELETE request."""
     xid = {
         CompatPathKind.GROUP: lambda: target.groupxid,
         CompatPathKind.CHILDREN: lambda: target.collection,
@@ -207,18 +214,18 @@ def _deletion(target: CompatTarget) -> DeleteEntities:
 
 
 def _compat_problem(problem: Problem, request: Request) -> Problem:
-    """A refusal in the words of the older APIs (LEG-211), about the path that was asked for."""
+    """The problem of the legacy API for a problem of the registry (LEG-211). NotFound names the requested path."""
     if isinstance(problem, problems.NotFound):
         return not_found(request)
     told = to_legacy_problem(problem)
-    # A DELETE says nothing that could be wrong, so what refuses it is what is stored, such as a `removal` to come.
+    # A DELETE has no content that could be invalid, so stored data is the cause, such as a future `removal` time.
     if (told.status == 400 and request.method == "DELETE") or isinstance(told, _OF_MODEL):
         return Conflict(error_detail=problem.text(), detail=problem.detail, extensions=problem.extensions)
     return told
 
 
 def _recorded(recorded: Recorded) -> Headers:
-    """The headers of a write that recorded something (LEG-108)."""
+    """The headers of a write: the number of findings, and the correlation id if something was recorded (LEG-108)."""
     known = recorded.xregcorrelationid
     return [*findings_headers(recorded), *([(CORRELATION_HEADER, known.encode())] if known is not None else [])]
 
@@ -228,7 +235,7 @@ def _is_new(recorded: Recorded, xid: str) -> bool:
 
 
 def _processed(view: View, target: CompatTarget, recorded: Recorded, root: str) -> CompatDefinition:
-    """The Version that a POST made or found."""
+    """The Version that a POST created or found."""
     shown = CompatVersions(view).version(target.xid, recorded.number) if recorded.number is not None else None
     told = read_definition(view, target.family, target.xid, shown, root) if shown is not None else None
     assert told is not None, "a POST that succeeds has a Version"
@@ -253,7 +260,7 @@ def _tag(root: str, target: CompatTarget, view: View, shown: CompatVersion | Non
     return found.tag if found is not None else None
 
 
-#: What a GET of what goes would be tagged with.
+#: The entity tag that a GET of the deleted path would have.
 _TAGS: Final = {
     CompatPathKind.GROUP: _group_tag,
     CompatPathKind.CHILD: _latest_tag,

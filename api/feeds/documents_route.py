@@ -1,4 +1,4 @@
-"""`/-/documents`: documents by their hash, for callers who may read an entity that has one, or had it."""
+"""`/-/documents`: documents by SHA-256 hash, for callers that may read an entity that has or had the document."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ DOCUMENTS: Final = "documents"
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}\Z")
 _HEADERS: Final[Headers] = [
-    # What the bytes are is for their owners to say; said here, it could make a browser run them.
+    # Only the owners know the media type. A media type here could make a browser run the document.
     (b"content-type", b"application/octet-stream"),
     SANDBOX_POLICY,
     ATTACHMENT,
 ]
-#: Not for caches that callers with other rights share.
+#: `private`, because a shared cache would give the document to callers without rights to it.
 _FOR_EVER: Final = (b"cache-control", b"private, max-age=31536000, immutable")
 
 
@@ -41,7 +41,7 @@ class DocumentsRoutes:
         self._feeds = feeds
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `dispatch.Surface`. Raises: NotFound, also where the caller may not read it."""
+        """See `dispatch.Surface`. Raises: NotFound, also if the caller may not read the document."""
         if len(request.segments) != 3:
             raise problems.ApiNotFound()
         if (options := read_only_options(request)) is not None:

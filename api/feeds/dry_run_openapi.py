@@ -1,4 +1,4 @@
-"""The paths of ours in `api/routes` that belong to restoring, and what a dry run answers."""
+"""OpenAPI of `/-/restore`, and of the response to a dry run."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from api.openapi.builders import (
 )
 from api.openapi.problems import error_responses
 
-#: The name of the schema of a dry run's answer.
+#: The schema name of a dry run's response.
 DRY_RUN: Final = "DryRun"
-#: The same lines as those of the log.
+#: The lines are the same as those of `/-/log`.
 DRY_RUN_SCHEMA: Final[Schema] = openapi.PATHS["/-/log"]["get"]["responses"]["200"]["content"]["application/json"][
     "schema"
 ]
@@ -52,7 +52,10 @@ _PATH: Final = (
 
 
 def or_dry_run(answer: Schema | None) -> Schema:
-    """The answer with status 200 of a write that may also be a dry run. answer: what it is otherwise, if anything."""
+    """The 200 response of a write that may also be a dry run.
+
+    answer: the response of the write itself; None if it has no 200 response.
+    """
     found = answer or {"description": "What it would append.", "headers": response_headers("Link", FINDINGS_NAME)}
     shown = found.get("content", {}).get("application/json")
     lines = {"$ref": f"#/components/schemas/{DRY_RUN}"}

@@ -1,4 +1,4 @@
-"""`/-/events`: what has happened as a feed of CloudEvents, the registry's own or those of the older APIs.
+"""`/-/events`: a feed of CloudEvents, of the registry and of the legacy APIs.
 
 Spec: xRegistry Events 1.0-rc4; CloudEvents 1.0, "JSON Batch Format".
 """

@@ -1,7 +1,7 @@
-"""Feeds on their way to readers: pages, all there is, or whatever comes for as long as a reader stays.
+"""Builds feed responses: one page, all events up to now, or an endless stream.
 
-An answer is made piece by piece in threads, each piece from a look at the store of its own. Between two pieces nothing
-is held, so readers that are slow or wait cost neither a thread nor a transaction.
+A feed builds its response in pieces. A pool thread makes each piece with its own read of the store. Between two pieces
+a feed holds nothing, so slow or waiting readers cost neither a thread nor a transaction.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from projections.log.reader import Log
 
 T = TypeVar("T")
 
-#: Is done once the reader has left.
+#: Done as soon as the client has disconnected.
 ClientGone = asyncio.Future[None]
-#: Seconds between signs of life on a stream that has nothing to say.
+#: Seconds between heartbeats on an idle stream.
 HEARTBEAT_SECONDS: Final = 15.0
-#: Seconds that are spent looking for the events of a page; its link leads on from where that got to.
+#: Seconds that a page may spend searching for events. Its `next` link continues where the search stopped.
 PAGE_SECONDS: Final = 20.0
-#: What a stream begins with: milliseconds after which a reader that was cut off comes back.
+#: The first line of a stream: the milliseconds after which a disconnected reader reconnects.
 RETRY_LINE: Final = b"retry: 1000\n\n"
 THREADS: Final = 4
 
@@ -47,7 +47,10 @@ _VARY: Final = (b"vary", b"accept")
 
 
 class Feeds:
-    """The feeds of one registry. following: is told of commits; `stop` it before the server waits for its readers."""
+    """The feeds of one registry.
+
+    following: receives a notice of each commit. Call its `stop` before the server waits for open responses.
+    """
 
     def __init__(self, registry: Registry, following: LogHeadWatcher) -> None:
         self._readers = registry.readers
@@ -58,7 +61,7 @@ class Feeds:
         following.follow(lambda: registry.readers.quick().log.head().last)
 
     def log(self) -> Log:
-        """The log, through the calling thread's own connection."""
+        """The log, through the calling thread's connection."""
         return self._readers.quick().log
 
     def head(self, asof: str | None = None) -> Interaction:
@@ -68,7 +71,7 @@ class Feeds:
     async def answer(
         self, request: Request, receive: Receive, asked: FeedParams, form: FeedFormat, source: FeedSource
     ) -> Response:
-        """A feed from where the reader wants it. Raises: BadRequest, ClientDisconnected."""
+        """The feed response, from the position that the reader asks for. Raises: BadRequest, ClientDisconnected."""
         after = await self.run(self._after, asked)
         if form.endless:
             headers = [form.content_type, root_link(request.base), _UNKEPT, _VARY]
@@ -88,22 +91,25 @@ class Feeds:
         return Response(200, _headers(request, form, asked, reader.position), body)
 
     async def run(self, work: Callable[..., T], *arguments: object) -> T:
-        """What work with the store gives, done in a thread of the feeds."""
+        """The result of a function that uses the store; a thread of the feed pool runs it."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
 
     def close(self) -> None:
-        """Waits for the pieces that are being made."""
+        """Waits for the pieces in progress."""
         self._pool.shutdown()
 
     def _after(self, asked: FeedParams) -> int:
-        """The position that a reader wants to go on behind. Raises: BadRequest."""
+        """The position after which the reader resumes. Raises: BadRequest."""
         last = self.log().as_of(asked.after, self._clock(), asked.name).last
         return int(asked.after) if asked.after.isdigit() else last
 
     async def _begun(
         self, reader: FeedReader, source: FeedSource, limit: int | None, wait: float, gone: ClientGone
     ) -> tuple[bytes, int]:
-        """The first piece that holds something, as soon as there is one, and where the answer ends."""
+        """The first piece with content, and the position at which the response ends.
+
+        Waits up to `wait` seconds for such a piece; the piece is empty if none appears.
+        """
         until = time.monotonic() + wait
         while True:
             end = await self.run(source.end, reader.position, limit)
@@ -113,7 +119,7 @@ class Feeds:
                 return piece, end
 
     async def _some(self, reader: FeedReader, end: int, gone: ClientGone, until: float) -> bytes:
-        """The next piece that holds something; nothing where there is none up to a position, or none in time.
+        """The next piece with content; empty if there is none up to `end`, or if the time is over.
 
         until: a time of the monotonic clock. Raises: ClientDisconnected.
         """
@@ -146,8 +152,9 @@ class Feeds:
                     yield heartbeat(reader.position)
 
     async def _of_many(self, reader: FeedReader, form: FeedFormat, source: FeedSource) -> bytes | None:
-        """All that there is beyond a reader's position, as others there get it, and moves the reader; None where it is
-        more than one piece, or the reader's alone.
+        """Everything after the reader's position, from a piece that readers at this position share; moves the reader.
+
+        None if the reader shares nothing with others, or if one piece does not reach the end of the log.
         """
         if source.shared is None or reader.limit is not None:
             return None
@@ -167,7 +174,7 @@ class Feeds:
 
 @asynccontextmanager
 async def _watch_client(receive: Receive) -> AsyncIterator[ClientGone]:
-    """Tells when the client goes away, which sending to it does not."""
+    """A future that is done when the client disconnects. Sending alone does not report a disconnect."""
     watching = asyncio.ensure_future(_left(receive))
     try:
         yield watching
@@ -181,7 +188,7 @@ async def _left(receive: Receive) -> None:
 
 
 def _headers(request: Request, form: FeedFormat, asked: FeedParams, position: int) -> Headers:
-    """The headers of an answer that ends. position: where the next one goes on, whether there is more yet or not."""
+    """The headers of a finite response. position: where the `next` link continues, even if nothing follows yet."""
     query = "&".join(filter(None, (asked.query, f"after={position}")))
     onwards = f"<{escape_link_url(f'{request.base}{request.path}?{query}')}>;rel=next"
     return [form.content_type, root_link(request.base), (b"link", onwards.encode("latin-1")), _UNKEPT, _VARY]

@@ -1,4 +1,4 @@
-"""The forms that a feed comes in: a JSON array, JSON lines, or server-sent events.
+"""The formats of a feed: a JSON array, JSON lines, or server-sent events.
 
 Spec: RFC 9110, "Accept"; CloudEvents JSON format, "JSON Batch Format"; HTML, "Server-sent events".
 """
@@ -22,22 +22,22 @@ _WEIGHT: Final = re.compile(r"q\s*=\s*([01](?:\.[0-9]{0,3})?)\Z")
 
 
 class PositionLines(NamedTuple):
-    """The lines of one position of the log, which nothing ever separates. counted: what a limit counts of them."""
+    """The lines of one log position. A feed never splits them. counted: how many of them count towards a limit."""
 
     position: int
     items: Sequence[LogLine]
     counted: int
 
 
-#: Writes groups. The flag says whether they are the first of their answer.
+#: Serializes groups. The flag is true for the first groups of a response.
 WriteLines = Callable[[Iterable[PositionLines], bool], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class FeedFormat:
-    """before, after: what stands around all groups. limit: events of an answer that asks for no number; None for all.
+    """before, after: bytes around all groups. limit: default number of events; None for all.
 
-    endless: whether it goes on for as long as the reader stays.
+    endless: whether the response continues until the client disconnects.
     """
 
     content_type: tuple[bytes, bytes]
@@ -58,7 +58,11 @@ def _lines(groups: Iterable[PositionLines], first: bool) -> bytes:
 
 
 def _server_sent(groups: Iterable[PositionLines], first: bool) -> bytes:
-    """The last line of a position names it: a reader that breaks off before is given the whole position again."""
+    """The groups as server-sent events.
+
+    Only the last line of a position carries the id. A reader that disconnects earlier receives the whole position
+    again.
+    """
     return b"".join(
         [
             (b"id: %d\nevent: %b\ndata: %b\n\n" % (group.position, item.name.encode(), item.data))
@@ -71,7 +75,10 @@ def _server_sent(groups: Iterable[PositionLines], first: bool) -> bytes:
 
 
 def heartbeat(position: int) -> bytes:
-    """What an idle stream sends: no event, yet a reader that resumes does so behind all that it was spared."""
+    """What an idle stream sends.
+
+    It is no event, but its id lets a reader resume after the events that were filtered out.
+    """
     return b": \nid: %d\n\n" % position
 
 
@@ -79,12 +86,12 @@ def _typed(media_type: str) -> tuple[bytes, bytes]:
     return b"content-type", media_type.encode()
 
 
-#: Events of an array that asks for no number.
+#: Default number of events in an array.
 PAGE_SIZE: Final = 1000
 _JSON: Final = FeedFormat(JSON, _array, b"[", b"]", PAGE_SIZE)
 _LINES: Final = FeedFormat(_typed(NDJSON), _lines)
 _EVENT_STREAM: Final = FeedFormat(_typed(EVENT_STREAM), _server_sent, endless=True)
-#: The forms of each feed by media type, the one for whoever does not ask first.
+#: The formats of each feed by media type. The first is the default.
 EVENT_FORMATS: Final = {
     CLOUDEVENTS_BATCH: FeedFormat(_typed(CLOUDEVENTS_BATCH), _array, b"[", b"]", PAGE_SIZE),
     NDJSON: _LINES,
@@ -99,7 +106,7 @@ LOG_FORMATS: Final = {
 
 
 def negotiate_format(accept: str | None, forms: dict[str, FeedFormat]) -> FeedFormat:
-    """The form that a client likes best; of those that it likes equally, the first. Raises: NotAcceptable."""
+    """The format that the client prefers; the first of several with equal weight. Raises: NotAcceptable."""
     ranges = [_range(part) for part in (accept or "*/*").lower().split(",")]
     weights = {name: _weight(name, ranges) for name in forms}
     best = max(forms, key=weights.__getitem__)
@@ -115,7 +122,7 @@ def _range(part: str) -> tuple[str, float]:
 
 
 def _weight(name: str, ranges: Sequence[tuple[str, float]]) -> float:
-    """The weight of a media type: that of the range which names it most exactly."""
+    """The weight of a media type, from the most specific range that matches it."""
     given = dict(ranges)
     wanted = (name, name.partition("/")[0] + "/*", "*/*")
     return next((given[each] for each in wanted if each in given), 0.0)

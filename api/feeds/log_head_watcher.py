@@ -1,4 +1,4 @@
-"""Waiting for the log to grow: of commits of this process one hears, those of other processes are looked for."""
+"""Waits for the log to grow. Commits of this process wake the watcher; it polls for commits of other processes."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-#: Seconds between looks at the log, for what other processes commit; none while nobody waits.
+#: Seconds between polls for commits of other processes. Without a waiting reader there are no polls.
 POLL_SECONDS: Final = 0.1
-#: Seconds between two looks at least. Under a load of writes all who wait go on together, with several commits in one
-#: piece, instead of each of them for each commit.
+#: Minimum seconds between two polls. Under write load all waiting readers wake together and receive several commits in
+#: one piece, instead of each reader waking for each commit.
 MIN_POLL_SECONDS: Final = 0.01
 
 
 class LogHeadWatcher:
-    """All those of one event loop who wait for the log to grow: they share one look at it.
+    """Waits for the log to grow, for all readers of one event loop; they share one poll.
 
-    Waiting belongs to the loop; `committed` and `stop` may be called from any thread.
+    The loop runs the waits. Any thread may call `committed` and `stop`.
     """
 
     def __init__(self) -> None:
@@ -29,29 +29,29 @@ class LogHeadWatcher:
         self.stopped = False
 
     def follow(self, head: Callable[[], int]) -> None:
-        """Begins. head: looks up the position of the log's last event, in well under a millisecond."""
+        """Starts watching. head: returns the position of the log's last event, in well under a millisecond."""
         self._head = head
         self._next = None
         self.stopped = False
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
-        """Has those who wait look at the log soon; see `commands.command_bus.CommitListener`."""
+        """Makes waiting readers check the log soon; see `commands.command_bus.CommitListener`."""
         self._in_loop(self._soon)
 
     def stop(self) -> None:
-        """Nobody waits any more, now or later: the server ends."""
+        """Ends all waits, now and later, because the server is shutting down."""
         self.stopped = True
         self._in_loop(self._let_go)
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """The number of waiting readers."""
         return len(self._waiting)
 
     async def beyond(self, position: int, seconds: float, gone: asyncio.Future[None]) -> bool:
-        """Whether the log has grown beyond a position before the time was up.
+        """Whether the log grew past a position within so many seconds.
 
-        gone: is done once the reader has left, which ends the wait as `stop` does.
+        gone: done as soon as the client has disconnected, which ends the wait, as `stop` does.
         """
         if self.stopped or gone.done():
             return False
@@ -66,9 +66,9 @@ class LogHeadWatcher:
         gone.add_done_callback(give_up)
         over = self._loop.call_later(seconds, give_up)
         try:
-            self._soon()  # once commits are heard of: one before that would go unnoticed
+            self._soon()  # after registration: a commit before it would not wake this reader
             self._looking = self._looking or asyncio.create_task(self._keep_looking())
-            return await waiter  # of what asyncio has for several at once, each costs as much as all the rest here
+            return await waiter  # asyncio.wait would cost as much as the rest of this function
         finally:
             over.cancel()
             gone.remove_done_callback(give_up)

@@ -31,7 +31,7 @@ _DOCUMENTS: Final = "documents"
 
 
 class LogFeedRoutes:
-    """The surface of `/-/log`, `/-/log/head` and `/-/log/upstream`. upstream: gives the answer of the last one."""
+    """The surface of `/-/log`, `/-/log/head` and `/-/log/upstream`. upstream: returns the body of the last one."""
 
     def __init__(self, feeds: Feeds, upstream: Callable[[], Mapping[str, Any]]) -> None:
         self._feeds = feeds
@@ -54,7 +54,10 @@ class LogFeedRoutes:
         return await self._feeds.answer(request, receive, wanted, form, source)
 
     async def _head(self, request: Request) -> Response:
-        """How the log stands, or stood. Its position tells all about it, so its tag is made of that."""
+        """The head of the log, now or as of a moment.
+
+        The position alone determines the body, so it makes the entity tag.
+        """
         moment = single_value(query_params(request, (_ASOF,)), _ASOF)
         ended = await self._feeds.run(self._feeds.head, moment)
         tag = conditional.log_tag(ended.last, request, (0, 0))
@@ -62,7 +65,7 @@ class LogFeedRoutes:
         return conditional.add_entity_tag(Response(200, [JSON, root_link(request.base)], dumps(_shown(ended))), tag)
 
     async def _followed(self, request: Request) -> Response:
-        """Which registry this is and which ones it follows by their logs, for those that want to follow it."""
+        """The id of this registry and of the registries that it follows, for a registry that wants to follow it."""
         query_params(request, ())
         found = await self._feeds.run(self._upstream)
         return Response(200, [JSON, root_link(request.base), (b"cache-control", b"no-store")], dumps(found))

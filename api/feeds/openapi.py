@@ -1,4 +1,4 @@
-"""The paths of ours in `api/routes` that belong to feeds."""
+"""OpenAPI of the feeds: `/-/events`, `/-/log` and `/-/documents`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _READ: Final = (401, 403, 404, 405, 500)
 _CHOSEN: Final = (400, *_READ)
 _FED: Final = (400, 401, 403, 404, 405, 406, 500)
 
-#: The query parameters of both feeds, and those that choose events: what each says, and its schema.
+#: The query parameters of both feeds, and those that select events: description and schema of each.
 _GOING_ON: Final[dict[str, tuple[str, Schema]]] = {
     "after": (f"Goes on behind a moment: {_MOMENT}. The header Last-Event-ID goes before it.", STRING_SCHEMA),
     "limit": (
@@ -120,7 +120,7 @@ _UPSTREAM: Final[Schema] = {
 
 
 def _get(name: str, summary: str, parameters: list[Schema], answers: Schema, refused: tuple[int, ...]) -> Schema:
-    """A path that is only read."""
+    """The path item of a read-only path."""
     shown: Schema = {"get": own_operation(name, summary, responses={**answers, **error_responses(refused, own=True)})}
     return {"parameters": parameters, **shown} if parameters else shown
 
@@ -135,7 +135,7 @@ def _gives(says: str, content: Mapping[str, Schema], *names: str) -> Schema:
 
 
 def _fed(items: Schema, *arrays: str) -> Schema:
-    """The forms of a feed. arrays: the media types of those that are a JSON array."""
+    """The 200 response of a feed in each format. arrays: the media types whose body is a JSON array."""
     forms = {
         **{name: {"type": "array", "items": items} for name in arrays},
         NDJSON: STRING_SCHEMA,

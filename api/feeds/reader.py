@@ -1,4 +1,4 @@
-"""One reader on its way along a feed."""
+"""The state of one reader of a feed: its position, and how many events it has."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from typing import Final
 from api.feeds.formats import FeedFormat, PositionLines
 from api.feeds.sources import FeedSource
 
-#: About how many bytes, and at most how many positions, one piece of an answer holds.
+#: Approximate maximum of bytes, and maximum of positions, in one piece of a response.
 MAX_PIECE_BYTES: Final = 1 << 18
 MAX_PIECE_POSITIONS: Final = 1000
-#: Seconds after which a piece ends, so that readers whose tests of events take long leave threads to others.
+#: Seconds after which a piece ends, so that readers with slow event tests leave threads to other readers.
 MAX_PIECE_SECONDS: Final = 0.5
 
 
 class FeedReader:
-    """limit: events that it wants, None for all. position: all up to it was looked at. full: whether it has them."""
+    """limit: number of events that the reader wants; None for all. position: everything up to it was checked.
+
+    full: whether the reader has all events that it wants.
+    """
 
     def __init__(self, source: FeedSource, form: FeedFormat, after: int, limit: int | None) -> None:
         self.limit = limit
@@ -30,13 +33,13 @@ class FeedReader:
         self._groups: Iterator[PositionLines] | None = None
 
     def at(self, end: int) -> bool:
-        """Whether nothing up to a position is left for this reader."""
+        """Whether nothing up to a position remains for this reader."""
         return self.full or self.position >= end
 
     def piece(self, end: int) -> bytes:
-        """What comes next, up to a position; empty where nothing on this stretch is for the reader.
+        """The next piece, up to a position; empty if this stretch of the log has nothing for the reader.
 
-        end: the same from one piece to the next, until the reader is there.
+        end: has to stay the same from one piece to the next until the reader reaches it.
         """
         groups = self._next(end)
         first, self._begun = not self._begun, self._begun or any(group.items for group in groups)
@@ -58,7 +61,10 @@ class FeedReader:
         return found
 
     def _fits(self, group: PositionLines) -> bool:
-        """Counts a group. What belongs to one position stays together, so the first may be more than is wanted."""
+        """Whether a group fits into the limit; counts its events.
+
+        A position is never split, so the first group may exceed the limit.
+        """
         if self.limit is None:
             return True
         fits = not self._counted or self._counted + group.counted <= self.limit

@@ -1,6 +1,6 @@
-"""What a request asks a feed for: where to begin, how much of it, and how long to wait.
+"""Query parameters of a feed: where to begin, how many events, and how long to wait.
 
-A parameter that is not known is refused: what was meant to leave events out would otherwise let all of them in.
+An unknown parameter is refused: a misspelt filter would otherwise let all events through.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from urllib.parse import unquote_plus
 from api.http.query_params import QueryParams, invalid_param, query_params, single_value
 from api.http.request import Request
 
-#: Events of an answer at most that is made as a whole before it is sent.
+#: Maximum number of events in a response that is built completely before it is sent.
 MAX_LIMIT: Final = 10_000
-#: Seconds that a reader may wait for the first event.
+#: Maximum seconds that a reader may wait for the first event.
 MAX_WAIT: Final = 60
 
 _AFTER: Final = "after"
@@ -28,9 +28,9 @@ _PAGING: Final = (_AFTER, "limit", "wait")
 
 @dataclass(frozen=True, slots=True)
 class FeedParams:
-    """after: a moment of the log in text, and the name that it was given under. limit: None for no number.
+    """after: a moment of the log as text. name: the parameter or header that gave it. limit: None if not given.
 
-    given: the parameters that choose events. query: the raw query without `after`, for the link onwards.
+    given: the parameters that select events. query: the raw query without `after`, for the `next` link.
     """
 
     after: str
@@ -42,7 +42,7 @@ class FeedParams:
 
 
 def parse_feed_params(request: Request, choosing: Iterable[str] = ()) -> FeedParams:
-    """What a request asks for. choosing: names of the parameters that choose events. Raises: BadRequest."""
+    """The feed parameters of a request. choosing: names of the parameters that select events. Raises: BadRequest."""
     given = query_params(request, {*_PAGING, *choosing})
     resumed = request.header(_RESUMED)
     after = resumed if resumed else single_value(given, _AFTER) or "0"

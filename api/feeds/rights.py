@@ -1,4 +1,4 @@
-"""Who may read what of the log."""
+"""Which parts of the log a caller may read."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ VisibilityTest = Callable[[str], bool]
 
 
 def check_reads_everything(caller: Caller) -> None:
-    """Raises: Forbidden for a caller without a role for the whole registry."""
+    """Checks that the caller may read the whole registry. Raises: Forbidden for a caller without a role for it."""
     if caller.role is None:
         raise Forbidden(caller=caller.name)
 
 
 def visible_streams(caller: Caller) -> VisibilityTest | None:
-    """What a caller sees of the log's streams; None for all of them."""
+    """A test for the log streams that a caller may read; None for all streams."""
     return None if caller.role is Role.ADMIN else is_public_stream
 
 
 def is_public_stream(stream: str) -> bool:
-    """Whether everybody who reads the log sees a stream; those of subscriptions and links are for admins only."""
+    """Whether every reader of the log may read a stream. Streams of subscriptions and links are for admins only."""
     return not xids.is_outside_tree(stream)
 
 
 def visible_subjects(caller: Caller) -> VisibilityTest | None:
-    """What a caller sees of the subjects of events; None for all of them: callers with Groups see those and below.
+    """A test for the event subjects that a caller may read; None for all. A caller with Groups reads those and below.
 
     Raises: Forbidden for a caller without any role.
     """

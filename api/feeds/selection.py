@@ -1,4 +1,4 @@
-"""Which events a reader wants: parameters that choose families, messages one by one, or a stretch of the log."""
+"""Event selection: query parameters that choose event families, single messages, or a range of the log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from projections.events.event_families import EventFamily, XRegistryFamily
 from projections.events.xregistry_events import ChangeEvent
 from projections.log.reader import Log
 
-#: Decides on one message.
+#: Whether a message passes one filter.
 MessageTest = Callable[[ChangeEvent], bool]
 
 _FAMILY: Final = "family"
@@ -29,7 +29,7 @@ _FOREVER: Final = format_time(datetime.max.replace(tzinfo=UTC))
 
 @dataclass(frozen=True, slots=True)
 class EventSelection:
-    """tests: all of them have to hold. since, until: times of interactions as they have them, both included."""
+    """tests: all of them must pass. since, until: interaction times in their stored text form, both inclusive."""
 
     tests: tuple[MessageTest, ...] = ()
     since: str | None = None
@@ -37,15 +37,15 @@ class EventSelection:
     interaction: str | None = None
 
     def accepts(self, message: ChangeEvent) -> bool:
-        """Whether a message of the stretch is wanted."""
+        """Whether the selection includes a message of the range."""
         return all(test(message) for test in self.tests)
 
     def happened(self, time: str) -> bool:
-        """Whether what an interaction of a time did is wanted."""
+        """Whether the selection includes an interaction with this time."""
         return (self.since is None or self.since <= time) and (self.until is None or time <= self.until)
 
     def stretch(self, log: Log, after: int, end: int) -> tuple[int, int]:
-        """What of the log between two positions can hold wanted messages."""
+        """The part of a log range that can contain selected messages."""
         if self.since is not None or self.until is not None:
             first, last = log.during(self.since or _EVER, self.until or _FOREVER)
             after, end = max(after, first), min(end, last)
@@ -56,7 +56,7 @@ class EventSelection:
 
 
 def parse_selection(given: QueryParams, *more: MessageTest) -> EventSelection:
-    """What the parameters of a request choose. more: tests that do not come from it. Raises: BadRequest."""
+    """The selection of a request. more: additional tests, not from the request. Raises: BadRequest."""
     return EventSelection(
         (*(MESSAGE_TESTS[name](values) for name, values in given.items() if name in MESSAGE_TESTS), *more),
         _time(given, _FROM),
@@ -66,9 +66,9 @@ def parse_selection(given: QueryParams, *more: MessageTest) -> EventSelection:
 
 
 def selected_families(given: QueryParams, families: Sequence[EventFamily]) -> list[EventFamily]:
-    """The families that the parameters of a request name, in their own order; the registry's events where none is.
+    """The event families that a request names, in their own order; the registry's family by default.
 
-    Raises: BadRequest for one that there is not.
+    Raises: BadRequest for an unknown family.
     """
     known, wanted = [family.name for family in families], _parts(given.get(_FAMILY, [XRegistryFamily.name]))
     if unknown := wanted.difference(known):
@@ -81,7 +81,7 @@ def _parts(values: list[str]) -> set[str]:
 
 
 def _type_test(values: list[str]) -> MessageTest:
-    """Any of the types; one with `*` at its end stands for all that begin so."""
+    """A test for event types; a type with `*` at its end matches all types with that prefix."""
     wanted = _parts(values)
     if not all(name and "*" not in name[:-1] for name in wanted):
         raise invalid_param("type", "types are needed, with commas between them and * at their ends only")
@@ -91,7 +91,10 @@ def _type_test(values: list[str]) -> MessageTest:
 
 
 def _subject_test(values: list[str]) -> MessageTest:
-    """A subject, such as an xid, and all below it: `/dirs/d1` has `/dirs/d1/files/f1`, and not `/dirs/d10`."""
+    """A test for a subject, such as an xid, and everything below it.
+
+    `/dirs/d1` includes `/dirs/d1/files/f1`, but not `/dirs/d10`.
+    """
     subject = single_value({"subject": values}, "subject") or ""
     if not subject.startswith("/"):
         raise invalid_param("subject", f"{subject!r} is no xid, which would begin with /")
@@ -103,7 +106,7 @@ def _is_at_or_below(xid: str, start: str, message: ChangeEvent) -> bool:
 
 
 def _cesql_test(values: list[str]) -> MessageTest:
-    """A CESQL expression that is true, without an error, as in the filters of subscriptions (SUB-421)."""
+    """A test that passes if a CESQL expression is true without an error, as in subscription filters (SUB-421)."""
     try:
         matches = parse_expression(single_value({"sql": values}, "sql") or "", "").matches
     except FilterError as error:
@@ -111,13 +114,13 @@ def _cesql_test(values: list[str]) -> MessageTest:
     return lambda message: matches(message.attributes())
 
 
-#: What makes a test of a parameter's values.
+#: Makes a test from the values of a parameter.
 MESSAGE_TESTS: Final[Mapping[str, Callable[[list[str]], MessageTest]]] = {
     "type": _type_test,
     "subject": _subject_test,
     "sql": _cesql_test,
 }
-#: Every parameter that chooses.
+#: All parameters that select events.
 SELECTION_PARAMS: Final = (*MESSAGE_TESTS, _FROM, _UNTIL, _INTERACTION, _FAMILY)
 
 
@@ -126,7 +129,7 @@ def _time(given: QueryParams, name: str) -> str | None:
     if text is None:
         return None
     try:
-        # A plus sign that was not escaped in a query came in as a space.
+        # A plus sign that was not escaped in a query is decoded as a space.
         return format_time(datetime.fromisoformat(to_utc(text.replace(" ", "+"))))
     except (ValueError, OverflowError) as error:
         raise invalid_param(name, f"{text!r} will not do: {error}") from None

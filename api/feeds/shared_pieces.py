@@ -1,7 +1,7 @@
-"""Pieces of streams that many readers want at the same place: each is made once, and all go on from where it ends.
+"""Stream pieces that several readers at the same position share: each piece is made once.
 
-Whoever follows a log stands at its end, so with ten copies of a registry every commit would be looked up and written
-ten times.
+Readers that follow a log are usually at its end. Without sharing, ten copies of a registry would read and serialize
+every commit ten times.
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Final, NamedTuple
 
-#: Pieces that are remembered, for readers that are a little late. Each has at most `reader.PIECE` bytes or so.
+#: Number of remembered pieces, for readers that are slightly behind. A piece has about `reader.MAX_PIECE_BYTES` at
+#: most.
 CACHE_SIZE: Final = 32
 
 
 class FeedPiece(NamedTuple):
-    """What comes beyond a position, and the position that it leads to. whole: whether nothing more was there."""
+    """The content after a position, and the position that it reaches.
+
+    whole: whether the piece reaches the end of the log.
+    """
 
     content: bytes
     position: int
@@ -24,15 +28,15 @@ class FeedPiece(NamedTuple):
 
 
 class SharedPieces:
-    """The pieces of one event loop."""
+    """The shared pieces of one event loop."""
 
     def __init__(self) -> None:
         self._pieces: OrderedDict[Hashable, asyncio.Task[FeedPiece]] = OrderedDict()
 
     async def piece(self, place: Hashable, make: Callable[[], Coroutine[Any, Any, FeedPiece]]) -> FeedPiece:
-        """The piece of a place: the feed as a reader sees it, and the position.
+        """The piece for a place, which is the feed as a reader sees it and the position.
 
-        A piece without anything is forgotten at once, because there will be something. Raises: what making it raises.
+        An empty piece is removed at once, because later events will follow. Raises: what `make` raises.
         """
         task = self._pieces.get(place)
         if task is None:

@@ -1,4 +1,4 @@
-"""What feeds are made of: the lines of each position of the log, as CloudEvents or as they are stored."""
+"""The sources of feeds: the lines of each log position, as CloudEvents or as stored."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from projections.events.event_families import EventFamily, published_events
 from projections.events.feed import OpenLog, interactions, page_end
 from projections.log.json_lines import LogLine, log_lines
 
-#: Positions that are passed over until a reader is told how far that is: it need not wait for an event that it wants.
+#: Number of skipped positions after which a reader learns how far the feed is, without waiting for a selected event.
 MAX_SILENT_POSITIONS: Final = 100
 
 
 class FeedSource(Protocol):
     """One feed, as one reader may see it.
 
-    counts: whether a limit is met by counting, because only looking at events shows which of them are wanted.
-    shared: what has to be equal for two readers to be given the same; None where no two are.
+    counts: whether a limit is reached by counting, because only reading the events shows which are selected. shared: a
+    key; readers with equal keys receive the same pieces. None if readers share nothing.
     """
 
     @property
@@ -30,14 +30,14 @@ class FeedSource(Protocol):
     def shared(self) -> Hashable | None: ...
 
     def groups(self, after: int, end: int) -> Iterator[PositionLines]:
-        """The lines of the positions beyond one and up to another; a group without lines says how far that is."""
+        """The lines of the positions after one and up to another. A group without lines reports progress only."""
 
     def end(self, after: int, limit: int | None) -> int:
-        """Where an answer of so many events ends that begins beyond a position; None for any number."""
+        """The end of a response with `limit` events that begins after a position. limit: None for any number."""
 
 
 class EventFeedSource:
-    """CloudEvents of some families: a few for a position, of which a reader wants some."""
+    """CloudEvents of some families: a position has several, and the reader selects some of them."""
 
     counts: Final = True
     shared: Final = None
@@ -49,14 +49,14 @@ class EventFeedSource:
         self._families = families
 
     def groups(self, after: int, end: int) -> Iterator[PositionLines]:
-        """See Source."""
+        """See FeedSource."""
         for interaction, rows in interactions(self._logs, *self._choice.stretch(self._logs(), after, end)):
             if self._choice.happened(interaction.time):
                 yield from self._told(interaction, rows)
             yield PositionLines(min(interaction.last, end), (), 0)
 
     def end(self, after: int, limit: int | None) -> int:
-        """See Source."""
+        """See FeedSource."""
         return self._logs().head().last
 
     def _told(self, interaction: Interaction, rows: Iterator[LogRow]) -> Iterator[PositionLines]:
@@ -82,12 +82,12 @@ class EventFeedSource:
 
 
 class LogFeedSource:
-    """The log itself: stored events, and before those of an interaction a line that describes it."""
+    """The log itself: stored events, with a line before each interaction that describes it."""
 
     counts: Final = False
 
     def __init__(self, logs: OpenLog, sees: VisibilityTest | None, *, documents: bool = False) -> None:
-        """sees: which streams the reader may see, None for all. documents: whether those come along."""
+        """sees: which streams the reader may see; None for all. documents: whether to include documents."""
         self._logs = logs
         self._sees = sees
         self._documents = documents
@@ -97,7 +97,7 @@ class LogFeedSource:
         return self._sees, self._documents
 
     def groups(self, after: int, end: int) -> Iterator[PositionLines]:
-        """See Source."""
+        """See FeedSource."""
         sees, document = self._sees, self._document if self._documents else None
         for interaction, rows in interactions(self._logs, after, end):
             seen = rows if sees is None else (row for row in rows if sees(row.stream))
@@ -105,7 +105,7 @@ class LogFeedSource:
                 yield PositionLines(position, items, 1)
 
     def end(self, after: int, limit: int | None) -> int:
-        """See Source. Where an interaction ends, unless one alone is larger than the limit."""
+        """See FeedSource. The end of an interaction, unless one interaction alone exceeds the limit."""
         return self._logs().head().last if limit is None else page_end(self._logs, after, limit)
 
     def _document(self, sha256: str) -> bytes | None:

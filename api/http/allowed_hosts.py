@@ -1,4 +1,4 @@
-"""The host names under which a server is asked: a page elsewhere can have any other name lead here.
+"""Checks the host name of requests: a foreign page can point any other name at this server (DNS rebinding).
 
 Rule ACC-87. RFC 9110, "421 Misdirected Request"; RFC 9112, "Request Target".
 """
@@ -22,9 +22,9 @@ _NAME: Final = re.compile(r"(?:\*\.)?[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?\Z
 
 
 class AllowedHosts:
-    """The names of one server. names: exact ones, `*.example.com`, or `*`; None where every name is taken.
+    """The host names of one server. names: exact ones, `*.example.com`, or `*`; None to accept every name.
 
-    Loopback names and IP addresses are always taken: no page elsewhere can have them lead to another server.
+    Loopback names and IP addresses are always accepted, because no foreign page can point them at another server.
     """
 
     def __init__(self, names: Iterable[str] | None) -> None:
@@ -33,7 +33,10 @@ class AllowedHosts:
         self._takes = lru_cache(maxsize=1024)(self._is_taken)
 
     def check(self, host: str, scope: Scope) -> None:
-        """Raises: MisdirectedRequest, and BadRequest where a request names no host or several. host: of the request."""
+        """Checks the host of a request.
+
+        Raises: MisdirectedRequest; BadRequest if a request has no Host header or several. host: of the request.
+        """
         if sum(name == b"host" for name, _ in scope["headers"]) != 1:
             raise BadRequest(error_detail='a request needs the header "Host" once')
         if not self._takes(host):
@@ -47,7 +50,7 @@ class AllowedHosts:
 
 
 def parse_hosts(text: str) -> tuple[str, ...]:
-    """The names in a list with commas. Raises: ValueError for what is none."""
+    """The host names in a comma-separated list. Raises: ValueError for an invalid name."""
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     for name in names:
         if not _NAME.match(name):
@@ -60,7 +63,7 @@ def _plain(name: str) -> str:
 
 
 def _ends(name: str) -> Iterable[str]:
-    """What follows each dot of a name."""
+    """The suffixes of a name after each dot."""
     labels = name.split(".")
     return (".".join(labels[number:]) for number in range(1, len(labels)))
 

@@ -1,4 +1,4 @@
-"""Numbers as short text: digits and lower-case letters."""
+"""Numbers as short text of digits and lower-case letters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def base36(number: int) -> str:
-    """A natural number; `int(text, 36)` is the way back."""
+    """A natural number in base 36; `int(text, 36)` parses it."""
     text = ""
     while number >= 36:
         number, digit = divmod(number, 36)

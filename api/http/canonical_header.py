@@ -1,4 +1,4 @@
-"""Where what is a copy is written: a header of answers to reads, for who wants to change it or to have it new."""
+"""The header `Link: rel=canonical` of copied entities, for clients that want to change or read the original."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from domain.values import xid as xids
 from domain.values.json_text import loads
 from projections.entities.query import ViewPool
 
-#: Seconds after which the links are looked up again, because other processes may have changed them.
+#: Seconds for which the links are cached. Other processes may change them.
 MAX_AGE_SECONDS: Final = 1.0
-#: What stands in URLs as it is.
+#: Characters that are not escaped in URLs.
 _KEPT: Final = "/:@!$&'()*+,;=-._~[]%"
-#: Segments of the path of a Group and of a Resource.
+#: Number of path segments of a Group and of a Resource.
 _GROUP: Final = 2
 _RESOURCE: Final = 4
 
 
 class CanonicalLinks:
-    """What of a registry is a copy, by its links, which are looked up once a second at most."""
+    """Finds the canonical URL of copies, from the registry's links. It reads the links at most once a second."""
 
     def __init__(self, readers: ViewPool) -> None:
         self._readers = readers
@@ -33,11 +33,11 @@ class CanonicalLinks:
         self._until = 0.0
 
     def changed(self) -> None:
-        """Has the links be looked up with the next read."""
+        """Makes the next read load the links again."""
         self._until = 0.0
 
     def told(self, answer: Response, request: Request) -> Response:
-        """The answer to a read of an entity or a collection, with a link to where it is written if it is a copy."""
+        """The response to a read, with a link to the canonical URL if the entity or collection is a copy."""
         links = self._inbound()
         if not links or answer.status >= 400:
             return answer
@@ -57,7 +57,7 @@ class CanonicalLinks:
         return self._links
 
     def _private(self, xid: str) -> dict[str, Any]:
-        """The private members of what a copy is marked by: the Resource that something is or is in, else the Group."""
+        """The private members of the entity that marks a copy: the Resource at or above an xid, otherwise the Group."""
         segments = xids.segments(xid)
         if len(segments) == 1:
             return {}

@@ -1,8 +1,8 @@
-"""Conditional requests: entity tags, answers that need not be sent again, and writes that depend on a state.
+"""Conditional requests: entity tags, 304 responses, and writes that require a state.
 
-A tag has two parts. The first says which state of the registry an answer shows: the position of the entity's last
-event, or that of the log where an answer shows many entities. The second says in which form: query, model,
-capabilities, root URL. So a tag takes no look at the body, and reading it again takes one look-up.
+An entity tag has two parts. The first is the state of the registry: the log position of the entity's last event, or of
+the whole log if a response shows many entities. The second is a hash of the form: query, model, capabilities, root URL.
+So the tag is computed without the body, and a repeated read costs one look-up.
 Spec: RFC 9110, "Conditional Requests".
 """
 
@@ -25,7 +25,7 @@ from commands.store.log import WriteTransaction
 from domain.errors.http_errors import PreconditionFailed
 from projections.entities.rows import EntityRow
 
-#: A cache may keep an answer, and has to ask each time whether it is still good.
+#: A cache may store the response but has to revalidate it for each request.
 NO_CACHE: Final = (b"cache-control", b"no-cache")
 
 _TAG: Final = re.compile(r'(W/)?"([^"]*)"')
@@ -33,12 +33,12 @@ _CODING: Final = re.compile(r"-(?:gzip|zstd)\Z")
 _IF_MATCH: Final = b"if-match"
 _IF_NONE_MATCH: Final = b"if-none-match"
 _CONDITIONS: Final = frozenset((_IF_MATCH, _IF_NONE_MATCH))
-#: Another program may write the same state in another way.
+#: Another program version may render the same state differently.
 _PROGRAM: Final = version("annals")
 
 
 class NotModified(Exception):
-    """The client has what it asks for. tag: of that."""
+    """The client already has the current response. tag: its entity tag."""
 
     def __init__(self, tag: bytes) -> None:
         super().__init__(tag)
@@ -46,23 +46,23 @@ class NotModified(Exception):
 
 
 def row_tag(row: EntityRow, request: Request, positions: tuple[int, int]) -> bytes | None:
-    """The entity tag of an answer made of one row; None for a pointer, whose answer another entity has a part in.
+    """The entity tag of a response made from one row; None for a Resource with `xref`, which shows another entity too.
 
-    positions: of the model and of the capabilities that the answer is made under.
+    positions: of the model and the capabilities under which the response is made.
     """
     pointer = row.type.count(".") == 1 and '"xref":' in row.attributes
     return None if pointer else _tag(base36(row.since), request, positions)
 
 
 def log_tag(position: int, request: Request, positions: tuple[int, int]) -> bytes:
-    """The entity tag of an answer whose rows belong to a position of the log."""
+    """The entity tag of a response whose rows belong to a log position."""
     return _tag(_at(position), request, positions)
 
 
 def check_conditions(request: Request, current: bytes | None) -> None:
-    """
+    """Checks If-Match and If-None-Match of a read.
 
-    Raises: NotModified where the client has what a GET would answer, PreconditionFailed where it wants another one.
+    Raises: NotModified if the client already has the response; PreconditionFailed if the client requires another state.
     """
     if current is None or not is_conditional(request):
         return
@@ -75,26 +75,26 @@ def check_conditions(request: Request, current: bytes | None) -> None:
 
 
 def add_entity_tag(answer: Response, current: bytes | None) -> Response:
-    """An answer with its tag; a redirection has none."""
+    """A response with its entity tag. A redirect gets none."""
     if current is None or answer.status != 200:
         return answer
     return replace(answer, headers=[*answer.headers, *tag_headers(current)])
 
 
 def tag_headers(current: bytes) -> Headers:
-    """The headers that let an answer be kept and asked for again."""
+    """The headers that allow a cache to store the response and revalidate it."""
     return [(b"etag", current), NO_CACHE]
 
 
 def not_modified_response(request: Request, unchanged: NotModified) -> Response:
-    """The answer to a client that has everything. What it has may be in another coding than it would get now."""
+    """The 304 response. The client's copy may have another coding than a new response would have."""
     return Response(304, [root_link(request.base), *tag_headers(unchanged.tag), VARY])
 
 
 def write_condition(request: Request, xid: str) -> Callable[[WriteTransaction], None] | None:
-    """What has to hold, under the write lock, for a write to be carried out; None where any state will do.
+    """The condition that a write checks under the write lock; None if the request has none.
 
-    xid: of the entity that the request is about, a collection's owner. The condition raises: PreconditionFailed.
+    xid: of the requested entity; for a collection, of its owner. The condition raises PreconditionFailed.
     """
     if not is_conditional(request):
         return None
@@ -112,7 +112,7 @@ def write_condition(request: Request, xid: str) -> Callable[[WriteTransaction], 
 
 
 def is_conditional(request: Request) -> bool:
-    """Whether what a client knows decides about the answer."""
+    """Whether a request has If-Match or If-None-Match."""
     return any(name in _CONDITIONS for name, _ in request.headers)
 
 
@@ -121,13 +121,13 @@ def _meets(header: str, exists: bool, now: set[str]) -> bool:
 
 
 def _listed(header: str, current: str) -> bytes | None:
-    """The tag in a header that is the current one, in whatever coding the client has it."""
+    """The tag in a header that equals the current one, ignoring its coding suffix; None if there is none."""
     same = (f'"{text}"'.encode() for _, text in _TAG.findall(header) if _CODING.sub("", text) == current)
     return next(same, None)
 
 
 def _states(header: str) -> list[str]:
-    """The states that the strong tags in a header name."""
+    """The states in the strong tags of a header."""
     return [_state(text) for weak, text in _TAG.findall(header) if not weak]
 
 
@@ -136,7 +136,7 @@ def _state(text: str) -> str:
 
 
 def _at(position: int) -> str:
-    """The state of the whole registry."""
+    """The state part of a tag for the whole registry."""
     return "_" + base36(position)
 
 

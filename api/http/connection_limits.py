@@ -1,4 +1,4 @@
-"""What connections may cost, as the settings say."""
+"""Limits for connections, from the settings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class HeadLimits(NamedTuple):
-    """Bytes of the request line and of one header, number of headers, bytes of all headers."""
+    """Maximum bytes of the request line and of one header, number of headers, and bytes of all headers."""
 
     request_line: int = 16 << 10
     header: int = 16 << 10
@@ -15,9 +15,9 @@ class HeadLimits(NamedTuple):
 
 
 class ConnectionLimits(NamedTuple):
-    """Limits of a head, connections at the same time, and seconds that a client may take to send.
+    """Limits of a request head, number of concurrent connections, and seconds in which a client has to send.
 
-    body_rate: bytes of a body for which it has one second more than body_seconds.
+    body_rate: number of body bytes that extend body_seconds by one second.
     """
 
     head: HeadLimits = HeadLimits()

@@ -1,4 +1,4 @@
-"""What browsers need to let pages from elsewhere use the registry: the origins of a setting, and no others.
+"""CORS: lets pages of the configured origins, and no others, use the registry from a browser.
 
 Spec: the Fetch standard, "CORS protocol".
 """
@@ -15,21 +15,21 @@ from api.http.response import Headers, Response
 
 ANY_ORIGIN: Final = "*"
 _METHODS: Final = (b"access-control-allow-methods", b"GET, HEAD, OPTIONS, PUT, PATCH, POST, DELETE")
-#: Seconds for which a browser need not ask again.
+#: Seconds for which a browser may cache a preflight.
 _KEPT: Final = (b"access-control-max-age", b"7200")
-#: Metadata of documents is in headers whose names the model decides.
+#: All headers: metadata of documents is in headers whose names depend on the model.
 _EXPOSED: Final = (b"access-control-expose-headers", b"*")
 _VARY: Final = (b"vary", b"origin")
 
 
 class Cors:
-    """The rules of one server. origins: `https://a.example, https://b.example` or `*`; None for no rules at all."""
+    """The CORS rules of one server. origins: `https://a.example, https://b.example` or `*`; None to disable CORS."""
 
     def __init__(self, origins: str | None) -> None:
         self._origins = frozenset(parse_origins(origins or ""))
 
     def preflight(self, request: Request) -> Response | None:
-        """The answer to a browser that asks whether a page may send what it wants to send; None to all others."""
+        """The response to a CORS preflight; None for any other request."""
         if request.method != "OPTIONS" or not self._origins:
             return None
         origin, method = request.header(b"origin"), request.header(b"access-control-request-method")
@@ -40,16 +40,16 @@ class Cors:
         return Response(204, [root_link(request.base), _METHODS, _KEPT, *headers])
 
     def allowed(self, answer: Response, request: Request) -> Response:
-        """The same answer, readable for the page that it goes to where its origin is allowed."""
+        """The response with CORS headers, so that pages of allowed origins can read it."""
         if not self._origins:
             return answer
         return replace(answer, headers=[*answer.headers, *self._headers(request.header(b"origin"))])
 
     def may_write(self, origin: str | None, credential: bool) -> bool:
-        """Whether a page of an origin that is not this server's may change something.
+        """Whether a page of a foreign origin may send a write.
 
-        credential: whether the request has one that browsers do not send by themselves; where all origins are allowed,
-        a change needs it.
+        credential: whether the request has a credential that browsers do not send automatically. If all origins are
+        allowed, a write needs one.
         """
         return (origin is not None and origin in self._origins) or (ANY_ORIGIN in self._origins and credential)
 
@@ -65,7 +65,7 @@ class Cors:
 
 
 def parse_origins(origins: str) -> tuple[str, ...]:
-    """The origins in a list with commas. Raises: ValueError for what is no origin."""
+    """The origins in a comma-separated list. Raises: ValueError for an invalid origin."""
     found = tuple(part.strip() for part in origins.split(",") if part.strip())
     for origin in found:
         parts = urlsplit(origin)

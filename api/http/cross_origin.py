@@ -1,6 +1,7 @@
-"""Writes that browsers send: from pages of this server and of the origins that may use it, and from no others.
+"""Refuses browser writes from foreign pages: only this server's pages and allowed origins may write.
 
-A browser says where a request comes from, in headers that no page can change; who sends neither header is no browser.
+A browser names the origin of a request in headers that a page cannot change. A client without these headers is not a
+browser.
 Rules ACC-84 to ACC-86. W3C, "Fetch Metadata Request Headers"; RFC 6454, "The HTTP Origin Header Field".
 """
 
@@ -13,14 +14,17 @@ from api.http.cors import Cors
 from api.http.request import Request
 from domain.errors.http_errors import CrossOrigin, UnsupportedMediaType
 
-#: What `Sec-Fetch-Site` says of a page of this server, and of a person who typed the address.
+#: Values of `Sec-Fetch-Site` for a page of this server, and for an address typed by a user.
 _OWN: Final = frozenset(("same-origin", "none"))
-#: Media types that a page anywhere can send without asking first.
+#: Media types that any page can send without a CORS preflight.
 _FORMS: Final = frozenset(("application/x-www-form-urlencoded", "multipart/form-data", "text/plain"))
 
 
 def check_origin(request: Request, host: str, cors: Cors) -> None:
-    """Raises: CrossOrigin for a write that a page of another origin sends. host: that the request was sent to."""
+    """Checks the origin of a write. host: that the request was sent to.
+
+    Raises: CrossOrigin if a page of a foreign origin sends the write.
+    """
     if request.reads:
         return
     site, origin = request.header(b"sec-fetch-site"), request.header(b"origin")
@@ -33,7 +37,10 @@ def check_origin(request: Request, host: str, cors: Cors) -> None:
 
 
 def check_form(request: Request) -> None:
-    """Raises: UnsupportedMediaType for a body of a browser as forms have it. For what takes no documents."""
+    """Checks that a browser does not send a form. For paths that accept no documents.
+
+    Raises: UnsupportedMediaType for a body with the media type of a form.
+    """
     if request.reads or not (_sent(request, b"sec-fetch-site") or _sent(request, b"origin")):
         return
     given = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
@@ -46,9 +53,9 @@ def _sent(request: Request, name: bytes) -> bool:
 
 
 def _is_own(origin: str, base: str, host: str) -> bool:
-    """Whether an origin is this server's: that of its root, or the host that the browser used.
+    """Whether an origin is this server's: the origin of its root, or the host that the browser used.
 
-    The scheme does not count for the host: a proxy may take TLS away and not say so.
+    The host is compared without the scheme, because a proxy may terminate TLS without forwarding that fact.
     """
     root = urlsplit(base)
     place = origin.partition("://")[2].lower()

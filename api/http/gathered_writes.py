@@ -1,6 +1,6 @@
-"""Answers that leave in one piece: uvicorn writes the head of an answer and its body apart.
+"""Sends a response in one piece: uvicorn writes its head and its body separately.
 
-Each write is a system call and a packet of its own, and the client is woken for both: more work than a small answer is.
+Each write is a system call and a packet, and wakes the client: more work than a small response itself.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import asyncio
 from typing import Any, Final
 
 _LENGTH: Final = b"\r\ncontent-length: "
-#: Bytes that are sent without waiting for what may follow.
+#: Number of bytes that are sent without waiting for more.
 _ENOUGH: Final = 64 << 10
 
 
 class GatheredWrites(asyncio.Transport):
-    """Another transport, to which an answer that has a length goes as a whole."""
+    """A transport that buffers a response with a Content-Length and sends it as a whole."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         super().__init__()
@@ -22,7 +22,7 @@ class GatheredWrites(asyncio.Transport):
         self._parts: list[bytes | bytearray | memoryview] = []
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Sends data; an answer that has a length when `flush` is called, or when there is much of it."""
+        """Sends data. A response with a length is sent when `flush` is called, or when it is large."""
         if not self._parts and not (data[:9] == b"HTTP/1.1 " and _LENGTH in bytes(data)):
             self._transport.write(data)
             return
@@ -31,37 +31,37 @@ class GatheredWrites(asyncio.Transport):
             self.flush()
 
     def flush(self) -> None:
-        """Sends what is left."""
+        """Sends the buffered data."""
         parts, self._parts = self._parts, []
         if parts and not self._transport.is_closing():
             self._transport.write(b"".join(parts))
 
     def write_eof(self) -> None:
-        """Sends what is left, and that nothing follows."""
+        """Sends the buffered data and closes the write side."""
         self.flush()
         self._transport.write_eof()
 
     def close(self) -> None:
-        """Sends what is left, and ends the connection."""
+        """Sends the buffered data and closes the connection."""
         self.flush()
         self._transport.close()
 
     def abort(self) -> None:
-        """Ends the connection at once."""
+        """Closes the connection at once."""
         self._transport.abort()
 
     def is_closing(self) -> bool:
-        """Whether the connection has ended or is about to."""
+        """Whether the connection is closed or closing."""
         return self._transport.is_closing()
 
     def pause_reading(self) -> None:
-        """Takes nothing more from the client."""
+        """Stops reading from the client."""
         self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Reads on."""
+        """Resumes reading."""
         self._transport.resume_reading()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """What is known of the connection."""
+        """Information about the connection."""
         return self._transport.get_extra_info(name, default)

@@ -1,4 +1,4 @@
-"""What a request may cost: bodies up to a size, paths that are text."""
+"""Limits of a request: body size, content coding, number of rows, and valid paths."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_BODY: Final = 256 << 20
 
 
 async def read_body(request: Request, receive: Receive, most: int = MAX_BODY) -> bytes:
-    """The whole request body. most: bytes that it may have. Raises: ClientDisconnected, BodyTooLarge, BadRequest."""
+    """The whole request body. most: maximum size in bytes. Raises: ClientDisconnected, BodyTooLarge, BadRequest."""
     check_unencoded(request)
     if _announced(request) > most:
         raise BodyTooLarge(max_size=most)
@@ -37,17 +37,17 @@ async def read_body(request: Request, receive: Receive, most: int = MAX_BODY) ->
 
 
 def check_unencoded(request: Request) -> None:
-    """Raises: BadRequest for a body that is coded."""
+    """Checks that a body has no content coding. Raises: BadRequest."""
     coding = request.header(b"content-encoding")
     if coding and coding.strip().lower() != "identity":
-        # Taken as they come, such bytes would be stored as a document that nobody knows how to decode.
+        # Stored as received, such bytes would become a document that no reader knows how to decode.
         raise BadRequest(error_detail=f'the body has the content coding "{coding}", and is taken without one only')
 
 
 def limit_rows(rows: Iterable[T], most: int) -> Iterator[T]:
-    """The same rows, all of them looked up at once. most: how many there may be.
+    """The same rows, all read at once. most: maximum number.
 
-    Raises: ResponseTooLarge, before anything of the answer is sent (FLAG-35).
+    Raises: ResponseTooLarge, before any part of the response is sent (FLAG-35).
     """
     found = list(islice(rows, most + 1))
     if len(found) > most:
@@ -56,7 +56,7 @@ def limit_rows(rows: Iterable[T], most: int) -> Iterator[T]:
 
 
 def check_path(request: Request) -> None:
-    """Raises: BadRequest for a path that is no percent-encoded UTF-8 text."""
+    """Checks the path. Raises: BadRequest if it is not percent-encoded UTF-8."""
     if request.raw.isascii() and "%" not in request.raw:
         return
     try:

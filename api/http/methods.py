@@ -1,4 +1,4 @@
-"""Which methods a path takes, and whether its caller may use them: checked before anything is read or written."""
+"""Checks of methods and of the caller's role, before anything is read or written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from domain.errors.http_errors import Forbidden
 from domain.errors.problems import Problem
 from domain.values import xid as xids
 
-#: What a caller may know who may see single Groups only: which Groups and attributes there can be.
+#: Paths that a caller with roles in single Groups may read too: they show which Groups and attributes can exist.
 _DEFINITIONS: Final = frozenset(("capabilities", "capabilitiesoffered", "model", "modelsource"))
 
 
@@ -28,7 +28,7 @@ POST_METHODS: Final = "OPTIONS, POST"
 
 
 class MethodNotAllowed(Exception):
-    """A problem whose answer names the methods that are allowed."""
+    """A problem whose response has the Allow header."""
 
     def __init__(self, problem: Problem, allow: str) -> None:
         super().__init__(problem.text())
@@ -37,9 +37,10 @@ class MethodNotAllowed(Exception):
 
 
 def check_caller(request: Request) -> None:
-    """Raises: Forbidden where the caller may do this nowhere, NotFound in a Group that the caller may not see.
+    """Checks the caller's role for a request.
 
-    A writer of single Groups passes: what a body names is looked at when the command is carried out.
+    Raises: Forbidden if the caller may do this nowhere; NotFound in a Group that the caller may not read. A writer of
+    single Groups passes: the command checks what the body names.
     """
     caller = request.caller
     if caller.role in _WRITERS or (request.reads and caller.role is not None):
@@ -55,12 +56,12 @@ def check_caller(request: Request) -> None:
 
 
 def read_only_options(request: Request) -> Response | None:
-    """The answer to OPTIONS on a path that is only read, None to a read. Raises: MethodNotAllowed."""
+    """The response to OPTIONS on a read-only path; None for a read. Raises: MethodNotAllowed."""
     return _options(request, READ_METHODS, _READS)
 
 
 def post_only_options(request: Request) -> Response | None:
-    """The answer to OPTIONS on a path that only takes POST, None to a POST. Raises: MethodNotAllowed."""
+    """The response to OPTIONS on a path that accepts only POST; None for a POST. Raises: MethodNotAllowed."""
     return _options(request, ("POST",), POST_METHODS)
 
 

@@ -1,6 +1,6 @@
-"""The one place where problems become answers.
+"""The only place that turns problems into responses.
 
-Spec: core 1.0-rc4, "Error Processing"; HTTP binding 1.0-rc4, "Error Processing"; RFC 9457 for paths of our own.
+Spec: core 1.0-rc4, "Error Processing"; HTTP binding 1.0-rc4, "Error Processing"; RFC 9457 for paths beyond the spec.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from domain.errors.problems import Problem, ServerBusy
 from domain.values.json_text import Json, dumps
 
 PROBLEM_JSON: Final = (b"content-type", b"application/problem+json")
-#: What waits for the write lock is done within moments.
+#: Seconds to wait: a command holds the write lock only for a moment.
 RETRY_AFTER: Final = (b"retry-after", b"1")
-#: The first segment of the paths that are this registry's own.
+#: The first segment of paths that are not from the spec.
 OWN_PREFIX: Final = "-"
 SUBSCRIPTIONS: Final = "subscriptions"
 COMPAT: Final = "compat"
-#: The first segments of paths whose problems are those of RFC 9457.
+#: The first segments of paths whose problems follow RFC 9457.
 _TOLD_SO: Final = frozenset((OWN_PREFIX, SUBSCRIPTIONS, COMPAT))
 
 
 def problem_response(problem: Problem, request: Request, allow: str | None = None) -> Response:
-    """The answer to a refused request. allow: the Allow header of a 405."""
+    """The response to a refused request. allow: the Allow header of a 405."""
     own = bool(request.segments) and request.segments[0] in _TOLD_SO
     headers = [PROBLEM_JSON if own else JSON, root_link(request.base)]
     if allow is not None:
@@ -43,7 +43,7 @@ def problem_response(problem: Problem, request: Request, allow: str | None = Non
 
 
 def problem_body(problem: Problem, request: Request) -> dict[str, Json]:
-    """The members of the error; empty ones left out."""
+    """The members of the error; empty ones are left out."""
     subject = _subject(problem, request)
     members: dict[str, Json] = {
         "type": uri if (uri := problem.uri()).startswith("https:") else request.base + uri,
@@ -57,12 +57,12 @@ def problem_body(problem: Problem, request: Request) -> dict[str, Json]:
 
 @lru_cache(maxsize=64)
 def root_link(base: str) -> tuple[bytes, bytes]:
-    """The Link header that every answer carries."""
+    """The Link header of every response."""
     return b"link", f"<{base}>;rel=xregistry-root".encode("latin-1", "replace")
 
 
 def _instance(request: Request) -> str:
-    """The URL that was asked for, without its query; what no URL holds is encoded."""
+    """The requested URL without its query. Characters that a URL cannot contain are encoded."""
     return request.base + quote(request.raw, safe="/%:@!$&'()*+,;=", encoding="latin-1")
 
 

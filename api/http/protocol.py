@@ -1,7 +1,7 @@
-"""HTTP/1.1 connections with bounds on what a client may send, and on how long it may take.
+"""HTTP/1.1 connections with limits on the size and the duration of requests.
 
-uvicorn and its parser take whatever arrives. Here each connection counts the bytes before it hands them on, takes one
-request after the other, and is ended by the server where it waits too long for the client.
+uvicorn and its parser accept any amount of data. A BoundedProtocol counts bytes before it passes them to the parser,
+handles one request after the other, and closes the connection if the client is too slow.
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ from api.http.response import Response
 from domain.errors.http_errors import RequestTimeout, TooManyConnections
 from domain.errors.problems import BadRequest, Problem
 
-#: Bytes of a chunked body that the parser is given at once.
+#: Maximum bytes of a chunked body that the parser receives at once.
 _PIECE: Final = 16 << 10
-#: Requests that wait in the parser while one before them is answered; what follows them waits as bytes.
+#: Number of requests that may wait in the parser while an earlier one is answered. Later ones wait as raw bytes.
 _PIPELINED: Final = 1
-#: Bytes of a chunked body beside its data: extensions and trailers, and what each chunk has by rule.
+#: Maximum bytes of a chunked body in addition to its data: for extensions and trailers, and for the framing of each
+#: chunk.
 _FRAMING: Final = 16 << 10
 _FRAMING_OF_CHUNK: Final = 32
-#: Seconds for which a refused client may still send: closed at once, a connection could lose the answer.
+#: Seconds for which a refused client may still send. Closing at once could lose the response.
 _LINGER: Final = 2.0
 
-#: Gives the answer to a request that is refused before it is complete. scope: as much of it as is known.
+#: Builds the response to a request that is refused before it is complete. scope: the part that was read.
 BuildRefusal = Callable[[Problem, Scope], Response]
 
 
 class BoundedConfig(uvicorn.Config):
-    """uvicorn's configuration, for connections with bounds."""
+    """uvicorn's configuration, with connection limits."""
 
     def __init__(self, app: Any, limits: ConnectionLimits, refuse: BuildRefusal, **options: Any) -> None:
         super().__init__(app, http=BoundedProtocol, **options)
@@ -49,7 +50,7 @@ class BoundedConfig(uvicorn.Config):
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection."""
+    """One connection, with limits on its requests."""
 
     flow: _BoundedFlowControl
 
@@ -65,20 +66,20 @@ class BoundedProtocol(HttpToolsProtocol):
         self._limits = config.limits
         self._answer_of = config.refuse
         self._head = RequestHead(config.limits.head)
-        #: Whether the next byte begins a request, and none waits.
+        #: Whether the next byte begins a request and no bytes are waiting.
         self._between = True
-        #: Whether the body of a request is what comes next.
+        #: Whether the body of a request comes next.
         self._in_body = False
-        #: Bytes fed since the head of the request, those of them that are the body, and its chunks.
+        #: Bytes passed on since the request's head, body bytes among them, and chunks.
         self._fed = self._content = self._chunks = 0
-        #: Bytes that the body has; None where it is in chunks. And the last bytes of those.
+        #: Body size in bytes; None for a chunked body. Then the last bytes of a chunked body.
         self._length: int | None = None
         self._tail = b""
-        #: Bytes that the parser is not given yet, and where they begin.
+        #: Bytes that the parser has not received yet, and the index where they begin.
         self._held: tuple[bytes, int] | None = None
-        #: Since when the connection waits for the rest of a request; None where it does not.
+        #: The time since which the connection waits for the rest of a request; None if it does not wait.
         self._waiting: float | None = None
-        #: Whether nothing more is taken, and what the client is told of that.
+        #: Whether the connection reads no more, and the problem that it reports to the client.
         self._ended = False
         self._refusal: Problem | None = None
 
@@ -89,7 +90,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._waiting = self.loop.time()
         if len(self.connections) > self._limits.connections:
             self._refuse(TooManyConnections(max_connections=self._limits.connections))
-            transport.close()  # waiting for the client would keep the connection
+            transport.close()  # no waiting for the client, which would keep the connection open
 
     def data_received(self, data: bytes) -> None:
         if self._between and not self.pipeline and self._head.is_short(data):
@@ -106,7 +107,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._take(data, 0)
 
     def _take(self, data: bytes, start: int) -> None:
-        """Gives the parser what it may have."""
+        """Passes to the parser as many bytes as it may have."""
         while start < len(data) and not self._ended and not self.transport.is_closing():
             if len(self.pipeline) >= _PIPELINED:
                 self._held = data, start
@@ -120,13 +121,13 @@ class BoundedProtocol(HttpToolsProtocol):
             self._waiting = self.loop.time()
 
     def _body_end(self, data: bytes, start: int) -> int:
-        """Where a piece of the body ends that has nothing of what follows the body."""
+        """The end of a piece of the body that contains nothing after the body."""
         if self._length is not None and self._length > self._fed:
             return min(len(data), start + self._length - self._fed)
         return min(find_block_end(self._tail, data, start), start + _PIECE)
 
     def _feed(self, piece: bytes) -> None:
-        """Gives the parser one piece, of a head or of a body."""
+        """Passes one piece of a head or of a body to the parser."""
         if self._in_body:
             self._fed += len(piece)
             self._tail = (self._tail + piece[-3:])[-3:]
@@ -141,7 +142,7 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._begin_body()
 
     def _begin_body(self) -> None:
-        """Counts the bytes of a body from here on."""
+        """Starts to count the bytes of a body."""
         self._between = False
         self._fed = self._content = self._chunks = 0
         self._tail = b""
@@ -149,7 +150,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._waiting = self.loop.time()
 
     def _check_framing(self) -> bool:
-        """Whether a body has no more beside its data than it may; one that has is refused."""
+        """Whether a body's framing is within the limit; refuses a body that exceeds it."""
         if not self._in_body or self._fed - self._content <= _FRAMING + _FRAMING_OF_CHUNK * self._chunks:
             return True
         self._refuse(BadRequest(error_detail=f"chunk extensions and trailers have more than {_FRAMING} bytes"))
@@ -160,7 +161,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_body, self._waiting = True, None
         super().on_headers_complete()
-        # Trailers come as headers do. They are no headers, and the application may not have looked at those yet.
+        # Trailers arrive like headers. They are not headers, and the application may not have read the headers yet.
         self.headers = []
 
     def on_chunk_header(self) -> None:
@@ -181,7 +182,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        # Answers that are made together leave together: a client with several connections is woken once.
+        # Sends concurrent responses together, so that a client with several connections wakes once.
         if len(self.tasks) > 1:
             self.loop.call_soon(self._writes.flush)
         else:
@@ -196,13 +197,13 @@ class BoundedProtocol(HttpToolsProtocol):
             self.flow.release()
             self._take(*held)
 
-    # What is refused
+    # Refusals
 
     def check_time(self, now: float, since: float) -> None:
-        """Refuses a request that the client takes too long to send. since: the last check, in seconds."""
+        """Refuses a request that takes too long to arrive. since: time of the last check, in seconds."""
         if self._waiting is None or self._ended:
             return
-        if self.flow.read_paused:  # the client may not send, so the time does not count
+        if self.flow.read_paused:  # the client may not send now, so this time does not count
             self._waiting += now - since
             return
         limits = self._limits
@@ -218,7 +219,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refuse(BadRequest(error_detail="this is no HTTP request"))
 
     def _refuse(self, problem: Problem) -> None:
-        """Takes nothing more, and ends the connection with an answer where nothing else is being said."""
+        """Stops reading and ends the connection, with a response if none is being sent."""
         if self._ended:
             return
         self._refusal = problem
@@ -230,25 +231,25 @@ class BoundedProtocol(HttpToolsProtocol):
         self._say(problem)
 
     def _end(self) -> None:
-        """Takes nothing more."""
+        """Stops reading."""
         self._ended, self._between, self._held = True, False, None
 
     def _unsupported_upgrade_warning(self) -> None:
-        # The parser takes what follows for another protocol, a proxy perhaps for the body of this request.
+        # The parser takes the following bytes for another protocol; a proxy may take them for the body of this request.
         self.cycle.keep_alive = False
         self._end()
 
     def _abandon(self, cycle: RequestResponseCycle) -> None:
-        """Ends a request whose body does not arrive; one that is answered already ends the connection."""
+        """Ends a request whose body does not arrive. If it is already being answered, this closes the connection."""
         if cycle.response_started or self.pipeline:
             self.transport.close()
         cycle.disconnected = True
         cycle.message_event.set()
 
     def _say(self, problem: Problem) -> None:
-        """Sends the answer, and ends the connection once the client had time to read it.
+        """Sends the response, and closes the connection after the client had time to read it.
 
-        The answers to earlier requests go first; this is called again after each.
+        Responses to earlier requests go first; this method is called again after each of them.
         """
         busy = self.cycle is not None and not (self.cycle.response_complete or self.cycle.disconnected)
         if busy or self.transport.is_closing():
@@ -265,7 +266,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.loop.call_later(_LINGER, self.transport.abort)
 
     def _scope(self) -> Scope:
-        """What is known of the request that is being received."""
+        """The known part of the request that is being received."""
         if self._in_body:
             return dict(self.scope)
         where = {"scheme": self.scheme, "server": self.server, "client": self.client, "root_path": self.root_path}
@@ -280,25 +281,25 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def _length(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
-    """How many bytes a body has, by its headers, which the parser has checked."""
+    """The size of a body in bytes from its headers, which the parser has checked; None for a chunked body."""
     given = dict(headers)
     return int(given[b"content-length"]) if b"content-length" in given and b"transfer-encoding" not in given else None
 
 
 class _BoundedFlowControl(FlowControl):
-    """Flow control that an application cannot resume while bytes wait that the client has sent already."""
+    """Flow control that the application cannot resume while received bytes wait for the parser."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         super().__init__(transport)
         self._held = False
 
     def hold(self) -> None:
-        """Reads no more."""
+        """Stops reading."""
         self._held = True
         self.pause_reading()
 
     def release(self) -> None:
-        """Reads on."""
+        """Resumes reading."""
         self._held = False
         self.resume_reading()
 

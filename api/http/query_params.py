@@ -1,6 +1,6 @@
-"""Query parameters of surfaces that refuse those they do not know.
+"""Query parameters of surfaces that refuse unknown ones.
 
-A parameter that is misspelled would otherwise let through what it was meant to leave out.
+A misspelt filter would otherwise let through what it was meant to exclude.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ QueryParams = Mapping[str, list[str]]
 
 
 def query_params(request: Request, known: Iterable[str]) -> QueryParams:
-    """Decoded values by parameter. Raises: BadRequest for one that is not known."""
+    """Decoded values by parameter. Raises: BadRequest for an unknown parameter."""
     known, given = set(known), dict[str, list[str]]()
     for parameter in filter(None, request.query.decode("latin-1").split("&")):
         name, _, value = parameter.partition("=")
@@ -40,7 +40,7 @@ def single_value(given: QueryParams, name: str) -> str | None:
 
 
 def is_switched_on(given: QueryParams, name: str) -> bool:
-    """Whether a parameter that needs no value is there. Raises: BadRequest."""
+    """Whether a parameter without a required value is present and not `false`. Raises: BadRequest."""
     value = single_value(given, name)
     if value not in (None, *_SWITCH):
         raise invalid_param(name, f"it takes {' or '.join(filter(None, _SWITCH))}, or no value")
@@ -48,5 +48,5 @@ def is_switched_on(given: QueryParams, name: str) -> bool:
 
 
 def invalid_param(name: str, reason: str) -> Problem:
-    """The problem of a parameter whose value will not do."""
+    """The problem of a parameter with an invalid value."""
     return BadRequest(error_detail=f'the parameter "{name}": {reason}')

@@ -1,4 +1,4 @@
-"""One HTTP request, taken apart: raw path, query, headers and the root that its answer's URLs start from."""
+"""A parsed HTTP request: path, query, headers, and the root for URLs in its response."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from domain.access.roles import ANONYMOUS, Caller
 
 DETAILS_SUFFIX: Final = "$details"
 READ_METHODS: Final = frozenset(("GET", "HEAD", "OPTIONS"))
-#: No proxy is trusted.
+#: Trusts no proxy.
 _NONE: Final = TrustedProxies(None)
 
 
 class ClientDisconnected(Exception):
-    """The client went away before its request was complete."""
+    """The client disconnected before its request was complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """path: decoded, below the registry's root, as errors name it. segments: the same in parts, `$details` taken off.
+    """path: decoded, below the registry's root, as errors name it. segments: the path's segments, without `$details`.
 
-    base: absolute URL of the registry's root, without a trailing `/`. raw: the path as it was sent, a character for
-    each byte. caller: who asks, once that is known.
+    base: absolute URL of the registry's root, without a trailing `/`. raw: the path as sent, one character per byte.
+    caller: ANONYMOUS until the caller is authenticated.
     """
 
     method: str
@@ -42,16 +42,16 @@ class Request:
 
     @property
     def reads(self) -> bool:
-        """True where the method leaves the registry as it is."""
+        """True if the method does not change the registry."""
         return self.method in READ_METHODS
 
     @property
     def url(self) -> str:
-        """The absolute URL that was asked for."""
+        """The absolute URL of the request."""
         return self.base + self.path + ("?" + self.query.decode("latin-1") if self.query else "")
 
     def at(self, raw: str) -> Request:
-        """The same request, sent to another path. raw: as it would have been sent."""
+        """The same request for another path. raw: the undecoded path."""
         path, segments, details = _parts(raw)
         return replace(self, path=path, segments=segments, details=details, raw=raw)
 
@@ -60,12 +60,12 @@ class Request:
         return replace(self, headers=headers)
 
     def header(self, name: bytes) -> str | None:
-        """The value of a header, given in lower case; None when it is absent."""
+        """The value of a header, whose name is in lower case; None if it is absent."""
         return next((value.decode("latin-1") for key, value in self.headers if key == name), None)
 
 
 def build_request(scope: Scope, public_url: str | None = None, proxies: TrustedProxies = _NONE) -> Request:
-    """The request in an ASGI scope. public_url: root of the registry where it is configured."""
+    """The request in an ASGI scope. public_url: root of the registry if configured."""
     root = scope.get("app_root_path", scope.get("root_path", ""))
     raw = scope["raw_path"].decode("latin-1")
     raw = raw[len(root) :] if root and raw.startswith(root) else raw
@@ -76,8 +76,8 @@ def build_request(scope: Scope, public_url: str | None = None, proxies: TrustedP
 
 
 def _parts(raw: str) -> tuple[str, tuple[str, ...], bool]:
-    """A path decoded, in segments, and whether `$details` was taken off the last one."""
-    # Split first, decode then: an encoded slash never makes a segment.
+    """The decoded path, its segments, and whether the last segment had `$details`, which is removed."""
+    # The path is split before decoding, so that an encoded slash never separates segments.
     segments = tuple(raw.rstrip("/").split("/")[1:])
     if "%" in raw:
         segments = tuple(unquote(segment) for segment in segments)
@@ -90,7 +90,7 @@ def _parts(raw: str) -> tuple[str, tuple[str, ...], bool]:
 
 
 def request_host(scope: Scope, proxies: TrustedProxies = _NONE) -> str:
-    """The host that a request was sent to, as its client or a trusted proxy says; empty where nobody does."""
+    """The host of a request, from the client or from a trusted proxy; empty if unknown."""
     root = proxies.root(scope)
     return urlsplit(root).netloc if root is not None else _host(scope)
 

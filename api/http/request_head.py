@@ -1,4 +1,4 @@
-"""How much the head of a request may have: checked as its bytes arrive, before a parser keeps them.
+"""Checks the size of a request head as its bytes arrive, before the parser stores them.
 
 Rule ACC-114. RFC 9110, "414 URI Too Long"; RFC 6585, "431 Request Header Fields Too Large".
 """
@@ -11,14 +11,14 @@ from api.http.connection_limits import HeadLimits
 from domain.errors.http_errors import HeadersTooLarge, UriTooLong
 from domain.errors.problems import Problem
 
-#: What ends a head, and a body in chunks.
+#: The end of a head, and of a chunked body.
 _END: Final = b"\r\n\r\n"
 
 
 def find_block_end(tail: bytes, data: bytes, start: int) -> int:
-    """Where the next empty line ends in the data from `start` on; the end of the data where there is none.
+    """The end of the next empty line in the data from `start` on; the end of the data if there is none.
 
-    tail: the last three bytes before `start`, which may have the beginning of the empty line.
+    tail: the last three bytes before `start`, which may contain the beginning of the empty line.
     """
     if tail:
         at = (tail + data[start : start + 3]).find(_END)
@@ -29,20 +29,20 @@ def find_block_end(tail: bytes, data: bytes, start: int) -> int:
 
 
 class LimitExceeded(NamedTuple):
-    """A limit that a head goes beyond. start: where in the piece the line begins that does."""
+    """A limit that a head exceeds. start: index in the piece where the line begins that exceeds it."""
 
     problem: Problem
     start: int
 
 
 class RequestHead:
-    """What has arrived of one head. lines: complete ones, the request line included."""
+    """The received part of one head. lines: number of complete lines, including the request line."""
 
     __slots__ = ("_least", "_limits", "_line", "_size", "_tail", "lines")
 
     def __init__(self, limits: HeadLimits) -> None:
         self._limits = limits
-        #: A head of so few bytes breaks no limit but that of the number.
+        #: A head of at most this size can exceed only the limit on the number of headers.
         self._least = min(limits.request_line, limits.header, limits.headers_size)
         self.reset()
 
@@ -53,15 +53,15 @@ class RequestHead:
 
     @property
     def begun(self) -> bool:
-        """Whether anything has arrived."""
+        """Whether any byte has arrived."""
         return bool(self._line or self._size or self.lines)
 
     def end(self, data: bytes, start: int) -> int:
-        """Where the head ends in the data that begins at a place; the end of the data where it goes on."""
+        """The end of the head in the data from `start` on; the end of the data if the head continues."""
         return find_block_end(self._tail, data, start)
 
     def is_short(self, data: bytes) -> bool:
-        """Whether data is one whole head and nothing else, and breaks no limit, as most requests are. Costs little."""
+        """Whether the data is exactly one whole head within the limits, as for most requests. Cheap."""
         size = len(data)
         return (
             size <= self._least
@@ -70,7 +70,7 @@ class RequestHead:
         )
 
     def add(self, piece: bytes) -> LimitExceeded | None:
-        """Counts the next bytes of the head. Returns the limit that they go beyond. Cost: O(bytes)."""
+        """Counts the next bytes of the head; returns the limit that they exceed, if any. Cost: O(bytes)."""
         if not self.begun and self.is_short(piece):
             self.lines = piece.count(b"\n") - 1
             return None
@@ -89,7 +89,7 @@ class RequestHead:
         return None
 
     def _end_line(self) -> None:
-        # Empty lines before a request mean nothing, but are counted: there may be any number of them.
+        # Empty lines before a request have no meaning, but are counted, because a client may send any number of them.
         if self.lines or self._line <= 2:
             self._size += self._line
         if self.lines or self._line > 2:
@@ -97,8 +97,8 @@ class RequestHead:
         self._line = 0
 
     def _excess(self, start: int) -> LimitExceeded | None:
-        """The limit that the head goes beyond with the line that it is in."""
-        limits, line = self._limits, self._line - 2  # without its end
+        """The limit that the head exceeds with its current line; None if there is none."""
+        limits, line = self._limits, self._line - 2  # without the line ending
         if not self.lines and line > limits.request_line:
             return LimitExceeded(UriTooLong(max_size=limits.request_line), start)
         if self.lines and line > limits.header:

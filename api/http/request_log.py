@@ -1,4 +1,4 @@
-"""Log lines: one for each request at debug level, one with its traceback for each failure of ours."""
+"""Log lines: one per request at debug level, and one with a traceback for each server failure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STANDARD: Final = logging.getLogger("annals.http")
 
 
 def _line(logger: Any, level: str, event: MutableMapping[str, Any]) -> tuple[tuple[str], dict[str, Any]]:
-    """One line of words and values for the standard logger, which adds a traceback of its own."""
+    """One line of words and values for the standard logger, which adds the traceback."""
     error = event.pop("exc_info", None)
     text = str(event.pop("event"))
     return (" ".join([text, *(f"{name}={value}" for name, value in event.items())]),), {"exc_info": error}
@@ -25,17 +25,17 @@ _LOG: Final = structlog.wrap_logger(_STANDARD, processors=[_line], wrapper_class
 
 
 def start_timer() -> float:
-    """A moment to hand to `answered`."""
+    """The start time of a request, for `log_response`."""
     return time.perf_counter()
 
 
 def log_response(request: Request, status: int, since: float) -> None:
-    """Logs one answered request. Costs next to nothing unless debug lines are wanted."""
+    """Logs one response. Nearly free unless debug lines are enabled."""
     if _STANDARD.isEnabledFor(logging.DEBUG):
         took = round((time.perf_counter() - since) * 1000, 3)
         _LOG.debug("request", method=request.method, path=request.path, status=status, milliseconds=took)
 
 
 def log_failure(request: Request, error: BaseException) -> None:
-    """Logs what went wrong on our side; the client learns nothing of it."""
+    """Logs a failure of the server. The client does not see its cause."""
     _LOG.error("request failed", method=request.method, path=request.path, exc_info=error)

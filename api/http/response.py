@@ -1,4 +1,4 @@
-"""What goes back to the client, and how it is sent."""
+"""HTTP responses, and how they are sent."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from starlette.types import Receive, Send
 Headers = list[tuple[bytes, bytes]]
 NO_HEADERS: Final[Headers] = []
 
-#: Statuses whose answers have no body, and so no length.
+#: Statuses whose responses have no body and no length.
 BODYLESS_STATUSES: Final = (204, 304)
 JSON: Final = (b"content-type", b"application/json; charset=utf-8")
 
 
 class Compressor(Protocol):
-    """One body on its way."""
+    """Compresses one streamed body."""
 
     def compress(self, data: bytes, /) -> bytes: ...
     def flush(self) -> bytes: ...
@@ -27,11 +27,10 @@ class Compressor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response: headers by lower-case name, and a body that is either all here or still coming in.
+    """A response: headers by lower-case name, and a body that is complete or streamed.
 
-    compressor: for a body that is coming in and is to be compressed as it is sent. ahead: what comes before `body`, in
-    parts, and is here already.
-    as_stored: the body is a document, which goes out byte for byte.
+    compressor: compresses a streamed body while it is sent. ahead: parts of the body before `body`, already in memory.
+    as_stored: the body is a document and is sent byte for byte.
     """
 
     status: int
@@ -43,9 +42,9 @@ class Response:
 
 
 async def buffer_short_body(answer: Response) -> Response:
-    """The same answer, whole where its body comes in one piece: a short one then has a length and costs no stream.
+    """The same response; a streamed body of one piece becomes a complete body, with a length and without a stream.
 
-    One that begins with what is here already is left alone, as what follows may be long in coming.
+    A response with parts in `ahead` is unchanged, because its next piece may take long.
 
     Raises: what making the first two pieces raises.
     """
@@ -61,9 +60,9 @@ async def buffer_short_body(answer: Response) -> Response:
 async def send_response(
     answer: Response, receive: Receive, send: Send, head: bool = False, also: Headers = NO_HEADERS
 ) -> None:
-    """Sends an answer; to a HEAD request (`head`) all but the body. One whose client has gone is not finished.
+    """Sends a response; for a HEAD request (`head`) without the body. It stops if the client disconnects.
 
-    also: headers besides those of the answer.
+    also: additional headers.
     """
     if isinstance(answer.body, bytes):
         await _send_whole(answer, answer.body, send, head, also)
@@ -87,7 +86,7 @@ async def _send_whole(answer: Response, body: bytes, send: Send, head: bool, als
 
 
 async def _send_chunks(answer: Response, chunks: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> bool:
-    """Sends a body as it comes in. False where the client went away meanwhile."""
+    """Sends a streamed body. False if the client disconnected meanwhile."""
     client = _Client(receive)
     try:
         for chunk in answer.ahead:
@@ -102,14 +101,14 @@ async def _send_chunks(answer: Response, chunks: AsyncGenerator[bytes, None], re
 
 
 class _Client:
-    """Whether a client still listens: sending to one that has gone does not tell."""
+    """Detects that a client has disconnected, which sending alone does not report."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self._heard = asyncio.ensure_future(receive())
 
     def gone(self) -> bool:
-        """Whether it has gone. Anything else that it sent is passed over."""
+        """Whether the client has disconnected. Other messages from it are ignored."""
         if not self._heard.done():
             return False
         if self._heard.result()["type"] == "http.disconnect":
@@ -118,12 +117,12 @@ class _Client:
         return False
 
     def close(self) -> None:
-        """Stops listening to it."""
+        """Stops listening to the client."""
         self._heard.cancel()
 
 
 async def _send_chunk(chunk: bytes, compressor: Compressor | None, send: Send) -> None:
-    """Sends what a chunk comes to, which may be nothing yet."""
+    """Sends a chunk, compressed if needed. The compressor may produce no output yet."""
     part = chunk if compressor is None else await asyncio.to_thread(compressor.compress, chunk)
     if part:
         await send(_part(part, more=True))

@@ -1,6 +1,6 @@
-"""Answers made in a worker thread, chunk by chunk, and sent from the event loop.
+"""Responses that a worker thread makes in chunks and the event loop sends.
 
-The thread stays at most a few chunks ahead of the client, so memory does not grow with the answer.
+The thread is at most a few chunks ahead of the client, so memory use does not depend on the size of the response.
 """
 
 from __future__ import annotations
@@ -12,37 +12,37 @@ from threading import Semaphore
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
-#: What a job does: gives the answer's head first, then its body.
+#: A job yields the head of the response first, then its body.
 Job = Callable[[], Generator[Any, None, None]]
 
-#: How many chunks wait for a slow client at most.
+#: Maximum number of chunks that wait for a slow client.
 MAX_WAITING_CHUNKS: Final = 4
-#: Answers that are made at a time. Each holds a connection to the database, and those of slow clients hold it long.
+#: Number of concurrent responses. Each holds a database connection, and a slow client holds it for long.
 THREADS: Final = 16
-#: For how many seconds an answer waits for a client that takes nothing of it, so that it cannot keep a thread for ever.
+#: Seconds that a response waits for a client that reads nothing, so that the client cannot hold a thread forever.
 STALL_SECONDS: Final = 20.0
 
 
 class ClientStalled(Exception):
-    """The client has taken nothing for too long."""
+    """The client has read nothing for too long."""
 
 
 class StreamingPool:
-    """A pool of threads that make answers."""
+    """A pool of threads that make responses."""
 
     def __init__(self, threads: int = THREADS, patience: float = STALL_SECONDS) -> None:
-        """patience: seconds that a job waits for a client that takes nothing; then its answer breaks off."""
+        """patience: seconds that a job waits for a client that reads nothing; then its response is cut off."""
         self._patience = patience
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="annals-reader")
 
     async def start(self, job: Job) -> tuple[Any, AsyncGenerator[bytes, None]]:
-        """The first thing that a job gives, and a generator of the rest. Raises: what the job raises before it."""
+        """The head that a job yields, and a generator of the rest. Raises: what the job raises before it yields."""
         items = self._run(job)
         head = await anext(items)
         return head, items
 
     def close(self) -> None:
-        """Waits for the jobs that run."""
+        """Waits for the running jobs."""
         self._pool.shutdown()
 
     async def _run(self, job: Job) -> AsyncGenerator[Any, None]:
@@ -58,7 +58,7 @@ class StreamingPool:
 
 
 def _retrieve_exception(running: asyncio.Future[None]) -> None:
-    """Looks at how a job ended, because nobody else does once the client has gone."""
+    """Retrieves the exception of a job, because no other code does after the client has disconnected."""
     if not running.cancelled():
         running.exception()
 
@@ -69,8 +69,8 @@ _END: Final = object()
 class _ChunkQueue:
     """A bounded queue from one thread to one coroutine.
 
-    The thread rests until the answer's head was taken, so that the loop sends what came with it before whatever the job
-    does next, as ending its transaction: there is one interpreter for both.
+    The thread waits until the head is taken. So the loop sends the head and what came with it before the job continues,
+    for example with ending its transaction: both share one interpreter lock.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, patience: float) -> None:
@@ -82,7 +82,7 @@ class _ChunkQueue:
         self._stopped = False
 
     def fill(self, job: Job) -> None:
-        """Runs the job, in its thread, for as long as somebody listens.
+        """Runs the job in its thread, while the coroutine still takes items.
 
         Raises: ClientStalled, and what the job raises.
         """

@@ -1,6 +1,6 @@
-"""The address that clients used, as proxies in front of the server tell it: only those that are trusted are believed.
+"""The address that clients used, from the forwarded headers of trusted proxies.
 
-Spec: RFC 7239; the `X-Forwarded-` headers that came before it.
+Spec: RFC 7239; the `X-Forwarded-` headers that preceded it.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from typing import Final
 
 from starlette.types import Scope
 
-#: What a Host header may hold: it becomes part of URLs in JSON text and in headers.
+#: Characters allowed in a Host header, which becomes part of URLs in JSON text and in headers.
 HOST_PATTERN: Final = re.compile(r"[A-Za-z0-9._~\-:\[\]]+\Z")
 _PREFIX: Final = re.compile(r"(?:/[A-Za-z0-9._~\-]+)*/?\Z")
 _PAIR: Final = re.compile(r'\s*([A-Za-z]+)=(?:"((?:[^"\\]|\\.)*)"|([^;,"\s]*))\s*(?:;|\Z)')
 
-#: What one proxy says of the request that it received: `for`, `proto`, `host`, `port`, `prefix`, as far as it does.
+#: What one proxy reports about a request: any of `for`, `proto`, `host`, `port`, `prefix`.
 ForwardedHop = dict[str, str]
 
 
 class TrustedProxies:
-    """The proxies whose word is taken. trusted: addresses and networks, `10.0.0.0/8, ::1`."""
+    """The proxies whose headers are trusted. trusted: addresses and networks, `10.0.0.0/8, ::1`."""
 
     def __init__(self, trusted: str | None) -> None:
         self._networks = parse_networks(trusted or "")
         self._trusts = lru_cache(maxsize=1024)(self._within)
 
     def root(self, scope: Scope) -> str | None:
-        """The absolute URL of the registry's root that a request was sent to; None where no trusted proxy says."""
+        """The absolute URL of the registry's root that the client used; None if no trusted proxy reports it."""
         peer = scope.get("client")
         if not self._networks or not peer or not self._trusts(peer[0]):
             return None
@@ -44,7 +44,7 @@ class TrustedProxies:
         return f"{scheme}://{_with_port(host, scheme, hop.get('port', ''))}{prefix.rstrip('/')}"
 
     def _outermost(self, hops: Sequence[ForwardedHop]) -> ForwardedHop:
-        """What the proxy says that clients talk to: the last one, or one before it that is trusted as well."""
+        """The hop that clients connect to: the last one, or an earlier one if all after it are trusted."""
         found: ForwardedHop = {}
         for hop in reversed(hops):
             found = {**found, **hop}
@@ -61,12 +61,12 @@ class TrustedProxies:
 
 
 def parse_networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
-    """The networks in a list with commas. Raises: ValueError."""
+    """The networks in a comma-separated list. Raises: ValueError."""
     return tuple(ip_network(part.strip(), strict=False) for part in text.split(",") if part.strip())
 
 
 def _hops(headers: Sequence[tuple[bytes, bytes]]) -> list[ForwardedHop]:
-    """One for each proxy on the way, the nearest last."""
+    """One hop for each proxy on the way; the nearest proxy is last."""
     forwarded = _values(headers, b"forwarded")
     if forwarded:
         return [_pairs(element) for element in forwarded]
@@ -78,7 +78,7 @@ def _hops(headers: Sequence[tuple[bytes, bytes]]) -> list[ForwardedHop]:
 
 
 def _nth(lists: dict[str, list[str]], index: int) -> Iterator[tuple[str, str]]:
-    """The values of one hop, counted from the end."""
+    """The values of one hop, with a negative index."""
     return ((name, values[index]) for name, values in lists.items() if -index <= len(values))
 
 
@@ -92,7 +92,7 @@ def _pairs(element: str) -> ForwardedHop:
 
 
 def _address(node: str) -> str:
-    """The address in a `for`: `192.0.2.1:80` and `[::1]:80` lose their ports."""
+    """The address in a `for`, without the port: `192.0.2.1:80`, `[::1]:80`."""
     if node.startswith("["):
         return node[1:].partition("]")[0]
     return node.partition(":")[0] if node.count(":") == 1 else node

@@ -1,4 +1,4 @@
-"""Messages and endpoints: resolved definitions, matching, findings.
+"""Messages and endpoints over HTTP: resolved definitions, matching, findings.
 
 Their rules are in `domain/messaging`.
 Begin with `definitions.py`.

@@ -1,4 +1,4 @@
-"""Message definitions as answers show them, and what a path has to name to have some."""
+"""Message definitions in responses, and the paths that have message definitions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _ONE = frozenset((PathKind.RESOURCE, PathKind.VERSION))
 
 
 def locate_messages(segments: tuple[str, ...], definitions: RegistryDefinitions) -> RequestTarget:
-    """A message, a Version of one, or a Group of messages. Raises: NotFound, BadRequest for anything else."""
+    """The target of a path: a message, a Version of one, or a Group of messages.
+
+    Raises: NotFound; BadRequest for any other path.
+    """
     target = resolve_path(segments, definitions.model)
     one = target.kind in _ONE and target.resource is not None and target.resource.plural == MESSAGES
     if not one and not is_message_group(target):
@@ -36,12 +39,12 @@ def locate_messages(segments: tuple[str, ...], definitions: RegistryDefinitions)
 
 
 def is_message_group(target: RequestTarget) -> bool:
-    """Whether a path names a Group that has messages."""
+    """Whether a target is a Group that has messages."""
     return target.kind is PathKind.GROUP and target.group is not None and MESSAGES in target.group.resources
 
 
 def resolved_message(target: RequestTarget, messages: MessageDefinitions) -> dict[str, Any]:
-    """A message, resolved. Raises: NotFound."""
+    """The response body for a resolved message. Raises: NotFound."""
     definition = messages.definition(target.xid)
     if definition is None or target.resource is None:
         raise problems.NotFound(target.xid)
@@ -49,7 +52,7 @@ def resolved_message(target: RequestTarget, messages: MessageDefinitions) -> dic
 
 
 def resolved_messages(target: RequestTarget, view: View, messages: MessageDefinitions) -> dict[str, Any]:
-    """The effective messages of a Group, each resolved. Raises: NotFound."""
+    """The response body for the effective messages of a Group, each resolved. Raises: NotFound."""
     found = message_groups(target, view, messages)
     assert target.group is not None, "asked of Groups only"
     type = target.group.resources[MESSAGES]
@@ -58,12 +61,12 @@ def resolved_messages(target: RequestTarget, view: View, messages: MessageDefini
 
 
 def effective_messages_of(target: RequestTarget, view: View, messages: MessageDefinitions) -> list[EffectiveMessage]:
-    """The same, for those who match them."""
+    """The effective messages of a Group, for matching. Raises: NotFound."""
     return list(effective_messages(message_groups(target, view, messages).groups, messages))
 
 
 def message_groups(target: RequestTarget, view: View, messages: MessageDefinitions) -> GroupReferences:
-    """Where the messages of a Group are. Raises: NotFound."""
+    """The Groups that have the effective messages of a Group. Raises: NotFound."""
     row = view.entity(target.xid)
     if row is None:
         raise problems.NotFound(target.xid)
@@ -71,7 +74,7 @@ def message_groups(target: RequestTarget, view: View, messages: MessageDefinitio
 
 
 def _members(xid: str, resolved: ResolvedMessage, type: ResourceType) -> dict[str, Any]:
-    """One message in an answer. A cross reference shows what it stands for under its own id."""
+    """One message in a response. A cross reference shows the attributes of its target under its own id."""
     attributes, implied = add_implied_values(resolved.attributes)
     named = {**attributes, type.singular + "id": xids.segments(xid)[3], "xid": xid}
     shown: dict[str, Any] = {"xid": xid, "message": type.version.order(named), "bases": list(resolved.bases)}

@@ -1,7 +1,7 @@
-"""`/-/findings`: what the rules beyond the model find in an entity or a collection and all below it.
+"""`/-/findings`: findings of the rules beyond the model, for an entity or a collection and everything below it.
 
-It is worked out as it is read, of now or of any moment (`asof`), so it is always true to what is stored. A page shows
-what is there when it is asked for; `asof` keeps pages of one moment together.
+The findings are computed for each request, for now or for any moment (`asof`), so they always match the stored state. A
+page shows the state at the time of its request; with `asof`, all pages show the same state.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from projections.entities.query import View
 from projections.messaging.findings import FindingCursor, LocatedFinding, read_findings
 
 FINDINGS: Final = "findings"
-#: The parameters that are understood; others are refused, because what was meant to narrow would widen.
+#: The accepted parameters. Others are refused, because a misspelt filter would return more than intended.
 PARAMETERS: Final = ("level", "rule", "after", "limit", "asof", "format")
 
 _SHARED: Final = ("limit", "format")
@@ -54,7 +54,7 @@ _TABLE: Final[TableLayout[Finding]] = TableLayout(
 
 @dataclass(frozen=True, slots=True)
 class _FindingsRequest:
-    """What a request asks for. rules: empty for all."""
+    """The parameters of a request. rules: empty for all."""
 
     common: AuditParams
     level: str | None
@@ -63,7 +63,7 @@ class _FindingsRequest:
     asof: str | None
 
     def has(self, finding: Finding) -> bool:
-        """Whether a finding is to be listed."""
+        """Whether a finding passes the filters."""
         return self.level in (None, finding.level) and (not self.rules or finding.rule in self.rules)
 
 
@@ -76,7 +76,10 @@ class FindingsRoutes:
         self._moments = Snapshots(registry.readers, self._latest, registry.store.clock)
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `dispatch.Surface`. Raises: NotFound for what is not there, Forbidden, BadRequest, MethodNotAllowed."""
+        """See `dispatch.Surface`.
+
+        Raises: NotFound for an entity that does not exist, Forbidden, BadRequest, MethodNotAllowed.
+        """
         if (options := read_only_options(request)) is not None:
             return options
         xid, wanted = subject_xid(request), _wanted(request)
@@ -92,7 +95,7 @@ class FindingsRoutes:
     async def _then(self, request: Request, xid: str, wanted: _FindingsRequest, then: Snapshot) -> Response:
         if then.position == 0:
             raise problems.NotFound(request.path)
-        # Another release of this program may find more, so that even the past is asked about again.
+        # Another release of this program may find more, so findings about the past are not cached forever.
         then = replace(then, closed=False)
 
         def look(view: View) -> TableContent:
@@ -112,7 +115,7 @@ class FindingsRoutes:
 
 
 def _wanted(request: Request) -> _FindingsRequest:
-    """What a request asks for. Raises: BadRequest."""
+    """The parameters of a request. Raises: BadRequest."""
     given = query_params(request, PARAMETERS)
     level, rule, asof = single_value(given, "level"), single_value(given, "rule"), single_value(given, "asof")
     if level is not None and level not in _LEVELS:
@@ -131,7 +134,7 @@ def _after(value: str | None) -> FindingCursor | None:
 
 
 def _check_there(view: View, request: Request, xid: str, model: Model) -> None:
-    """Raises: NotFound."""
+    """Checks that the entity, or the collection's owner, exists. Raises: NotFound."""
     target = resolve_path(xids.segments(xid), model)
     owner = xids.parent(f"{xid}/-") or xids.REGISTRY if target.kind in COLLECTION_KINDS else target.owner
     if target.kind not in _KINDS or view.shown(owner) is None:
@@ -139,7 +142,7 @@ def _check_there(view: View, request: Request, xid: str, model: Model) -> None:
 
 
 def _checks(checker: DocumentChecker) -> SchemaCheck:
-    """What judges inline schemas: in the processes that check documents, each document once."""
+    """The check for inline schemas. The processes that check documents run it, once per document."""
 
     def check(name: str, document: bytes) -> str | None:
         question = FormatCheck(name.lower(), digest(document))
@@ -150,7 +153,7 @@ def _checks(checker: DocumentChecker) -> SchemaCheck:
 
 
 def _page(request: Request, limit: int | None, each: Iterator[LocatedFinding]) -> tuple[Iterator[Finding], Headers]:
-    """As many findings as the request wants, all of them without a limit, and the link to the next page."""
+    """As many findings as the request asks for, or all without a limit; and the link to the next page."""
     if limit is None:
         return (one.finding for one in each), []
     listed = list(islice(each, limit + 1))

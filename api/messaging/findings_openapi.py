@@ -1,4 +1,4 @@
-"""The path of ours in `api/routes` that lists findings."""
+"""OpenAPI of `/-/findings`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LISTED: Final[Schema] = {
     "properties": {"xid": STRING_SCHEMA, "findings": {"type": "array", "items": _FINDING}},
     "required": ["xid", "findings"],
 }
-#: The query parameters: what each says, and its schema.
+#: The query parameters: description and schema of each.
 _PARAMETERS: Final[dict[str, tuple[str, Schema]]] = {
     "level": ("Only one level.", {"enum": ["L2", "L3"]}),
     "rule": ("Only some rules, with commas.", STRING_SCHEMA),

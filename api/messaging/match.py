@@ -1,6 +1,6 @@
-"""`/-/match`: which message definitions of an endpoint or a group a message is one of (MS-50 to 52).
+"""`/-/match`: which message definitions of an endpoint or a group a message matches (MS-50 to 52).
 
-A question with a body, so it is asked with POST; it changes nothing, and whoever may read the definitions may ask.
+The request has a body, so it is a POST. It changes nothing, and any caller that may read the definitions may send it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from projections.messaging.message_definitions import MessageDefinitions
 
 MATCH: Final = "match"
 
-#: Segments before the path of a Group.
+#: Number of segments before the path of a Group.
 _ABOVE: Final = 2
-#: Messages of one batch.
+#: Maximum number of messages in a batch.
 MAX_MESSAGES: Final = 1000
 
 
 class MatchRoutes:
-    """The surface of `/-/match`. max_body: bytes that a request may hold."""
+    """The surface of `/-/match`. max_body: maximum size of a request body in bytes."""
 
     def __init__(self, registry: Registry, max_body: int = MAX_BODY) -> None:
         self._readers = registry.readers

@@ -1,4 +1,4 @@
-"""The paths of ours in `api/routes` that are about messages, and about documents in older forms."""
+"""OpenAPI of `/-/resolved`, `/-/match` and `/-/import`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""`/-/resolved`: a message with all that its base messages give it, and all messages of an endpoint or a group.
+"""`/-/resolved`: a message with everything from its base messages, or all messages of an endpoint or a group.
 
-It is worked out as it is read, of now or of any moment (`asof`), so it is always true to what is stored (MS-15, EP-43).
+The result is computed for each request, for now or for any moment (`asof`), so it always matches the stored state
+(MS-15, EP-43).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from projections.messaging.message_definitions import MessageDefinitions
 RESOLVED: Final = "resolved"
 
 _ASOF: Final = "asof"
-#: Segments before the path of an entity.
+#: Number of segments before the path of an entity.
 _ABOVE: Final = 2
 
 
@@ -42,7 +43,7 @@ class ResolvedMessagesRoutes:
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`.
 
-        Raises: NotFound, BadRequest for what has no messages, Forbidden, MethodNotAllowed.
+        Raises: NotFound, BadRequest for a path without messages, Forbidden, MethodNotAllowed.
         """
         if (options := read_only_options(request)) is not None:
             return options

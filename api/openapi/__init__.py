@@ -1,1 +1,5 @@
-"""The API of the live model as OpenAPI 3.1, and its readable form."""
+"""Helpers for OpenAPI 3.1 documents: builders, problems, content coding, and the HTML page of the API.
+
+The paths of a surface are described in its folder, those of the model in `api/xregistry/openapi`.
+Begin with `builders.py`.
+"""

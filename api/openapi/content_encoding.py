@@ -1,4 +1,4 @@
-"""What compression adds to the descriptions of answers."""
+"""Adds the Content-Encoding header to response descriptions."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any, Final
 from api.http.compression import COMPRESSIBLE_TYPES
 from api.openapi.builders import CONTENT_ENCODING_NAME, Schema
 
-#: The media types of data that may leave compressed, as descriptions name them.
+#: The media types of data that may be compressed, as descriptions name them.
 _COMPRESSED: Final = tuple(type.decode().partition(";")[0] for type in COMPRESSIBLE_TYPES)
 
 
 def add_coding_to_paths(paths: dict[str, Schema]) -> dict[str, Schema]:
-    """The same paths, whose answers with data have the header that says how they are compressed."""
+    """The same paths, with the Content-Encoding header in all responses with data."""
     return {path: {key: _operation(row) for key, row in item.items()} for path, item in paths.items()}
 
 
 def add_coding_headers(responses: dict[str, Schema]) -> dict[str, Schema]:
-    """The same responses by status or by name, with that header where there is data."""
+    """The same responses, by status or name, with the Content-Encoding header if they have data."""
     return {name: _response(row) for name, row in responses.items()}
 
 
 def _operation(row: Any) -> Any:
-    """Operations have responses; what else stands beside them at a path has none."""
+    """The operation with the header added. Other members of a path item have no responses and stay as they are."""
     return {**row, "responses": add_coding_headers(row["responses"])} if "responses" in row else row
 
 

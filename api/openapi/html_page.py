@@ -1,4 +1,4 @@
-"""The OpenAPI document as one HTML page: no script, nothing from elsewhere, readable on a phone as well."""
+"""The OpenAPI document as one HTML page, without scripts and external resources, also readable on a phone."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ dt { font: .9em/1.6 ui-monospace, monospace } dd { margin: 0 }
 :target { background: var(--soft); outline: 2px solid var(--link) }
 @media (max-width: 40rem) { dl { grid-template-columns: 1fr; gap: 0 } dd { margin: 0 0 .5rem 1rem } }
 """
-#: Allows the page's own style and nothing else.
+#: A content security policy that allows only the page's own style.
 PAGE_POLICY: Final = (
     f"default-src 'none'; style-src 'sha256-{b64encode(sha256(STYLE.encode()).digest()).decode()}'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -44,7 +44,7 @@ _PROBLEMS: Final = ("Problem", "OwnProblem")
 
 
 def render_page(document: Mapping[str, Any]) -> str:
-    """The page. document: an OpenAPI document of ours."""
+    """The page. document: an OpenAPI document of this registry."""
     info, base = document["info"], document["servers"][0]["url"]
     body = (
         element("h1", info["title"]),
@@ -138,7 +138,7 @@ def _responses(responses: Mapping[str, Any]) -> Iterable[Html]:
 
 
 def _content(body: Mapping[str, Any]) -> Html:
-    """Media types and shapes of a body."""
+    """The media types and schemas of a body."""
     found = [
         join_html(element("code", name), ": ", _shape(each["schema"])) if "schema" in each else element("code", name)
         for name, each in body.get("content", {}).items()
@@ -161,7 +161,7 @@ def _parameter(name: str, row: Mapping[str, Any]) -> Html:
 
 
 def _schemas(schemas: Mapping[str, Any]) -> Iterable[Html]:
-    """What entities look like; the forms of requests only leave out what is read-only."""
+    """The schemas of entities. Request schemas are left out; they only lack the read-only members."""
     for name, schema in schemas.items():
         if not name.startswith(_PROBLEMS) and not name.endswith("-write"):
             head = element("summary", element("code", name))
@@ -184,7 +184,7 @@ def _members(schema: Mapping[str, Any]) -> Html:
 
 
 def _choice(choice: Mapping[str, Any]) -> Html:
-    """What is there when an attribute has some value."""
+    """The members that exist when an attribute has a certain value."""
     (name, value), *siblings = choice["properties"].items()
     head = element("summary", "where ", element("code", name), " is ", element("code", _json(value["const"])))
     return element("details", head, element("div", _members({**choice, "properties": dict(siblings)})))
@@ -200,7 +200,7 @@ def _member(schema: Mapping[str, Any], required: bool) -> Html:
 
 
 def _shape(schema: Mapping[str, Any]) -> Html:
-    """A schema in a few words, with links to those that have names."""
+    """A short description of a schema, with links to named schemas."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2].removesuffix("-write")
         return element("a", name, href="#problems" if name.startswith(_PROBLEMS) else f"#s-{name}")
@@ -227,7 +227,7 @@ def _words(schema: Mapping[str, Any]) -> str:
 
 
 def _problems() -> Iterable[Html]:
-    """Every problem type, with an anchor of its name."""
+    """Every problem type, with its name as anchor."""
     yield element("p", "The part of a problem's type behind the # is its name here.", class_="quiet")
     kinds = sorted(ALL_PROBLEM_TYPES, key=lambda kind: kind.name)
     yield element(
@@ -240,7 +240,7 @@ def _problem(kind: type[Problem]) -> Html:
 
 
 def _origin(kind: type[Problem]) -> Html:
-    """Where a type comes from."""
+    """The origin of a problem type."""
     return element("a", "Specification", href=kind.uri()) if kind.uri().startswith("https:") else join_html("Ours.")
 
 
@@ -255,7 +255,7 @@ def _text(says: str) -> Html:
 
 
 def _json(value: Any) -> str:
-    """A value as JSON has it, texts without their quotes."""
+    """A value as JSON; strings without quotes."""
     return value if isinstance(value, str) else dumps(value).decode()
 
 

@@ -1,4 +1,4 @@
-"""Refusals: a schema for each error type, a response for each status."""
+"""OpenAPI of problems: a schema for each error type, a response for each status."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ Schema = dict[str, Any]
 
 
 def _kinds(kind: type[Problem]) -> Iterator[type[Problem]]:
-    """The types below one that can be told, not those that they have in common."""
+    """The concrete problem types below a type, without their abstract bases."""
     for below in kind.__subclasses__():
         yield from _kinds(below) if below.__subclasses__() else (below,)
 
 
-#: Every error type: those of the specifications, and those that are this program's own.
+#: Every error type: those of the specifications, and those of this program.
 ALL_PROBLEM_TYPES: Final[tuple[type[Problem], ...]] = tuple(
     dict.fromkeys((*PROBLEM_TYPES.values(), *_kinds(HttpProblem), Conflict, InvalidDefinition, NoSuchVersion))
 )
 PROBLEM_NAME: Final = "Problem"
-#: How problems below `/-/` look.
+#: The schema name of problems below `/-/`.
 OWN_PROBLEM_NAME: Final = "OwnProblem"
 
-#: Headers that a status asks for.
+#: Headers that a status requires.
 _DEMANDED: Final[dict[int, str]] = {HTTPStatus.UNAUTHORIZED: "WWW-Authenticate", HTTPStatus.METHOD_NOT_ALLOWED: "Allow"}
-#: Statuses with which the paths of the registry itself refuse nothing.
+#: Statuses with which the registry's own paths never refuse a request.
 _ELSEWHERE: Final = frozenset((HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY))
 _STRING: Final[Schema] = {"type": "string"}
 _MEMBERS: Final[dict[str, Schema]] = {
@@ -44,7 +44,7 @@ _MEMBERS: Final[dict[str, Schema]] = {
 
 
 def problem_schemas() -> dict[str, Schema]:
-    """The schemas of all error types, and of what they have in common."""
+    """The schemas of all error types, and of their common members."""
     common: Schema = {"type": "object", "properties": _MEMBERS, "required": ["type", "title"]}
     status: Schema = {"properties": {"status": {"type": "integer"}}, "required": ["status"]}
     own: Schema = {"allOf": [_reference(PROBLEM_NAME), status]}
@@ -52,7 +52,7 @@ def problem_schemas() -> dict[str, Schema]:
 
 
 def problem_responses() -> dict[str, Schema]:
-    """The refusals of all statuses by the names of their components."""
+    """The error responses of all statuses, by component name."""
     found = {_response(status): _refusal(status) for status in problem_statuses()}
     return found | {_response(status, own=True): _own(status) for status in problem_statuses()}
 
@@ -63,7 +63,10 @@ def problem_statuses() -> list[int]:
 
 
 def error_responses(wanted: Iterable[int] | None = None, own: bool = False) -> dict[str, Schema]:
-    """The refusals of an operation; of one of the registry itself unless `wanted` says which. own: as below `/-/`."""
+    """The error responses of an operation.
+
+    wanted: the statuses; by default those of the registry's paths. own: as below `/-/`.
+    """
     found = [status for status in problem_statuses() if status not in _ELSEWHERE] if wanted is None else wanted
     return {str(status): {"$ref": f"#/components/responses/{_response(status, own)}"} for status in found}
 
@@ -83,7 +86,7 @@ def _schema(kind: type[Problem]) -> Schema:
 
 
 def _type(kind: type[Problem]) -> Schema:
-    """The type of a problem; one of our own is below the registry's root, wherever that is."""
+    """The schema of a problem's `type`. A type of this program is a URL below the registry's root, which varies."""
     return {"pattern": f"{kind.uri()}$"} if issubclass(kind, HttpProblem) else {"const": kind.uri()}
 
 

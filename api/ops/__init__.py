@@ -1,4 +1,4 @@
-"""What operators and other registries ask a server: health, metrics, discovery.
+"""Endpoints for operators and other registries: health, metrics, discovery.
 
 Settings and start are in `api/settings/settings.py` and `api/app.py`.
 Begin with `health.py`.

@@ -1,4 +1,4 @@
-"""Many who are told of each commit, as one."""
+"""Forwards each commit to several listeners."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from commands.command_bus import CommitListener
 
 
 class CommitListeners:
-    """Tells each of the others, in their order, from the thread that commits."""
+    """Calls each listener in order, from the thread that commits."""
 
     def __init__(self, *others: CommitListener) -> None:
         self._others = list(others)
 
     def add(self, other: CommitListener) -> None:
-        """Has another one told from now on."""
+        """Adds a listener for all later commits."""
         self._others.append(other)
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:

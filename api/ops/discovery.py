@@ -1,4 +1,4 @@
-"""Discovery: which registries there are, at `/.xregistry` and at `/.well-known/xregistry`.
+"""Discovery of registries, at `/.xregistry` and at `/.well-known/xregistry`.
 
 Spec: core 1.0-rc4, "xRegistry Discovery"; HTTP binding 1.0-rc4, "xRegistry Discovery".
 """
@@ -16,12 +16,12 @@ from api.http.request import Request
 from api.http.response import JSON, Response
 from domain.values.json_text import dumps
 
-#: Of the registry, and of its host, which is the same where the registry has no path of its own.
+#: The path of the registry and the path of its host. They are at the same root if the registry has no path of its own.
 DISCOVERY_PATHS: Final[tuple[tuple[str, ...], ...]] = ((".xregistry",), (".well-known", "xregistry"))
 
 
 class DiscoveryRoutes:
-    """The surface of both paths. others: URLs of further registries."""
+    """The surface of both paths. others: URLs of other registries."""
 
     def __init__(self, others: Sequence[str] = ()) -> None:
         self._others = others

@@ -1,4 +1,4 @@
-"""Is the process alive, and is what it serves current?"""
+"""Health checks: is the process alive, and is the read model up to date?"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HealthRoutes:
         self._registry = registry
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """The answer of one check: 200 or 503. Raises: MethodNotAllowed."""
+        """The response of one check: 200 or 503. Raises: MethodNotAllowed."""
         if (options := read_only_options(request)) is not None:
             return options
         name, headers = request.segments[-1], [JSON, root_link(request.base)]
@@ -37,7 +37,10 @@ class HealthRoutes:
         return Response(status, headers, dumps(report))
 
     def _readiness(self) -> tuple[int, dict[str, Json]]:
-        """Status and body: ready where the store answers, sound as far as is known, with all of the log read."""
+        """Status and body.
+
+        Ready means: the store answers, it has no known damage, and the read model has the whole log.
+        """
         try:
             head = self._registry.store.tip().position
             with self._registry.readers.view() as view:

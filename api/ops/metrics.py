@@ -1,6 +1,6 @@
-"""What Prometheus may know: requests by kind of path and status, commands and commits, how far log and read model are.
+"""Prometheus metrics: requests by route and status, commands and commits, and the positions of log and read model.
 
-Labels have few values whatever clients send, and nothing that they send is one.
+Labels take few values, and no label value is text that a client sent.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ _SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0
 _TOGETHER: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _METHODS: Final = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "PATCH", "POST", "DELETE"))
 _BY_DEPTH: Final = {0: "registry", 1: "groups", 2: "group", 3: "resources", 4: "resource", 6: "version"}
-#: Places in the log, read when somebody looks.
+#: Returns the positions of the log and of the read model; called at each scrape.
 ReadPositions = Callable[[], tuple[int, int]]
 
 
 class MetricsListener(Protocol):
-    """What the one road tells of its commits."""
+    """Receives the commits of the CommandBus."""
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
-        """One transaction has ended."""
+        """One transaction has ended. commands: how many it had. refused: how many of them failed."""
 
 
 class ServerMetrics:
-    """The counters of one process. own: names below `/-/` that are served."""
+    """The metrics of one process. own: names below `/-/` that are served."""
 
     def __init__(self, own: frozenset[str] = frozenset()) -> None:
         self._own = own
-        #: What all figures are collected from; others of the process may add theirs.
+        #: The Prometheus registry of all metrics. Other parts of the process may register theirs.
         self.registry = self._registry = CollectorRegistry()
         self._requests = self._counter("http_requests", "Requests answered.", "route", "method", "status")
         self._seconds = self._histogram("http_request_seconds", "Time to an answer.", _SECONDS, "route", "method")
@@ -50,25 +50,25 @@ class ServerMetrics:
         ProcessCollector(registry=self._registry)
 
     def answered(self, request: Request, status: int, since: float) -> None:
-        """Counts one answer. since: `time.perf_counter()` when its request came. Cost: two microseconds."""
+        """Counts one response. since: `time.perf_counter()` at the start of the request. Cost: two microseconds."""
         key = (route_label(request, self._own), request.method if request.method in _METHODS else "other", status)
         counter, histogram = self._children.get(key) or self._child(key)
         counter.inc()
         histogram.observe(time.perf_counter() - since)
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
-        """See Observer."""
+        """See MetricsListener."""
         self._commands.labels("done").inc(commands - refused)
         self._commands.labels("refused").inc(refused)
         self._commits.observe(seconds)
         self._together.observe(commands)
 
     def follow(self, positions: ReadPositions) -> None:
-        """Adds two gauges. positions: of the log's end and of the read model."""
+        """Adds two gauges. positions: returns the positions of the log's end and of the read model."""
         self._registry.register(_PositionsCollector(positions))
 
     def text(self) -> bytes:
-        """All of it in the text format."""
+        """All metrics in the Prometheus text format."""
         return generate_latest(self._registry)
 
     def _child(self, key: tuple[str, str, int]) -> tuple[Counter, Histogram]:
@@ -84,7 +84,7 @@ class ServerMetrics:
 
 
 def route_label(request: Request, own: frozenset[str] = frozenset()) -> str:
-    """The kind of path that was asked for, one of some twenty."""
+    """The kind of the requested path, one of about twenty."""
     segments = request.segments
     if segments[:1] == (OWN_PREFIX,):
         name = segments[1] if len(segments) > 1 else ""
@@ -108,5 +108,5 @@ class _PositionsCollector(Collector):
         yield GaugeMetricFamily("annals_read_model_position", "Position that the read model reaches.", value=applied)
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        # Without this the registry would look the places up when the collector joins it.
+        # Without this the registry would call `collect` when the collector is registered.
         return iter(())

@@ -1,4 +1,4 @@
-"""`/-/metrics`: what Prometheus asks for, for callers who may read the whole registry."""
+"""`/-/metrics`: Prometheus metrics, for callers that may read the whole registry."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class MetricsRoutes:
         self._metrics = metrics
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """All figures in the text format. Raises: MethodNotAllowed, Forbidden."""
+        """All metrics in the Prometheus text format. Raises: MethodNotAllowed, Forbidden."""
         if (options := read_only_options(request)) is not None:
             return options
         if request.caller.role is None:

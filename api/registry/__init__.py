@@ -1,5 +1,5 @@
 """The open registry that all surfaces share: store, readers, and the definitions in force.
 
-What a surface does with it belongs to its folder.
+How a surface uses it belongs to the folder of the surface.
 Begin with `open_registry.py`.
 """

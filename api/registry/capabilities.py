@@ -1,4 +1,4 @@
-"""What the registry's capabilities switch on and off for a request."""
+"""What the registry's capabilities enable for requests."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from domain.access.roles import Role
 
-#: What there is when the capabilities do not list it (core 1.0-rc4, "available Capability").
+#: The default of the `available` capability (core 1.0-rc4, "available Capability").
 AVAILABLE: Final = {"capabilities": False, "entities": True, "model": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """flags, ignores: those that are on, in lower case. available: whether each kind of metadata can be changed."""
+    """flags, ignores: the enabled ones, in lower case. available: whether each kind of metadata is mutable."""
 
     flags: frozenset[str] = frozenset()
     ignores: frozenset[str] = frozenset()
@@ -24,7 +24,7 @@ class Capabilities:
 
     @classmethod
     def of(cls, capabilities: Mapping[str, Any]) -> Capabilities:
-        """From the capabilities as the registry holds them."""
+        """The capabilities from their stored document."""
         available = capabilities.get("available", {})
         return cls(
             flags=_names(capabilities, "flags"),
@@ -35,7 +35,7 @@ class Capabilities:
         )
 
     def at(self, role: Role | None) -> Capabilities:
-        """What counts for a caller: an admin can change the capabilities whatever they say (CAP-5, CAP-13)."""
+        """The capabilities for a caller. An admin can always change the capabilities themselves (CAP-5, CAP-13)."""
         return replace(self, available={**self.available, "capabilities": True}) if role is Role.ADMIN else self
 
 

@@ -1,4 +1,4 @@
-"""The model and the capabilities that a request is read under, kept as long as the log has no newer ones."""
+"""The model and the capabilities in force, cached until the log has newer ones."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class RegistryDefinitions:
     headers: dict[str, HeaderCodec] = field(default_factory=dict)
 
     def headers_of(self, type: ResourceType) -> HeaderCodec:
-        """How a Resource type's attributes travel in headers; made when first asked for."""
+        """The codec for a Resource type's attributes in headers; built on first use."""
         return self.headers.get(type.origin) or self.headers.setdefault(type.origin, HeaderCodec(type))
 
 
 class DefinitionsCache:
-    """The latest definitions that this process has read, perhaps outdated: several processes may share a store.
+    """The latest definitions that this process has read. They may be outdated, because several processes share a store.
 
-    Any thread may ask. What an older view holds is given to its asker, and not remembered.
+    Thread-safe. Definitions of an older view are returned, but not cached.
     """
 
     def __init__(self, view: View) -> None:
@@ -40,7 +40,10 @@ class DefinitionsCache:
         self._lock = Lock()
 
     def current(self, view: View) -> RegistryDefinitions:
-        """Those in force in a view of committed state; remembered. One small query where nothing has changed."""
+        """The definitions in force in a view of committed state; cached.
+
+        Costs one small query if nothing has changed.
+        """
         found = self.within(view)
         if found is not self.definitions:
             with self._lock:
@@ -49,13 +52,13 @@ class DefinitionsCache:
         return found
 
     def within(self, view: View) -> RegistryDefinitions:
-        """Those in force in a view; not remembered, because a write that shows them may still be undone."""
+        """The definitions in force in a view; not cached, because an uncommitted write may still be undone."""
         known = self.definitions
         return known if view.definitions() == known.positions else read_definitions(view)
 
 
 def read_definitions(view: View) -> RegistryDefinitions:
-    """The definitions that a view holds."""
+    """The definitions in a view."""
     positions = view.definitions()
     return RegistryDefinitions(
         positions, _model(view.entity(xids.MODEL)), _capabilities(view.entity(xids.CAPABILITIES))
@@ -66,8 +69,8 @@ def _model(row: EntityRow | None) -> Model:
     return compile_model({}) if row is None else _loaded(row.attributes, row.private)
 
 
-# A new model is first read by the answer to its own write, in a thread: the event loop, which all requests share, then
-# finds it built.
+# The response to a model change reads the new model first, in a thread. So the event loop, which all requests share,
+# later finds it compiled.
 @lru_cache(maxsize=4)
 def _loaded(attributes: str, private: str) -> Model:
     stored = loads(attributes)

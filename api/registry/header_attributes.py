@@ -1,4 +1,4 @@
-"""Attributes as `xRegistry-` headers, and back.
+"""Converts attributes to `xRegistry-` headers and back.
 
 Spec: HTTP binding 1.0-rc4, "Serializing Resource Domain-Specific Documents", "HTTP Header Values".
 """
@@ -20,7 +20,7 @@ from domain.values.json_text import InvalidJson, Json, dumps, loads
 HEADER_PREFIX: Final = "xregistry-"
 CORRELATION_HEADER: Final = b"xregistry-xregcorrelationid"
 
-#: A header that deletes its attribute.
+#: The value of a header that deletes its attribute.
 NULL_VALUE: Final = "null"
 SCALAR_TYPES: Final = frozenset(
     (
@@ -29,19 +29,19 @@ SCALAR_TYPES: Final = frozenset(
     )
 )
 
-#: A string that a header carries as it is.
+#: A string that a header can hold without encoding.
 _PLAIN: Final = re.compile(r"[\x21\x23\x24\x26-\x7e]*\Z")
 
 
 class HeaderCodec:
-    """How a Resource type's attributes travel in headers: as scalars, as maps of scalars, or not at all."""
+    """Converts a Resource type's attributes to headers: scalars and maps of scalars; other values have no header."""
 
     def __init__(self, type: ResourceType) -> None:
         self.type = type
         self._types: dict[str, str] = dict(_types(type.version.definitions))
 
     def headers(self, shown: Mapping[str, Json]) -> Headers:
-        """The headers of attributes, in their order; what is no scalar and no map of scalars is left out."""
+        """The headers of attributes, in their order. Values that are not scalars or maps of scalars are left out."""
         found: Headers = []
         for name, value in shown.items():
             if isinstance(value, dict):
@@ -51,7 +51,7 @@ class HeaderCodec:
         return found
 
     def attributes(self, given: Iterable[tuple[str, str]], xid: str) -> dict[str, Json]:
-        """The attributes that the headers of a document write give.
+        """The attributes in the headers of a document write.
 
         given: names in lower case without prefix, and raw values.
         Raises: ExtraXregistryHeader, HeaderError, InvalidAttribute.
@@ -92,13 +92,16 @@ class HeaderCodec:
 
 
 def contenttype_headers(shown: Mapping[str, Json]) -> Headers:
-    """The Content-Type header of a document, none where no `contenttype` is stored."""
+    """The Content-Type header of a document; none if no `contenttype` is stored."""
     contenttype = shown.get("contenttype")
     return [] if contenttype is None else [(b"content-type", encode_text(contenttype).encode())]
 
 
 def xregistry_headers(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
-    """The `xRegistry-` headers of a request, names without prefix; the correlation id is never a client's to choose."""
+    """The `xRegistry-` headers of a request, names without prefix.
+
+    The correlation id is skipped: clients cannot choose it.
+    """
     prefix = HEADER_PREFIX.encode()
     return [
         (name.decode("latin-1").lower().removeprefix(HEADER_PREFIX), value.decode("latin-1"))
@@ -108,10 +111,11 @@ def xregistry_headers(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[str,
 
 
 def _types(definitions: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Type by attribute name, `*` for extensions; a map of scalars adds its items' as `<name>.*`, another is an object.
+    """Types by attribute name, `*` for extensions.
 
-    Attributes that depend on values of others count as well; the registry checks later whether they are in force.
-    What clients cannot set is left a string, so that garbage in it does not matter; an epoch is compared.
+    A map of scalars adds the type of its items as `<name>.*`; any other map counts as an object. Conditional attributes
+    (`ifvalues`) are included; the registry checks later whether they apply. Attributes that clients cannot set stay
+    strings, so that invalid values in them do not matter; an epoch is parsed, because it is compared.
     """
     for name, definition in definitions.items():
         item = definition.get("item", {}).get("type")

@@ -1,4 +1,4 @@
-"""The parts of a registry put together: the store, the road into it, and readers of its read model."""
+"""Opens a registry: its store, its CommandBus, and readers of its read model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from projections.entities.rebuild import rebuild_if_stale
 
 
 class RegistrySettings(Protocol):
-    """What of the settings a registry needs."""
+    """The settings that a registry needs."""
 
     @property
     def database(self) -> str: ...
@@ -49,10 +49,9 @@ class RegistrySettings(Protocol):
 
 @dataclass(frozen=True)
 class Registry:
-    """An open registry; `close` it.
+    """An open registry. Callers have to `close` it.
 
-    checker: answers what is asked about documents. streams: makes the answers of the paths of our own that are sent as
-    they come.
+    checker: runs format checks of documents. streams: makes the streamed responses of paths below `/-/`.
     """
 
     store: Store
@@ -63,11 +62,14 @@ class Registry:
 
     @cached_property
     def latest(self) -> DefinitionsCache:
-        """The definitions that this process read last: to compile a model takes a while, so all share them."""
+        """The definitions that this process read last.
+
+        All surfaces share them, because compiling a model takes long.
+        """
         return DefinitionsCache(self.readers.quick())
 
     def close(self) -> None:
-        """Finishes the writes that wait, but for those that wait for checks, and gives all connections back."""
+        """Finishes waiting writes, except those that wait for checks, and releases all connections."""
         self.checker.stop()
         self.road.close()
         self.streams.close()
@@ -84,9 +86,9 @@ def open_registry(
     observer: CommitListener | None = None,
     address: str | None = None,
 ) -> Registry:
-    """The registry of the settings, made where there is none yet.
+    """The registry of the settings; creates it if it does not exist.
 
-    observer: is told of each commit. address: what a new store keeps as its URL where none is configured.
+    observer: receives each commit. address: the URL that a new store records if none is configured.
     """
     store = Store(
         settings.database,
@@ -117,7 +119,7 @@ def open_registry(
 
 
 class _AlreadyCreated(Exception):
-    """Another process was faster."""
+    """Another process created the registry first."""
 
 
 def _create(registry: Registry, registryid: str) -> None:

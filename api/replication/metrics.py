@@ -1,6 +1,7 @@
-"""What Prometheus may know of links: how far each is behind, and how it goes.
+"""Prometheus metrics of links: lag, state, and the result of the last comparison.
 
-The one label that is not from a fixed list is the id of a link, which an administrator gives; it goes with the link.
+The id of a link is the only label that is not from a fixed list. An administrator chooses it, and it disappears with
+the link.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _EQUAL: Final = "1 where both ends of a link held the same when they were compar
 
 
 def add_link_metrics(registry: CollectorRegistry, readers: ViewPool, replication: ReplicationControl) -> None:
-    """Adds gauges that are worked out when somebody looks."""
+    """Registers gauges whose values are computed at each scrape."""
     registry.register(_LinkMetricsCollector(readers, replication))
 
 
@@ -45,5 +46,5 @@ class _LinkMetricsCollector(Collector):
         return (lags, states, equal)
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        # Without this the registry would look the links up when the collector joins it.
+        # Without this the registry would call `collect` when the collector is registered.
         return iter(())

@@ -1,9 +1,10 @@
-"""`/-/links/{id}/events`: where the other registry of a link says that something has happened there.
+"""`/-/links/{id}/events`: the other registry of a link notifies this one of changes.
 
-Events carry nothing in: they have the link look at the other registry. So anybody may send them, who the sender is does
-not matter, and nothing that an event says is believed. As anybody may, nobody learns which links there are: an answer
-depends on the request alone, and on the registries that links of this one hear of.
-Spec: CloudEvents HTTP 1.1 Web Hooks, "Abuse Protection"; CloudEvents HTTP Protocol Binding. Rules LEG-914, SUB-716.
+A notification only makes the link read the other registry; it transfers no data, and the link does not trust its
+content. So any client may send notifications. No client may learn which links exist: a response depends only on the
+request and on the registries that links in the mode `events` copy.
+Spec: CloudEvents HTTP 1.1 Web Hooks, "Abuse Protection"; CloudEvents HTTP Protocol Binding.
+Rules LEG-914, SUB-716.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from domain.replication.link import EVENTS, Link
 from domain.replication.link_document import ID
 from domain.values.json_text import InvalidJson, loads
 
-#: Bytes of a request: as much as a batch may have, and more than any event.
+#: Maximum size of a request in bytes: the size limit of a batch, and more than any single event.
 MAX_NOTIFICATION_BODY: Final = 1 << 20
-#: Requests that are taken at a time, and seconds that each may take to come in.
+#: Maximum number of concurrent requests, and seconds in which a body has to arrive.
 MAX_CONCURRENT: Final = 64
 BODY_SECONDS: Final = 10.0
 
@@ -41,12 +42,12 @@ _LOG: Final = logging.getLogger("annals.replication")
 CLOUDEVENT_JSON: Final = "application/cloudevents+json"
 _ALLOW: Final = (b"allow", b"POST, OPTIONS")
 _ORIGIN: Final = b"webhook-request-origin"
-#: What every event says of itself.
+#: Attributes that every CloudEvent has.
 _REQUIRED: Final = ("specversion", "id", "source", "type")
 
 
 class LinkNotificationHandler:
-    """The surface of these paths, for everybody."""
+    """The surface of these paths. It needs no authentication."""
 
     def __init__(self, parts: LinkApiContext) -> None:
         self._parts = parts
@@ -54,7 +55,7 @@ class LinkNotificationHandler:
         self._waking: set[asyncio.Future[None]] = set()
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """202 to events. Raises: MethodNotAllowed, UnsupportedMediaType, BodyTooLarge, ParsingData, BadRequest."""
+        """202 for events. Raises: MethodNotAllowed, UnsupportedMediaType, BodyTooLarge, ParsingData, BadRequest."""
         if request.method not in ("POST", "OPTIONS"):
             raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), _ALLOW[1].decode())
         if self._taken >= MAX_CONCURRENT:
@@ -73,17 +74,20 @@ class LinkNotificationHandler:
         return Response(202, [root_link(request.base)])
 
     def _link(self, id: str) -> Link | None:
-        """A link that hears of something."""
+        """The link that receives notifications; None if no such link exists."""
         link = self._parts.registry.readers.quick().links.one(id) if ID.match(id) else None
         return link if link is not None and link.mode == EVENTS else None
 
     def _origins(self) -> set[str]:
-        """The hosts of the registries that links hear of."""
+        """The hosts of the registries that send notifications to links."""
         links = self._parts.registry.readers.quick().links.all()
         return {urlsplit(link.url).hostname or "" for link in links if link.mode == EVENTS}
 
     def _wake(self, link: Link, subjects: Sequence[str]) -> None:
-        """Has a link look at the other registry. Nobody waits for that, as how long it takes would tell of the link."""
+        """Makes a link read the other registry, in the background.
+
+        The response does not wait: its duration would reveal the link.
+        """
         work = asyncio.to_thread(self._parts.replication.wake, link.id, subjects if link.is_older else ())
         waking = asyncio.ensure_future(work)
         self._taken += 1
@@ -98,7 +102,10 @@ class LinkNotificationHandler:
 
 
 async def _body(request: Request, receive: Receive) -> bytes:
-    """Raises: ClientDisconnected as well for one that takes too long, BodyTooLarge, BadRequest."""
+    """The body of a request.
+
+    Raises: ClientDisconnected, also for a body that takes too long; BodyTooLarge, BadRequest.
+    """
     try:
         return await asyncio.wait_for(read_body(request, receive, MAX_NOTIFICATION_BODY), BODY_SECONDS)
     except TimeoutError:
@@ -106,7 +113,7 @@ async def _body(request: Request, receive: Receive) -> bytes:
 
 
 def _consent(request: Request, origins: Container[str]) -> Response:
-    """Consents to being told by the other registries of links, as often as they like, and by nobody else."""
+    """Consents to notifications at any rate, but only from the other registries of links."""
     headers = [root_link(request.base), _ALLOW]
     origin = (request.header(_ORIGIN) or "").strip()
     if origin and origin.lower() in origins:
@@ -115,7 +122,7 @@ def _consent(request: Request, origins: Container[str]) -> Response:
 
 
 def _subjects(request: Request, body: bytes) -> Sequence[str]:
-    """What events are about, one for each. Raises: UnsupportedMediaType, ParsingData, BadRequest for no events."""
+    """The subject of each event. Raises: UnsupportedMediaType, ParsingData, BadRequest if the body holds no events."""
     media_type = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
     if media_type == CLOUDEVENT_JSON:
         return _subjects_of([_parsed(body)])

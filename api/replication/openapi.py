@@ -1,4 +1,4 @@
-"""The paths in `api/routes` that belong to replication links."""
+"""OpenAPI of `/-/links`."""
 
 from __future__ import annotations
 

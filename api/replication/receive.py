@@ -1,4 +1,4 @@
-"""`POST /-/links/{id}/log`: another registry pushes its log here, as lines of a feed with documents."""
+"""`POST /-/links/{id}/log`: another registry pushes its log, as lines of a feed with documents."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ from domain.errors.problems import BadRequest
 from domain.values.json_text import dumps
 from projections.replication.log_lines import BrokenFeed
 
-#: Pushes that are taken in at a time; others wait.
+#: Number of pushes that are received at the same time; others wait.
 THREADS: Final = 4
 #: Seconds to wait for the next part of a body.
 PART_SECONDS: Final = 30.0
-#: Bytes of one line, in which a document takes a third more than by itself.
+#: Maximum bytes of one line. Base64 makes a document a third larger.
 _LONGEST: Final = 2 * MAX_BODY
 _AFTER: Final = "after"
 
 
 class LogReceiveHandler:
-    """See the module."""
+    """Handles pushed logs; see the module."""
 
     def __init__(self, parts: LinkApiContext) -> None:
         self._parts = parts
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="annals-receiving")
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """The position of the other log up to which all is here. The body is taken in as it comes, never held whole.
+        """The position of the other log up to which this registry has everything.
 
+        The body is streamed and never held as a whole.
         Raises: NotFound, NotReceiving, LogGap, Diverged, BadRequest, UnsupportedMediaType, BodyTooLarge,
         ClientDisconnected.
         """
@@ -65,7 +66,7 @@ class LogReceiveHandler:
 
 
 class _RequestBody:
-    """The body of a request, for a thread beside the loop that it comes in by."""
+    """A request body that a worker thread reads while the event loop receives it."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -74,7 +75,10 @@ class _RequestBody:
         self._ended = False
 
     def lines(self) -> Iterator[bytes]:
-        """Its lines. Raises: ClientDisconnected where it breaks off, or nobody waits for the answer; BodyTooLarge."""
+        """The lines of the body.
+
+        Raises: ClientDisconnected if the body breaks off or the request was given up; BodyTooLarge.
+        """
         rest = b""
         more = True
         while more:
@@ -87,7 +91,7 @@ class _RequestBody:
         yield rest
 
     def end(self) -> None:
-        """Nothing of it is wanted any more."""
+        """Stops reading: the request is over."""
         self._ended = True
         if self._waiting is not None:
             self._waiting.cancel()

@@ -1,4 +1,4 @@
-"""What the surfaces of links share."""
+"""What the handlers of link requests share: the control of replication, checks, and JSON documents."""
 
 from __future__ import annotations
 
@@ -20,57 +20,58 @@ from projections.replication.link_status import DIFFERS, UNKNOWN
 from projections.replication.standard.push import SENT_SCOPE_FACT
 from projections.replication.widened_scope import COMPLETE_FACT
 
-#: What becomes of a link.
+#: The states of a link.
 LINK_STATES: Final = ("active", "resting", "failing", "diverged", "promoted")
-#: Facts that are told in another form.
+#: Facts that the status shows in another form or not at all.
 _INNER: Final = ("taken", "diverged", NOTIFIED_FACT, UPSTREAM_FACT, COMPLETE_FACT, SENT_SCOPE_FACT)
-#: Bytes of the document of a link.
+#: Maximum size of a link document in bytes.
 MAX_LINK_BODY: Final = 1 << 16
 
 
 class ReplicationControl(Protocol):
-    """What is known of links beside the log, and who runs them."""
+    """Controls replication: the stored progress of links, and the service that runs them."""
 
     def progress(self, link: Link) -> LinkProgress:
-        """How far a link is, and how it goes."""
+        """The progress and the state of a link."""
 
     def wake(self, link: str, subjects: Sequence[str] = ()) -> None:
-        """Has a link look at the other registry now. link: its id. subjects: what it is to look at, for links that take
-        in single objects.
+        """Makes a link read the other registry now. link: its id.
+
+        subjects: xids to read, for links that copy single objects.
         """
 
     def receive(self, link: Link, after: int, lines: Iterable[bytes]) -> int:
-        """Takes in a piece of another log; see `projections.replication.receive`."""
+        """Receives a piece of another log; see `projections.replication.receive`."""
 
     def upstream(self) -> Mapping[str, Any]:
-        """Which registry this is, and which ones it follows; see `projections.replication.cycles`."""
+        """The id of this registry and of the registries that it follows; see `projections.replication.cycles`."""
 
     def check_ring(self, link: Link, secrets: Mapping[str, str]) -> None:
-        """Looks whether a link closes a ring, as far as the other registry answers. secrets: of the link, by name.
+        """Checks whether a link would close a cycle, if the other registry answers. secrets: of the link, by name.
 
         Raises: InvalidLink.
         """
 
     def forget(self, link: str) -> None:
-        """Removes what is known of a link that is no more. link: its id."""
+        """Removes the stored progress of a deleted link. link: its id."""
 
     def check(self, link: Link) -> None:
-        """Compares both registries now; what is known says what came out. Raises: RemoteError, InvalidLink."""
+        """Compares both registries now and stores the result in the progress. Raises: RemoteError, InvalidLink."""
 
     def repair(self, link: Link) -> int:
-        """Has this registry be what the other one is, in the link's scope; gives how many entities differed.
+        """Makes this registry equal to the other one within the link's scope; returns how many entities differed.
 
         Raises: RemoteError, BrokenFeed, InvalidLink, Diverged.
         """
 
 
 def _nobody() -> None:
-    """Nobody wants to be told."""
+    """The default listener, which does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkApiContext:
-    """registry: whose links they are. replication: runs them. changed: is told when one of them is another one."""
+    """The dependencies of the link handlers. replication: runs the links. changed: called after a link has changed."""
 
     registry: Registry
     replication: ReplicationControl
@@ -78,7 +79,7 @@ class LinkApiContext:
 
 
 def check_admin(caller: Caller) -> None:
-    """Raises: Forbidden for everybody but administrators of the registry."""
+    """Checks that the caller is an administrator. Raises: Forbidden."""
     if caller.role is not Role.ADMIN:
         raise Forbidden(caller=caller.name)
 
@@ -92,13 +93,13 @@ def find_link(view: View, id: str) -> Link:
 
 
 def link_document(link: Link) -> dict[str, Any]:
-    """What an answer shows of a link, but for its status."""
+    """The response body of a link without its status."""
     shown: Mapping[str, Any] = link.attributes
     return {"id": link.id, **{name: shown[name] for name in PROPERTIES if name in shown}}
 
 
 def link_status_document(link: Link, progress: LinkProgress) -> dict[str, Any]:
-    """How a link goes: its state, how far it is and behind, whether both ends are equal, and what went wrong last."""
+    """The status of a link: state, position, lag, whether both ends are equal, and the last error."""
     facts = {name: value for name, value in progress.facts.items() if name not in _INNER}
     found: dict[str, Any] = {"state": link_state_name(link, progress), "position": progress.cursor or 0}
     if (lag := replication_lag(progress)) is not None:
@@ -109,7 +110,7 @@ def link_status_document(link: Link, progress: LinkProgress) -> dict[str, Any]:
 
 
 def link_state_name(link: Link, progress: LinkProgress) -> str:
-    """One of `STATES`."""
+    """The state of a link, one of `LINK_STATES`."""
     if link.promoted:
         return "promoted"
     if not link.enabled:
@@ -120,8 +121,10 @@ def link_state_name(link: Link, progress: LinkProgress) -> str:
 
 
 def replication_lag(progress: LinkProgress) -> dict[str, Any] | None:
-    """How much of the other log is not here yet, as of the last look at it: positions, and the seconds from the last
-    interaction that was taken in to the other log's end. None where nobody has looked.
+    """The part of the other log that this registry does not have, as of the last read.
+
+    positions: number of log positions. seconds: from the last received interaction to the end of the other log. None if
+    the link has never read the other log.
     """
     head, taken = progress.facts.get("head"), progress.facts.get("taken")
     if not isinstance(head, dict):

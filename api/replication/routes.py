@@ -51,7 +51,7 @@ Handler = Callable[[Request, Receive], Awaitable[Response]]
 
 
 class LinksRoutes:
-    """The surface of `/-/links`. gate: who asks, but for those who tell a link that something has happened."""
+    """The surface of `/-/links`. gate: authenticates callers, except the senders of notifications."""
 
     def __init__(self, parts: LinkApiContext, gate: Authenticator) -> None:
         self._parts = parts
@@ -134,7 +134,7 @@ class LinksRoutes:
         await asyncio.to_thread(self._forget, command.xid)
         await asyncio.to_thread(self._check_ring, command)
         answer = await self._submitted(request, command, 201)
-        try:  # the link that closes the ring may have been made meanwhile: the later one of the two sees the other
+        try:  # checks again: two concurrent requests may close a cycle, and the later check sees both links
             await asyncio.to_thread(self._check_ring, command)
         except InvalidLink:
             await self._submitted(request, DeleteLink(command.xid), 204)
@@ -154,13 +154,13 @@ class LinksRoutes:
         return _json_response(request, 200, await asyncio.to_thread(self._shown, link))
 
     async def _repair(self, request: Request, receive: Receive) -> Response:
-        """The link, and under `repaired` how many entities differed."""
+        """The link, with the number of entities that differed under `repaired`."""
         counts: list[int] = []
         link = await self._asked(request, lambda link: counts.append(self._parts.replication.repair(link)))
         return _json_response(request, 200, {**await asyncio.to_thread(self._shown, link), "repaired": counts[0]})
 
     async def _asked(self, request: Request, work: Callable[[Link], None]) -> Link:
-        """The link as it is after work that the other registry is asked for. Raises: RemoteUnavailable, BadRequest."""
+        """The link after work that calls the other registry. Raises: RemoteUnavailable, BadRequest."""
         if _DRYRUN in query_params(request, (_DRYRUN,)):
             raise problems.BadRequest(error_detail='"dryrun" does not go with what asks another registry')
         id = request.segments[2]
@@ -186,13 +186,13 @@ class LinksRoutes:
         return _json_response(request, code, await asyncio.to_thread(self._shown, link), headers)
 
     def _forget(self, xid: str) -> None:
-        """What is known of a link that had the id of one that is to be made is not true of this one."""
+        """Removes stored progress of an earlier link with the same id, which is not valid for a new link."""
         id = xid.rpartition("/")[2]
         if self._quick().links.one(id) is None:
             self._parts.replication.forget(id)
 
     def _check_ring(self, command: WriteLink) -> None:
-        """Raises: InvalidLink."""
+        """Checks that a new link closes no cycle. Raises: InvalidLink."""
         made = Entity(command.xid, TYPE, 1, dict(command.attributes), {})
         self._parts.replication.check_ring(Link.of(made, 0), command.secrets)
 

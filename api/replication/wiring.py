@@ -1,4 +1,4 @@
-"""Replication as a server runs it: its tools filled with what the registry and its settings have."""
+"""Builds replication for a server from the registry and its settings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from projections.replication.service import ReplicationService
 
 
 class PassiveReplication:
-    """What a process knows of links that runs none itself."""
+    """Replication in a process that does not run links: it reads and writes their stored states."""
 
     def __init__(self, states: LinkStates, tools: LinkWorkerContext) -> None:
         self._states = states
@@ -40,7 +40,7 @@ class PassiveReplication:
         return found if link.inbound else outbound_progress(found, self._tools.readers.quick().log)
 
     def wake(self, link: str, subjects: Sequence[str] = ()) -> None:
-        """See `representations.ReplicationControl`. Another process runs it, which looks for this now and then."""
+        """See `representations.ReplicationControl`. Another process runs the link and polls for this note."""
         self._states.hear(link, subjects)
         self._states.note(link, None, **{NOTIFIED_FACT: time.time()})
 
@@ -72,7 +72,7 @@ class PassiveReplication:
 
 
 class ActiveReplication(PassiveReplication):
-    """The same beside a service that runs links."""
+    """Replication in a process that also runs the links."""
 
     def __init__(self, states: LinkStates, tools: LinkWorkerContext, service: ReplicationService) -> None:
         super().__init__(states, tools)
@@ -86,7 +86,7 @@ class ActiveReplication(PassiveReplication):
 
 
 def build_link_context(settings: Settings, registry: Registry, states: LinkStates) -> LinkWorkerContext:
-    """What runners work with."""
+    """The dependencies of link workers."""
 
     def submit(command: Command, caller: Caller) -> Future[Recorded]:
         return registry.road.submit(command, caller)
@@ -101,7 +101,7 @@ def build_link_context(settings: Settings, registry: Registry, states: LinkState
 
 
 def build_link_service(settings: Settings, registry: Registry, states: LinkStates) -> ReplicationService:
-    """What runs the links of a registry, not started yet."""
+    """The service that runs the links of a registry, not started yet."""
 
     def links() -> Sequence[Link]:
         return list(registry.readers.quick().links.all())

@@ -1,5 +1,5 @@
 """Settings from flags, the environment and `.env`, checked before anything is opened.
 
-What a setting means for a room belongs to that room.
+The meaning of a setting belongs to the folder that uses it.
 Begin with `settings.py`.
 """

@@ -1,4 +1,4 @@
-"""Links that a setting asks for: what stands there is there once the server has started."""
+"""Replication links from a setting; the server creates them at its start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from domain.values.json_text import InvalidJson, loads
 
 
 def parse_configured_links(setting: str) -> Mapping[str, Mapping[str, Any]]:
-    """Documents of links by id. setting: JSON text of such an object, or the path of a file. Raises: ValueError."""
+    """Link documents by id. setting: JSON text of such an object, or the path of a file. Raises: ValueError."""
     try:
         found = loads(json_settings.load_json_text(setting).encode())
     except InvalidJson as error:

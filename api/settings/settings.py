@@ -44,7 +44,7 @@ def _database(url: str) -> str:
 
 
 def _holds(url: URL) -> bool:
-    # SQLite in memory has a registry for each connection, and none after the process.
+    # An in-memory SQLite would give each connection its own registry, which would end with the process.
     if url.get_backend_name() == "sqlite":
         return url.database not in (None, "", ":memory:")
     return url.get_backend_name() == "postgresql"
@@ -60,7 +60,7 @@ def _root(url: str | None) -> str | None:
 
 
 def _parsed(parse: Callable[[str], object]) -> AfterValidator:
-    """Refuses a text that cannot be parsed; the text is what is kept."""
+    """A validator that refuses a text that cannot be parsed. The value of the setting is the text itself."""
 
     def check(text: str | None) -> str | None:
         if text:
@@ -85,14 +85,14 @@ def _lower(given: object) -> object:
 
 
 DEFAULT_PORT: Final = 8080
-#: What a server is reached by that listens on all addresses.
+#: The address at which a server that listens on all addresses is reached.
 _REACHED: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
-#: Hosts that nobody else can reach.
+#: Hosts that other machines cannot reach.
 _OWN: Final = frozenset(("127.0.0.1", "::1", "localhost"))
 
 
 def _plaintext(given: bool | None, info: ValidationInfo) -> bool:
-    """SUB-905: where nothing is said, only while the server is tried out: on its own machine, open to everybody."""
+    """SUB-905: by default only for a trial server, which is reachable from its own machine only and needs no tokens."""
     if given is not None:
         return given
     said = info.data
@@ -103,7 +103,7 @@ def _plaintext(given: bool | None, info: ValidationInfo) -> bool:
 def _authorities(path: str) -> None:
     try:
         ssl.create_default_context(cafile=path)
-    except OSError as error:  # what OpenSSL says is one too
+    except OSError as error:  # errors of OpenSSL are OSErrors too
         raise ValueError(f"{path} is no PEM file with certificates: {error.strerror or error}") from None
 
 
@@ -121,7 +121,7 @@ def _hosts(text: str) -> tuple[str, ...]:
 
 
 class Settings(BaseSettings):
-    """How one process of the registry runs. Each field is `ANNALS_<FIELD>` in the environment and in `.env`."""
+    """The settings of one process. Each field is `ANNALS_<FIELD>` in the environment and in `.env`."""
 
     model_config = SettingsConfigDict(
         env_prefix=ENV_PREFIX, env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
@@ -243,31 +243,31 @@ class Settings(BaseSettings):
 
     @property
     def master_keys(self) -> tuple[bytes, ...]:
-        """The keys in `master_key`, else those in the file."""
+        """The keys in `master_key`, or else those in the file."""
         text = self.master_key or (json_settings.read_file(self.master_key_file) if self.master_key_file else "")
         return parse_keys(text) if text else ()
 
     @property
     def connection_limits(self) -> ConnectionLimits:
-        """What clients' connections may cost."""
+        """The limits for connections of clients."""
         head = HeadLimits(self.max_request_line, self.max_header, self.max_headers, self.max_headers_size)
         return ConnectionLimits(head, self.max_connections, self.header_seconds, self.body_seconds, self.body_rate)
 
     @property
     def origin(self) -> str:
-        """What sinks are told who sends (`WebHook-Request-Origin`)."""
+        """The name of the sender that sinks see (`WebHook-Request-Origin`)."""
         return self.sinks_origin or urlsplit(self.public_url or "").hostname or "localhost"
 
     @property
     def compat_hosts(self) -> dict[str, LegacyApi]:
-        """The older APIs by the host names that are theirs alone."""
+        """The legacy APIs by the host names that serve only them."""
         return families_by_host(
             _hosts(self.compat_schemaregistry_hosts or ""), _hosts(self.compat_messagecatalog_hosts or "")
         )
 
     @property
     def own_hosts(self) -> tuple[str, ...] | None:
-        """The names under which the server is asked, None where any will do (ACC-87)."""
+        """The host names that the server accepts; None to accept any (ACC-87)."""
         checked = self.hosts or self.public_url or not (self.tokens or self.jwt_keys)
         public = urlsplit(self.public_url or "").hostname
         own = (name for name in (self.host, public) if name)
@@ -280,14 +280,14 @@ class Settings(BaseSettings):
 
 
 def server_url(settings: Settings, port: int = 0) -> str:
-    """The URL at which this machine reaches a server of the settings. port: the one that it was given."""
+    """The URL at which this machine reaches the server. port: the port that the server listens on."""
     host = _REACHED.get(settings.host, settings.host)
     at = port or settings.port or DEFAULT_PORT
     return f"http://[{host}]:{at}" if ":" in host else f"http://{host}:{at}"
 
 
 class SettingValue(NamedTuple):
-    """One setting as people may see it."""
+    """One setting as it may be shown."""
 
     name: str
     value: str
@@ -295,7 +295,7 @@ class SettingValue(NamedTuple):
 
 
 def list_settings(settings: BaseSettings) -> Iterator[SettingValue]:
-    """Every setting under its environment name, passwords hidden."""
+    """Every setting under its environment name, with passwords hidden."""
     for name, field in type(settings).model_fields.items():
         value = getattr(settings, name)
         text = "" if value is None else _HIDDEN.get(name, str)(value)

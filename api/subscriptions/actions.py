@@ -1,4 +1,4 @@
-"""`/subscriptions/{id}/actions/*`: what is done with deliveries is recorded, and whoever delivers follows the log."""
+"""`/subscriptions/{id}/actions/*`: records an action in the log; the deliverer reads it there and acts on it."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from domain.values.json_text import Json
 
 _NAMES: Final = frozenset(("pause", "resume", "verify", "replay"))
 _REPLAY: Final = ("fromposition", "fromtime", "toposition", "parallel")
-#: States in which `resume` has nothing to do.
+#: Delivery states in which `resume` changes nothing.
 _RUNNING: Final = frozenset(("active", "paused"))
 _DRYRUN: Final = "dryrun"
 
 
 class SubscriptionActionHandler:
-    """Answers to POST of an action: 202 with the status (SUB-509)."""
+    """Handles POST of an action: 202 with the status (SUB-509)."""
 
     def __init__(self, parts: SubscriptionApiContext) -> None:
         self._parts = parts
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """Raises: Problem."""
+        """The response to an action. Raises: Problem."""
         id, name = request.segments[1], request.segments[3]
         if name not in _NAMES:
             raise problems.ApiNotFound()
@@ -64,7 +64,7 @@ class SubscriptionActionHandler:
         return await self.done(request, command, holds)
 
     async def done(self, request: Request, command: ControlSubscription, holds: Any) -> Response:
-        """Records a command; the status after it."""
+        """Records a command and returns the status after it."""
         road = self._parts.registry.road
         recorded = await asyncio.wrap_future(road.submit(command, request.caller, condition=holds))
         status = await asyncio.to_thread(self._status, request, name=command.name)
@@ -80,13 +80,13 @@ class SubscriptionActionHandler:
         return self._parts.deliveries.status(found)
 
     def _looked(self, name: str, found: Subscription) -> bool:
-        """Whether deliveries stand still by themselves. Raises: ReplayRunning."""
+        """Whether deliveries have stopped without a `pause`. Raises: ReplayRunning."""
         if name == "replay" and self._parts.deliveries.replaying(found):
             raise ReplayRunning()
         return name == "resume" and self._parts.deliveries.status(found).get("state") not in _RUNNING
 
     def _arguments(self, name: str, given: Any) -> Mapping[str, Json]:
-        """What an action is told. Raises: InvalidSubscription."""
+        """The arguments of an action, parsed from its body. Raises: InvalidSubscription."""
         place = ErrorPlace()
         if not isinstance(given, dict):
             raise place.refused("type", "an object is needed")
@@ -100,7 +100,10 @@ class SubscriptionActionHandler:
 
 
 def parse_replay_range(given: Mapping[str, Any], position: Any) -> dict[str, Json]:
-    """From where to where a replay goes (SUB-834). position: gives that of a time. Raises: InvalidSubscription."""
+    """The range of positions that a replay covers (SUB-834).
+
+    position: returns the log position of a time. Raises: InvalidSubscription.
+    """
     place = ErrorPlace()
     if (given.get("fromposition") is None) == (given.get("fromtime") is None):
         raise place.at("fromposition").refused("required", "either fromposition or fromtime is needed")
@@ -129,7 +132,7 @@ def _time(given: Any, place: ErrorPlace) -> str:
 
 
 def _no_other_replay(found: Subscription, holds: Any) -> Any:
-    """The same condition, and that nobody else has asked for a replay since the subscription was looked at."""
+    """The same condition, which also fails if another caller has requested a replay in the meantime."""
 
     def still(transaction: Transaction) -> None:
         holds(transaction)

@@ -1,4 +1,4 @@
-"""What this server can do for subscribers, and how they are told (SUB-108, SUB-202, SUB-506)."""
+"""What this server supports for subscriptions, as OPTIONS shows it (SUB-108, SUB-202, SUB-506)."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from domain.subscriptions.sink_uris import AMQP, HTTP, KAFKA, MQTT3, MQTT5, NATS
 from domain.subscriptions.subscription_document import CONFIG_MEMBERS, SubscriptionSupport
 from projections.subscriptions.sinks import load_sinks
 
-#: Media types of a subscription in requests; the first is that of answers.
+#: Media types of a subscription in requests. The first is the media type of responses.
 MEDIA_TYPES: Final = ("application/json", "application/cloudevents-subscription+json")
-#: What the `source` of a family's events has behind the root of the registry.
+#: The path that an event family appends to the root of the registry in its events' `source`.
 _BASES: Final = {
     event_families.XREGISTRY: "",
     **{family.name: family.base for family in compat.LEGACY_APIS},
 }
-#: Protocols that need no more than what is always installed, and the libraries of the others.
+#: Protocols that are always installed, and the Python package that each other protocol needs.
 _ALWAYS: Final = frozenset((HTTP, KAFKA))
 _LIBRARIES: Final = {MQTT3: "paho", MQTT5: "paho", AMQP: "proton", NATS: "nats"}
 
 
 @cache
 def available_protocols() -> tuple[str, ...]:
-    """The protocols that events can be sent by; looked up when first asked for, as clients take time to load."""
+    """The protocols that can deliver events. The first call looks them up, because clients take time to load."""
     found = load_sinks()
     return tuple(each for each in PROTOCOLS if each in _ALWAYS or (each in found and find_spec(_LIBRARIES[each])))
 
 
 def server_offer(public_url: str, plaintext: bool, most: int) -> SubscriptionSupport:
-    """What a server with some settings can do. most: filters of a subscription."""
+    """What a server with these settings supports. most: maximum number of filters in a subscription."""
     root = (public_url or UNCONFIGURED_URL).rstrip("/")
     return SubscriptionSupport(
         available_protocols(), {family: root + path for family, path in _BASES.items()}, plaintext, most
@@ -43,7 +43,7 @@ def server_offer(public_url: str, plaintext: bool, most: int) -> SubscriptionSup
 
 
 def options_document(offered: SubscriptionSupport) -> dict[str, Any]:
-    """What OPTIONS says of subscriptions."""
+    """The body of OPTIONS on subscriptions."""
     return {
         "protocols": {name: _protocol(name) for name in offered.protocols},
         "dialects": list(filters.DIALECTS),
@@ -56,7 +56,7 @@ def options_document(offered: SubscriptionSupport) -> dict[str, Any]:
 
 
 def subscription_config_types() -> dict[str, str]:
-    """The keys of `config` with their types, as an endpoint says them."""
+    """The keys of `config` with their types, in the form of an endpoint's `subscriptionconfig`."""
     return {name: str(each["type"]) for name, each in CONFIG_MEMBERS.items()}
 
 

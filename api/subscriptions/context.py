@@ -1,4 +1,4 @@
-"""What the surfaces of subscriptions share."""
+"""What the handlers of subscription requests share: their dependencies, and access checks."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ _MOMENT: Final = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionApiContext:
-    """offered: what this server can do; asked for when it is needed. resolver: looks up where sinks are.
+    """The dependencies of the Subscriptions API.
 
-    owned: subscriptions that a caller may have. body: bytes of a request.
+    offered: returns what this server supports; called on first need. resolver: resolves the addresses of sinks. owned:
+    maximum number of subscriptions of one caller. body: maximum size of a request body in bytes.
     """
 
     registry: Registry
@@ -41,24 +42,24 @@ class SubscriptionApiContext:
 
 
 def check_caller(caller: Caller) -> None:
-    """Raises: Forbidden for a caller without any role."""
+    """Checks that the caller has a role. Raises: Forbidden for a caller without any role."""
     if caller.role is None and not caller.groups:
         raise Forbidden(caller=caller.name)
 
 
 def check_writer(caller: Caller) -> None:
-    """Raises: Forbidden for a caller who may write nowhere."""
+    """Checks that the caller may write. Raises: Forbidden for a caller that may write nowhere."""
     if caller.subscribes not in (Role.WRITER, Role.ADMIN):
         raise Forbidden(caller=caller.name)
 
 
 def can_see(caller: Caller, subscription: Subscription) -> bool:
-    """Whether a subscription is there for a caller (SUB-911)."""
+    """Whether a caller may see a subscription (SUB-911)."""
     return may_see(subscription.owner, caller.name, caller.role)
 
 
 def find_subscription(view: View, id: str, caller: Caller) -> Subscription:
-    """A subscription that a caller may see. Raises: NotFound."""
+    """A subscription that the caller may see. Raises: NotFound."""
     found = view.subscriptions.one(id)
     if found is None or not can_see(caller, found):
         raise problems.NotFound(subscription_xid(id))
@@ -71,9 +72,9 @@ def subscription_xid(id: str) -> str:
 
 
 def position_of_time(log: Log, time: str) -> int:
-    """The first position whose time is not before a time; beyond the log where there is none (SUB-835).
+    """The first log position whose time is not before a time; past the end of the log if there is none (SUB-835).
 
-    time: RFC 3339 in UTC. What is finer than a microsecond is rounded up, because nothing before it is meant.
+    time: RFC 3339 in UTC. Fractions finer than a microsecond are rounded up, so that no earlier event is included.
     """
     seconds, _, fraction = to_utc(time).removesuffix("Z").partition(".")
     moment = datetime.fromisoformat(f"{seconds}.{fraction[:6]:0<6}+00:00")

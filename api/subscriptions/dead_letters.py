@@ -1,4 +1,4 @@
-"""`/subscriptions/{id}/deadletters`: what could not be delivered (SUB-509, SUB-831)."""
+"""`/subscriptions/{id}/deadletters`: events that could not be delivered (SUB-509, SUB-831)."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from domain.errors import problems
 from domain.subscriptions.subscription import Subscription
 from projections.subscriptions.sequence import parse_sequence, position_of
 
-#: Dead letters of a page, and at most.
+#: Default and maximum number of dead letters in a page.
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1000
 
 
 class DeadLetterHandler:
-    """Answers about dead letters."""
+    """Handles requests about dead letters."""
 
     def __init__(self, parts: SubscriptionApiContext) -> None:
         self._parts = parts
 
     async def list(self, request: Request, receive: Receive) -> Response:
-        """A page of them, in their order. Raises: NotFound, BadRequest."""
+        """A page of dead letters, in their order. Raises: NotFound, BadRequest."""
         return await asyncio.to_thread(self._list, request)
 
     async def one(self, request: Request, receive: Receive) -> Response:
-        """One of them. Raises: NotFound."""
+        """One dead letter. Raises: NotFound."""
         return json_response(request, 200, await asyncio.to_thread(self._found, request))
 
     async def redeliver(self, request: Request, receive: Receive) -> Response:
-        """202: it gets a fresh set of attempts. Raises: NotFound, Forbidden."""
+        """202: the dead letter receives a fresh set of attempts. Raises: NotFound, Forbidden."""
         recorded, _ = await self._recorded(request, "redeliver", self._parts.deliveries.redeliver)
         status = await asyncio.to_thread(lambda: self._parts.deliveries.status(self._subscription(request)))
         return json_response(request, 202, status, xregcorrelationid=recorded)
 
     async def discard(self, request: Request, receive: Receive) -> Response:
-        """200 with what it was. Raises: NotFound, Forbidden."""
+        """200 with the discarded dead letter. Raises: NotFound, Forbidden."""
         recorded, letter = await self._recorded(request, "discard", self._parts.deliveries.discard)
         return json_response(request, 200, letter, xregcorrelationid=recorded)
 
@@ -71,7 +71,7 @@ class DeadLetterHandler:
         return json_response(request, 200, found[:limit], [(b"cache-control", b"no-store"), *links])
 
     def _after(self, value: str | None) -> str:
-        """The sequence that a page begins behind, empty for the first one. Raises: BadRequest."""
+        """The sequence after which a page begins; empty for the first page. Raises: BadRequest."""
         if value is None:
             return ""
         if (found := parse_sequence(value)) is None:

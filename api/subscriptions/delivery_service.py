@@ -1,4 +1,4 @@
-"""Deliveries as a server makes them: their ports filled with what the registry, its settings and its rooms have."""
+"""Builds the delivery service of a server from the registry and its settings."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from projections.subscriptions.transport.webhook_handshake import WebhookHandsha
 def build_delivery_service(
     settings: Settings, registry: Registry, metrics: CollectorRegistry, resolver: Resolver | None = None
 ) -> DeliveryService:
-    """What delivers for the subscriptions of a registry, not started yet.
+    """The delivery service for the subscriptions of a registry, not started yet.
 
-    metrics: what its figures are collected from. resolver: looks up where sinks are, in the place of the guard.
+    metrics: the Prometheus registry for its metrics. resolver: resolves the addresses of sinks; replaces the
+    DestinationGuard.
     """
     found = resolver or build_guard(settings)
     ports = DeliveryPorts(

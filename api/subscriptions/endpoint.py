@@ -1,4 +1,4 @@
-"""The registry's own subscriptions as an endpoint of the registry, where a setting asks for it (SUB-108)."""
+"""Announces the registry's subscriptions as an endpoint in the registry, if a setting asks for it (SUB-108)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from domain.values.json_text import loads
 
 ENDPOINTS: Final = "endpoints"
 _LOG: Final = logging.getLogger("annals.subscriptions")
-#: Who it is in the log that makes it known.
+#: The caller that the log shows for this write.
 _CALLER: Final = Caller("annals", CONSOLE.role)
 
 
 def write_endpoint(registry: Registry, id: str, base: str) -> bool:
-    """Whether the endpoint had to be written: one interaction, and none where it says so already.
+    """True if the endpoint was written, as one interaction; False if it was up to date or could not be written.
 
-    base: root of the registry. A model without endpoints leaves nothing to write; one that refuses this endpoint is
-    told of in the server's log, because it is no reason not to serve.
+    base: root of the registry. A model without endpoints needs no write. If the registry refuses the endpoint, the
+    server logs a warning and still starts.
     """
     view = registry.readers.quick()
     model = view.entity("/model")

@@ -1,4 +1,4 @@
-"""The paths in `api/routes` that belong to subscriptions."""
+"""OpenAPI of subscriptions, their actions, dead letters and previews."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOMENT: Final = (
     "A moment of the past: a position of the log, an RFC 3339 time, or the correlation id of an interaction."
 )
 
-#: A subscription as it is sent; what is not required has the defaults that OPTIONS tells.
+#: A subscription as a client sends it. Members that are not required have the defaults that OPTIONS shows.
 _SENT: Final[Schema] = {
     "type": "object",
     "properties": {

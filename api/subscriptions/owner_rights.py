@@ -1,4 +1,4 @@
-"""Whether the owner of a subscription may read what an event is about, at the time of the event (SUB-911)."""
+"""Whether the owner of a subscription may read the subject of an event, when the event occurs (SUB-911)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Callable, Sequence
 from domain.access.roles import CONSOLE, Caller, Role
 from projections.subscriptions.state.subscriptions import StoredSubscriptions
 
-#: Seconds for which what is known of an owner is taken to be so.
+#: Seconds for which the rights of an owner are cached.
 CACHE_SECONDS = 5.0
 
 
 class OwnerRights:
-    """The port `MayRead` of deliveries.
+    """The port `MayRead` of the deliverer.
 
-    named: callers by name, as a list of tokens has them now; None where callers are not told apart. Owners whom an
-    issuer of tokens vouches for are known by what they could read when they last wrote a subscription.
+    named: returns the callers with a name, from the current token list; None if there is no token list. An owner with a
+    JWT has the rights that it had when it last wrote a subscription.
     """
 
     def __init__(

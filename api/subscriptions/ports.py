@@ -1,7 +1,7 @@
-"""What the Subscriptions API asks of those who deliver, and what it says while nobody does.
+"""The port through which the Subscriptions API uses the deliverer, and its implementation without a deliverer.
 
-What the log holds is no business of theirs: a pause, a replay or a redelivery is recorded first, and they follow the
-log. The methods are synchronous, as they look at tables; the API calls them in threads.
+A pause, a replay or a redelivery is recorded in the log first; the deliverer follows the log. The methods are
+synchronous because they read tables; the API calls them in threads.
 """
 
 from __future__ import annotations
@@ -11,43 +11,47 @@ from typing import Any, Protocol
 
 from domain.subscriptions.subscription import Subscription
 
-#: A status, or a dead letter: the members of its JSON object.
+#: The members of the JSON object of a status or a dead letter.
 JsonObject = Mapping[str, Any]
 
 
 class Deliveries(Protocol):
-    """The state of deliveries."""
+    """The port: the state of deliveries, and actions on them."""
 
     def status(self, subscription: Subscription) -> JsonObject:
-        """`state` and whatever else is known (SUB-841)."""
+        """`state` and every other known member of the status (SUB-841)."""
 
     def replaying(self, subscription: Subscription) -> bool:
-        """Whether a replay runs, one that was asked for and has not begun included (SUB-834)."""
+        """Whether a replay runs, or was requested and has not begun (SUB-834)."""
 
     def deadletters(self, id: str, after: str, limit: int) -> Sequence[JsonObject]:
-        """Dead letters in their order, beyond a `sequence`, which each of them has as a member."""
+        """Dead letters in their order, after a `sequence`. Each dead letter has its `sequence` as a member."""
 
     def deadletter(self, id: str, sequence: str) -> JsonObject | None:
-        """One dead letter."""
+        """One dead letter; None if it does not exist."""
 
     def redeliver(self, id: str, sequence: str) -> None:
-        """Gives a dead letter a fresh set of attempts. It has been recorded already, so this may do nothing."""
+        """Gives a dead letter a fresh set of attempts. The log already has the request, so this may do nothing."""
 
     def discard(self, id: str, sequence: str) -> None:
-        """Forgets a dead letter. It has been recorded already, so this may do nothing."""
+        """Removes a dead letter. The log already has the request, so this may do nothing."""
 
     def heard(self, subscription: Subscription) -> bool:
-        """Whether whoever delivers knows what the log says by a subscription's position; waits a moment for that.
+        """Whether the deliverer has read the log up to a subscription's position; waits briefly for that.
 
-        Answers to what stops deliveries wait for it, because no attempt starts after them (SUB-504, SUB-833).
+        A response to a request that stops deliveries waits for this, because no attempt may start after it (SUB-504,
+        SUB-833).
         """
 
     def consent(self, id: str, secret: str, rate: int | None) -> bool:
-        """Whether a callback's secret was good; then the sink has consented, to a rate if it says one (SUB-714)."""
+        """Whether the secret of a consent callback was valid.
+
+        If so, the sink has consented, at the rate that it gives (SUB-714).
+        """
 
 
 class NoDeliveries:
-    """What can be said from the log alone."""
+    """The port without a deliverer: it reports what the log alone shows."""
 
     def status(self, subscription: Subscription) -> JsonObject:
         """See Deliveries."""

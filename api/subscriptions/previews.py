@@ -1,4 +1,4 @@
-"""What a preview is asked for, and what it answers."""
+"""The request parameters and the result of a preview."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from projections.log.reader import Log
 from projections.subscriptions.event_messages import EventMessage
 from projections.subscriptions.preview import ExpressionErrors, PreviewCounts
 
-#: Matches that are shown whole, unless the request says otherwise, and at most.
+#: Default and maximum number of matching events that a preview shows in full.
 DEFAULT_MATCHES: Final = 10
 MAX_MATCHES: Final = 1000
 _BESIDE: Final = frozenset(("fromposition", "fromtime", "toposition", "limit"))
 
 
 class PreviewParams(NamedTuple):
-    """What is wanted of which positions; limit: matches that are shown."""
+    """The subscription to preview, its range of positions, and `limit`, the number of matching events to show."""
 
     attributes: Mapping[str, Json]
     first: int
@@ -32,7 +32,7 @@ class PreviewParams(NamedTuple):
 
 
 def parse_preview_params(body: Any, offer: SubscriptionSupport, log: Log) -> PreviewParams:
-    """What a body asks for; from the first position on unless it says otherwise. Raises: InvalidSubscription."""
+    """The parameters in a body. The range begins at the first position by default. Raises: InvalidSubscription."""
     attributes, beside = parse_preview(body, offer, _BESIDE)
     place, head = ErrorPlace(), log.head().last
     limit = integer_type(0, MAX_MATCHES).parse(beside.pop("limit", DEFAULT_MATCHES), place.at("limit"))
@@ -49,7 +49,7 @@ def parse_preview_params(body: Any, offer: SubscriptionSupport, log: Log) -> Pre
 
 
 def preview_result(tally: PreviewCounts, errors: Sequence[ExpressionErrors]) -> dict[str, Any]:
-    """What a preview found, as JSON."""
+    """The result of a preview as JSON."""
     return {
         "from": tally.first,
         "to": tally.last,
@@ -74,7 +74,7 @@ def _families(considered: Counter[tuple[str, str]], matched: Counter[tuple[str, 
 
 
 def _event(told: EventMessage) -> dict[str, Any]:
-    """The event as a sink would be sent it, in structured mode."""
+    """The event as a sink would receive it in structured mode."""
     changed = told.message.changed
     return {**told.attributes, **({} if changed is None else {"data": {"changed": list(changed)}})}
 

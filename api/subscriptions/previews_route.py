@@ -1,4 +1,4 @@
-"""`/-/subscriptions`: a look at what a subscription would be told, and where sinks consent to being told.
+"""`/-/subscriptions`: previews of a subscription's events, and the URLs at which sinks consent to receive events.
 
 Rules SUB-511, SUB-714.
 """
@@ -41,7 +41,10 @@ _LINES: Final = (b"content-type", NDJSON.encode())
 
 
 class PreviewRoutes:
-    """The surface of both. gate: who asks for a preview; sinks that consent are known by their secret."""
+    """The surface of previews and consents. gate: authenticates callers of previews.
+
+    A sink proves itself by its secret.
+    """
 
     def __init__(self, parts: SubscriptionApiContext, gate: Authenticator, families: tuple[EventFamily, ...]) -> None:
         self._parts = parts
@@ -75,10 +78,10 @@ class PreviewRoutes:
         raise problems.ApiNotFound()
 
     async def _consent(self, request: Request, id: str, secret: str) -> Response:
-        """200 where the secret was good. Raises: NotFound."""
+        """200 if the secret was valid. Raises: ApiNotFound."""
         given = request.header(_RATE) or ""
         rate = int(given) if given.isascii() and given.isdecimal() and 0 < len(given) < 10 else None
-        # A HEAD is no consent: previews of links in chats and mails send them.
+        # A HEAD is no consent, because chat and mail clients send it to preview links.
         good = request.method != "HEAD" and await asyncio.to_thread(self._parts.deliveries.consent, id, secret, rate)
         if not good:
             raise problems.ApiNotFound()
@@ -99,7 +102,7 @@ class PreviewRoutes:
         return Response(200, headers, pieces)
 
     def _pieces(self, request: Request, wanted: PreviewParams, lines: bool) -> Generator[bytes, None, None]:
-        """The result; as lines, with what is found so far before it."""
+        """The result in pieces. With `lines`, progress lines come before it."""
         readers = self._parts.registry.readers
         look = Preview(
             lambda: readers.quick().log, self._families, wanted.attributes, request.caller.reads, wanted.limit
@@ -119,7 +122,7 @@ def _options(request: Request, allow: str) -> Response:
 
 
 def _check_method(request: Request, allow: str) -> None:
-    """Raises: MethodNotAllowed."""
+    """Checks the method. Raises: MethodNotAllowed."""
     known = {"HEAD"} if "GET" in allow else set()
     if request.method not in {*allow.split(", "), *known}:
         raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), allow)

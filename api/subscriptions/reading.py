@@ -1,4 +1,4 @@
-"""GET of subscriptions: all that a caller may see, or one of them, now or at a moment of the past."""
+"""GET of subscriptions: all that a caller may see, or one of them, now or as of a past moment."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from domain.subscriptions.subscription import Subscription
 from projections.entities.query import View
 from projections.subscriptions.state.subscriptions import CreatedSubscription
 
-#: Subscriptions of a page at most.
+#: Maximum number of subscriptions in a page.
 MAX_LIMIT: Final = 1000
 _ASOF: Final = "asof"
 _PARAMETERS: Final = ("protocol", "source", "state", "limit", "after", _ASOF)
 
 
 class _SubscriptionSnapshot(NamedTuple):
-    """What a request sees: a view, and headers that say of which moment. live: whether that is now."""
+    """The view that answers a request, and headers that name its moment. live: whether the moment is now."""
 
     view: View
     live: bool
@@ -42,13 +42,13 @@ class _SubscriptionSnapshot(NamedTuple):
 
 
 class SubscriptionReadHandler:
-    """Answers to GET."""
+    """Handles GET requests."""
 
     def __init__(self, parts: SubscriptionApiContext) -> None:
         self._parts = parts
 
     async def list(self, request: Request, receive: Receive) -> Response:
-        """All that the caller may see, in the order of their creation (SUB-505). Raises: BadRequest."""
+        """All subscriptions that the caller may see, in order of creation (SUB-505). Raises: BadRequest."""
         return await asyncio.to_thread(self._list, request)
 
     async def one(self, request: Request, receive: Receive) -> Response:
@@ -56,7 +56,7 @@ class SubscriptionReadHandler:
         return await asyncio.to_thread(self._one, request)
 
     def shown(self, subscription: Subscription, view: View, caller: Caller, *, live: bool = True) -> dict[str, Any]:
-        """What an answer shows. live: with its status."""
+        """The response body of a subscription. live: whether it includes the delivery status."""
         vault, stored = self._parts.registry.store.vault, view.subscriptions
 
         def reveal(secret: Secret) -> str | None:
@@ -101,7 +101,7 @@ class SubscriptionReadHandler:
             yield found
 
     def _then(self, request: Request, asof: str | None) -> _SubscriptionSnapshot:
-        """What a request sees. Raises: BadRequest."""
+        """The snapshot that answers a request. Raises: BadRequest."""
         view = self._parts.registry.readers.quick()
         if asof is None:
             return _SubscriptionSnapshot(view, True, [])

@@ -1,4 +1,4 @@
-"""What requests about subscriptions say: bodies, conditions, and where sinks are."""
+"""Reads subscription requests: bodies, conditions, and address checks of sinks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def read_json(request: Request, receive: Receive, most: int) -> Any:
 
 
 async def read_optional_json(request: Request, receive: Receive, most: int) -> Any:
-    """The JSON of a body, an empty object where there is none. Raises: as `document`."""
+    """The JSON of a body; an empty object if there is no body. Raises: as `read_json`, without MissingBody."""
     body = await read_body(request, receive, most)
     if body:
         check_media_type(request)
@@ -43,7 +43,7 @@ async def read_optional_json(request: Request, receive: Receive, most: int) -> A
 
 
 def parse_json(body: bytes) -> Any:
-    """Raises: ParsingData."""
+    """The JSON value of a body. Raises: ParsingData."""
     try:
         return loads(body)
     except InvalidJson as error:
@@ -51,14 +51,14 @@ def parse_json(body: bytes) -> Any:
 
 
 def check_media_type(request: Request) -> None:
-    """Raises: UnsupportedMediaType. Who says nothing means JSON."""
+    """Checks the media type. A request without one counts as JSON. Raises: UnsupportedMediaType."""
     given = request.header(b"content-type")
     if given is not None and given.partition(";")[0].strip().lower() not in MEDIA_TYPES:
         raise UnsupportedMediaType(list=", ".join(MEDIA_TYPES))
 
 
 def matches_epoch(request: Request, epoch: int) -> bool:
-    """Whether the If-Match of a request, if it has one, is met by a subscription."""
+    """Whether a subscription's epoch satisfies the request's If-Match; True without If-Match."""
     wanted = request.header(b"if-match")
     if wanted is None or wanted.strip() == "*":
         return True
@@ -66,7 +66,7 @@ def matches_epoch(request: Request, epoch: int) -> bool:
 
 
 def has_entity_tag(request: Request, tag: bytes) -> bool:
-    """Whether the client says that it has what a tag stands for."""
+    """Whether If-None-Match contains a tag, so that the client already has this state."""
     known = request.header(b"if-none-match")
     if known is None:
         return False
@@ -75,9 +75,9 @@ def has_entity_tag(request: Request, tag: bytes) -> bool:
 
 
 def write_condition(request: Request, xid: str, caller: Caller) -> Callable[[WriteTransaction], None]:
-    """What has to hold, under the write lock, of a subscription that a write is about (SUB-503).
+    """The condition that a write checks under the write lock (SUB-503). The condition raises PreconditionFailed.
 
-    Nothing does of one that is not there for the caller: the decision says so. It raises: PreconditionFailed.
+    For a subscription that the caller may not see, it checks nothing: the command's decision reports that.
     """
 
     def holds(transaction: WriteTransaction) -> None:
@@ -91,10 +91,10 @@ def write_condition(request: Request, xid: str, caller: Caller) -> Callable[[Wri
 
 
 async def check_addresses(attributes: Mapping[str, Any], resolver: Resolver) -> None:
-    """Looks up where a subscription's events, dead letters and renewals would go (SUB-901, SUB-903).
+    """Resolves the hosts of a subscription's sink, dead letters and token renewal (SUB-901, SUB-903).
 
-    A name without an address passes: it may get one, and is looked at again with each connection.
-    Raises: InvalidSubscription, whose text names no address (SUB-904).
+    A host without an address passes: it may get one later, and each connection checks again.
+    Raises: InvalidSubscription, whose text contains no address (SUB-904).
     """
     credential, settings = attributes.get("sinkcredential", {}), attributes["protocolsettings"]
     for uri, protocol, pointer in (

@@ -1,4 +1,4 @@
-"""A subscription as its owner and administrators see it: never a secret, and what only the owner knows to the owner."""
+"""Responses about subscriptions. They never show a secret; only the owner sees the queries of URIs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from domain.subscriptions.subscription import Subscription
 from domain.subscriptions.subscription_document import QUERY_SUFFIX
 from domain.values.json_text import dumps
 
-#: Gives a secret value; None where it is destroyed or cannot be opened.
+#: Returns a secret value; None if it is destroyed or cannot be decrypted.
 Reveal = Callable[[Secret], str | None]
 
 _UNKEPT: Final = (b"cache-control", b"no-store")
 
 
 def subscription_document(subscription: Subscription, caller: Caller, reveal: Reveal) -> dict[str, Any]:
-    """What an answer shows, but for its status. The queries of URIs are the owner's alone (SUB-917)."""
+    """The response body of a subscription without its status. Only the owner sees the queries of URIs (SUB-917)."""
     members = {"id": subscription.id, **deepcopy(dict(subscription.attributes))}
     for name, reference in subscription.secrets.items():
         if name.endswith(QUERY_SUFFIX) and caller.name == subscription.owner:
@@ -34,26 +34,26 @@ def subscription_document(subscription: Subscription, caller: Caller, reveal: Re
             if query is not None:
                 _put(members, name.removesuffix(QUERY_SUFFIX).split("."), query)
         if name.startswith(HEADERS_PREFIX):
-            # An answer that is sent back keeps them, which one without any headers would not (SUB-915).
+            # Without this member, a client that sends the response back would remove the secret headers (SUB-915).
             members["protocolsettings"].setdefault("headers", {})
     return members
 
 
 def entity_tag(subscription: Subscription, caller: Caller) -> bytes:
-    """The entity tag: it changes with updates only, whatever becomes of deliveries (SUB-841)."""
+    """The entity tag. It changes with updates of the subscription only, not with its deliveries (SUB-841)."""
     return b'"%d.%b"' % (subscription.epoch, b"o" if caller.name == subscription.owner else b"a")
 
 
 def json_response(
     request: Request, status: int, body: Any, headers: Headers | None = None, xregcorrelationid: str | None = None
 ) -> Response:
-    """An answer with a JSON body."""
+    """A response with a JSON body."""
     known = [(CORRELATION_HEADER, xregcorrelationid.encode())] if xregcorrelationid is not None else []
     return Response(status, [JSON, root_link(request.base), *known, *(headers or [_UNKEPT])], dumps(body))
 
 
 def subscription_headers(subscription: Subscription, caller: Caller) -> Headers:
-    """The headers of an answer that shows one subscription."""
+    """The headers of a response that shows one subscription."""
     return [(b"etag", entity_tag(subscription, caller)), NO_CACHE]
 
 

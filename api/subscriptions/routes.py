@@ -1,6 +1,7 @@
-"""`/subscriptions`: who is told of what.
+"""`/subscriptions`: subscriptions to events.
 
-Spec: CloudEvents Subscriptions API, "API Specification". Rules SUB-501 to SUB-510.
+Spec: CloudEvents Subscriptions API, "API Specification".
+Rules SUB-501 to SUB-510.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class SubscriptionsRoutes:
         collection: Mapping[str, Handler] = {"GET": reading.list, "POST": writing.create}
         item: Mapping[str, Handler] = {"GET": reading.one, "PUT": writing.replace, "DELETE": writing.delete}
         action: Mapping[str, Handler] = {"POST": actions.answer}
-        #: By the number of segments; what is at an action or a dead letter is looked up further down.
+        #: Handlers by kind of path. The handlers themselves look up the action or the dead letter.
         self._handlers: Mapping[str, Mapping[str, Handler]] = {
             "": collection,
             "id": item,
@@ -76,7 +77,7 @@ class SubscriptionsRoutes:
         return await handler(request, receive)
 
     async def _options(self, request: Request, allow: str) -> Response:
-        """What there is to subscribe to and how (SUB-506). Raises: NotFound."""
+        """What a client can subscribe to, and how (SUB-506). Raises: NotFound."""
         if len(request.segments) > 1:
             await asyncio.to_thread(self._find, request)
         described = await asyncio.to_thread(lambda: options_document(self._parts.offered()))
@@ -87,13 +88,13 @@ class SubscriptionsRoutes:
 
 
 def add_problem_code(problem: Problem) -> Problem:
-    """The same problem, with what programs tell it by."""
+    """The same problem, with the `code` member by which programs identify it."""
     problem.extensions.setdefault("code", problem.name.replace("_", ""))
     return problem
 
 
 def _kind(segments: tuple[str, ...]) -> str:
-    """What a path leads to."""
+    """The kind of a path, a key of the handlers; "none" for an unknown path."""
     if not all(segments):
         return "none"
     match segments[1:]:

@@ -1,4 +1,4 @@
-"""The secret values of subscriptions for those who deliver (SUB-307, SUB-913)."""
+"""The secret values of subscriptions, for the deliverer (SUB-307, SUB-913)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from domain.subscriptions.subscription import Subscription
 
 
 class StoredSecrets:
-    """The port `SubscriptionSecrets` of deliveries over a store; its methods look at tables."""
+    """The port `SubscriptionSecrets` of deliveries, over a store. Its methods read and write tables."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def reveal(self, subscription: Subscription) -> Mapping[str, str]:
-        """The values by name. Raises: LookupError where one is destroyed or cannot be opened (SUB-914)."""
+        """The values by name. Raises: LookupError if a value is destroyed or cannot be decrypted (SUB-914)."""
         with self._store.engine.begin() as connection:
             found = {
                 name: self._store.vault.reveal(connection, _secret(subscription, name)) for name in subscription.secrets
@@ -28,7 +28,10 @@ class StoredSecrets:
         return {name: value for name, value in found.items() if value is not None}
 
     def replace(self, subscription: Subscription, values: Mapping[str, str]) -> None:
-        """Puts other values in the place of some, without a word to the log. What has gone meanwhile stays gone."""
+        """Replaces secret values without an event in the log.
+
+        Values that were destroyed in the meantime stay destroyed.
+        """
         with self._store.engine.execution_options(**{WRITING: True}).begin() as connection:
             for name, value in values.items():
                 if name in subscription.secrets:

@@ -1,4 +1,4 @@
-"""The parts of the Subscriptions API put together, for the server and for the console."""
+"""Builds the parts of the Subscriptions API, for the server and for the command line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ from projections.subscriptions.transport.webhook_handshake import WebhookHandsha
 def build_subscription_context(
     settings: Settings, registry: Registry, *, resolver: Resolver | None = None, deliveries: Deliveries | None = None
 ) -> SubscriptionApiContext:
-    """What the surfaces share. resolver: in the place of the guard. deliveries: what is known of them."""
+    """The dependencies that the handlers share.
+
+    resolver: replaces the DestinationGuard. deliveries: the state of deliveries.
+    """
     return SubscriptionApiContext(
         registry,
         lambda: server_offer(registry.store.public_url, allows_plaintext(settings), settings.subscriptions_filters),
@@ -39,13 +42,13 @@ def build_subscription_context(
 
 
 def build_event_families(settings: Settings) -> tuple[EventFamily, ...]:
-    """The families of events that there are, in the order in which an event of the log is told in them (SUB-113)."""
+    """All event families, in the order in which one log event is published in them (SUB-113)."""
     return (XRegistryFamily(XRegistryEvents(settings.event_changes)), *map(CompatEvents, LEGACY_APIS))
 
 
 @contextmanager
 def open_deliveries(settings: Settings) -> Iterator[Deliveries]:
-    """What the store has of deliveries, for a process that delivers nothing itself."""
+    """The stored state of deliveries, for a process that delivers nothing itself."""
     guard = build_guard(settings)
     ports = DeliveryPorts(guard, validator=WebhookHandshake(guard), policy=settings.sinks_validation)
     with closing(Tables(settings.database, ports, build_event_families(settings))) as found:
@@ -53,18 +56,18 @@ def open_deliveries(settings: Settings) -> Iterator[Deliveries]:
 
 
 def build_owner_rights(settings: Settings, registry: Registry) -> OwnerRights:
-    """What owners of subscriptions may read."""
+    """The rights of subscription owners."""
     listed = parse_fixed_tokens(settings.tokens).named if settings.tokens else None
     return OwnerRights(listed, lambda: registry.readers.quick().subscriptions, settings.jwt_keys is not None)
 
 
 def build_guard(settings: Settings) -> DestinationGuard:
-    """Who says whom this server may be sent to."""
+    """The guard that decides which destinations this server may connect to."""
     return DestinationGuard(settings.sinks_allow or "", allows_plaintext(settings), settings.sinks_ca or "")
 
 
 def build_guard_for_url(url: str, settings: Settings) -> DestinationGuard:
-    """The same for a URL that the operator's settings name, whose host is permitted by that."""
+    """The same guard for a URL of the operator's settings. Its host is allowed because the setting names it."""
     host = urlsplit(url).netloc.rpartition("@")[2]
     return DestinationGuard(
         ",".join(filter(None, (settings.sinks_allow, host))), allows_plaintext(settings), settings.sinks_ca or ""
@@ -72,5 +75,5 @@ def build_guard_for_url(url: str, settings: Settings) -> DestinationGuard:
 
 
 def allows_plaintext(settings: Settings) -> bool:
-    """Whether events may go over channels without TLS."""
+    """Whether deliveries may use connections without TLS."""
     return bool(settings.sinks_plaintext)

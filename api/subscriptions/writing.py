@@ -1,4 +1,4 @@
-"""POST, PUT and DELETE of subscriptions. A body is checked before the write lock; what is stored, under it."""
+"""POST, PUT and DELETE of subscriptions. A body is checked before the write lock, stored state under the lock."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _DRYRUN = "dryrun"
 
 
 class SubscriptionWriteHandler:
-    """Answers to requests that make, replace or delete a subscription."""
+    """Handles requests that create, replace or delete a subscription."""
 
     def __init__(self, parts: SubscriptionApiContext) -> None:
         self._parts = parts
         self._reading = SubscriptionReadHandler(parts)
 
     async def create(self, request: Request, receive: Receive) -> Response:
-        """201 with the new subscription, before its sink has been contacted (SUB-501). Raises: Problem."""
+        """201 with the new subscription. The server has not contacted its sink yet (SUB-501). Raises: Problem."""
         check_writer(request.caller)
         dryrun = _DRYRUN in query_params(request, (_DRYRUN,))
         command = await self._command(request, await read_json(request, receive, self._parts.body), str(uuid4()), True)
@@ -57,7 +57,7 @@ class SubscriptionWriteHandler:
         return await self._told(request, recorded, 201, [location])
 
     async def replace(self, request: Request, receive: Receive) -> Response:
-        """200 with the subscription as it is now (SUB-502, SUB-503). Raises: Problem."""
+        """200 with the new state of the subscription (SUB-502, SUB-503). Raises: Problem."""
         dryrun = _DRYRUN in query_params(request, (_DRYRUN,))
         id = await self._found(request)
         check_writer(request.caller)
@@ -72,7 +72,7 @@ class SubscriptionWriteHandler:
         return await self._told(request, recorded, 200)
 
     async def delete(self, request: Request, receive: Receive) -> Response:
-        """200 with the subscription as it was last (SUB-504). Raises: Problem."""
+        """200 with the last state of the subscription (SUB-504). Raises: Problem."""
         dryrun = _DRYRUN in query_params(request, (_DRYRUN,))
         id = await self._found(request)
         check_writer(request.caller)
@@ -97,13 +97,13 @@ class SubscriptionWriteHandler:
         return json_response(request, 200, shown, xregcorrelationid=recorded.xregcorrelationid)
 
     async def _found(self, request: Request) -> str:
-        """The id of the subscription that a request is about. Raises: NotFound."""
+        """The id of the requested subscription. Raises: NotFound."""
         quick = self._parts.registry.readers.quick
         await asyncio.to_thread(lambda: find_subscription(quick(), request.segments[1], request.caller))
         return request.segments[1]
 
     async def _command(self, request: Request, body: Any, id: str, new: bool) -> WriteSubscription:
-        """The command that a body comes to. Raises: InvalidSubscription, QuotaExceeded."""
+        """The command for a body. Raises: InvalidSubscription, QuotaExceeded."""
         wanted = await asyncio.to_thread(lambda: parse_subscription(body, self._parts.offered()))
         self._check_vault(wanted)
         await check_addresses(wanted.attributes, self._parts.resolver)
@@ -122,7 +122,10 @@ class SubscriptionWriteHandler:
         )
 
     def _check_vault(self, wanted: SubscriptionDocument) -> None:
-        """Raises: InvalidSubscription where there is a secret and nothing to keep it with (SUB-914)."""
+        """Checks that the server can store the secrets of a subscription (SUB-914).
+
+        Raises: InvalidSubscription if there are secrets and the server has no master key.
+        """
         if wanted.secrets and not self._parts.registry.store.vault.usable:
             reason = "this server has no master key, so it keeps no secrets, nor URIs with a query"
             raise invalid_subscription("credentialsunavailable", secret_pointer(min(wanted.secrets)), reason)
@@ -147,7 +150,7 @@ class SubscriptionWriteHandler:
 
 
 def _written_subscription(transaction: Transaction, recorded: Recorded) -> Subscription | None:
-    """The subscription that a command left behind."""
+    """The subscription as a command left it."""
     id = recorded.processed[0].rpartition("/")[2]
     return View.over(transaction.connection).subscriptions.one(id)
 

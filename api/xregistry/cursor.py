@@ -1,7 +1,7 @@
-"""Cursors: where a page of a collection begins, as an opaque text in its link.
+"""Cursors: opaque texts in page links that say where a page of a collection begins.
 
-One pins the position of the log that its set belongs to, so that all pages show one state, and carries the size of the
-set, which is counted once. It fits the request that it was made for and no other.
+A cursor fixes a log position, so that all pages show the same state. It also carries the size of the set, so that the
+set is counted once. A cursor is valid only for the request that it was made for.
 Spec: Pagination 0.1, "link".
 """
 
@@ -19,9 +19,9 @@ from projections.entities.pages import PageKey
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """position: of the log. count: members of the set. after: the place that the page begins behind, None for an end.
+    """position: of the log. count: members of the set. after: the key after which the page begins; None for an end.
 
-    backwards: the page ends before the place, or at the end of the set. take: fewer members than the limit allows.
+    backwards: the page ends before the key, or at the end of the set. take: a page size below the limit.
     """
 
     position: int
@@ -31,14 +31,14 @@ class Cursor:
     take: int | None = None
 
     def text(self, request: str) -> str:
-        """The cursor of a request's set. request: whatever the set depends on."""
+        """The text of the cursor. request: everything that the set depends on; the text contains its checksum."""
         place = [*self.after.key, self.after.tree_key] if self.after else None
         value = [crc32(request.encode()), self.position, self.count, place, self.backwards, self.take]
         return urlsafe_b64encode(json.dumps(value, separators=(",", ":")).encode()).decode().rstrip("=")
 
 
 def parse_cursor(text: str, request: str, head: int) -> Cursor:
-    """The cursor in a link. head: position that the log has reached. Raises: BadRequest."""
+    """The cursor in a link. head: last position of the log. Raises: BadRequest."""
     try:
         check, position, count, place, backwards, take = json.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         cursor = Cursor(_natural(position), _natural(count), _place(place), backwards is True, take and _natural(take))

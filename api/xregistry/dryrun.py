@@ -1,7 +1,8 @@
-"""Dry runs: what a write would append, in the form of `/-/log` (FLAG-83).
+"""Dry runs: the events that a write would append, in the format of `/-/log` (FLAG-83).
 
-The lines are read back from the log inside the savepoint, before it is undone: they are what a reader of the log would
-be given. As no correlation id is used up, theirs is empty, and the chain hash is that of an interaction with this id.
+The lines are read back from the log inside the savepoint, before it is rolled back, so they equal what a reader of the
+log would receive. A dry run uses no correlation id: the lines have an empty one, and the chain hash is computed with
+it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from domain.access.roles import Caller
 from domain.decisions.commands import Command
 from projections.entities.query import View
 
-#: How many things rules beyond the model find in what a request wrote.
+#: The number of findings, from rules beyond the model, in what a request wrote.
 FINDINGS_HEADER: Final = b"annals-findings"
 
 _FORMS: Final = {name: form for name, form in LOG_FORMATS.items() if not form.endless}
@@ -40,8 +41,8 @@ async def dry_run(
 ) -> Response:
     """The events that a command would append, without a correlation id, because nothing is recorded.
 
-    shown: builds the answer of the real write, which may refuse it as well (ENT-4). own: the command is about something
-    of the caller's own, which it sees whatever else it may see. Raises: NotAcceptable, Problem.
+    shown: builds the response of the real write, which may refuse the command too (ENT-4). own: the command is about an
+    object that the caller owns, so the caller sees all of its events. Raises: NotAcceptable, Problem.
     """
     form = negotiate_format(request.header(b"accept"), _FORMS)
 
@@ -55,12 +56,12 @@ async def dry_run(
 
 
 def findings_headers(recorded: Recorded) -> Headers:
-    """The header that says how many findings a write has, or would have; none where there is nothing to find."""
+    """The header with the number of findings of a write or a dry run; empty if there are none."""
     return [(FINDINGS_HEADER, b"%d" % recorded.findings)] if recorded.findings else []
 
 
 def _lines(transaction: WriteTransaction, recorded: Recorded, sees: VisibilityTest | None, form: FeedFormat) -> bytes:
-    """What the log holds of a command that is about to be undone, as far as its caller may see it."""
+    """The log lines of a command before its rollback, limited to those that its caller may read."""
     log = View.over(transaction.connection).log
     source = LogFeedSource(lambda: log, sees)
     groups = source.groups(recorded.position - len(recorded.events), recorded.position)
@@ -68,7 +69,7 @@ def _lines(transaction: WriteTransaction, recorded: Recorded, sees: VisibilityTe
 
 
 def _seen_by(caller: Caller) -> VisibilityTest | None:
-    """A caller with roles in Groups only sees what happens in these."""
+    """The streams that a caller may read; a caller with roles in Groups only reads those Groups."""
     if caller.role is not None:
         return visible_streams(caller)
     return lambda stream: is_public_stream(stream) and caller.reads(stream)

@@ -1,6 +1,6 @@
-"""`/-/import`: documents in older forms, written as one interaction like any other, with a report of what was changed.
+"""`/-/import`: writes a document in another format as one interaction, and reports the changes made to the document.
 
-The translated document goes the way of a `POST /`: the same checks, the same answer, and the same dry run.
+The translated document is handled like the body of a `POST /`: same checks, same response, same dry run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DRYRUN: Final = "dryrun"
 
 
 class ImportRoutes:
-    """The surface of `/-/import`. max_body: bytes that a request may hold."""
+    """The surface of `/-/import`. max_body: maximum size of a request body in bytes."""
 
     def __init__(self, registry: Registry, max_body: int = MAX_BODY) -> None:
         self._max_body = max_body
@@ -55,7 +55,10 @@ class ImportRoutes:
 
 
 def _translated(dialect: str, body: bytes) -> TranslatedDocument:
-    """Raises: MissingBody, ParsingData, BadRequest for a document in another form."""
+    """The translated document.
+
+    Raises: MissingBody, ParsingData, BadRequest for a document that is not in this format.
+    """
     if not body:
         raise problems.MissingBody()
     try:
@@ -67,7 +70,7 @@ def _translated(dialect: str, body: bytes) -> TranslatedDocument:
 
 
 def _with_report(answer: Response, translated: TranslatedDocument) -> Response:
-    """The answer to the write beside what was changed before it."""
+    """The response to the write, together with the report of the translation."""
     assert isinstance(answer.body, bytes), "a write is answered as a whole"
     report = dumps([change.members() for change in translated.report])
     return replace(answer, body=b'{"result":%b,"report":%b}' % (answer.body, report))

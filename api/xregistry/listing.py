@@ -1,4 +1,4 @@
-"""Collections that are filtered, sorted or shown in pages.
+"""Collections that are filtered, sorted or paged.
 
 Spec: core 1.0-rc4, "Filter Flag", "Sort Flag"; Pagination 0.1.
 """
@@ -25,13 +25,13 @@ from projections.entities.query import View
 from projections.entities.rows import EntityRow
 from projections.entities.xref import resource_types
 
-#: Members of a page at most: a page is held in memory.
+#: Maximum number of members in a page, because a page is held in memory.
 MAX_PAGE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionListing:
-    """What a collection's answer shows. rows: members, each followed by what is inlined below it."""
+    """The content of a collection's response. rows: members, each followed by the rows inlined below it."""
 
     rows: Iterator[EntityRow]
     links: Headers
@@ -39,24 +39,24 @@ class CollectionListing:
 
 
 def filter_of(flags: Flags, target: RequestTarget, model: Model) -> EntityFilter | None:
-    """The filter of a request, None where it has none. Raises: BadFilter."""
+    """The filter of a request; None if it has none. Raises: BadFilter."""
     return None if flags.filter is None else parse_filter(flags.filter, scope_of(target), model)
 
 
 def sort_of(flags: Flags, target: RequestTarget, model: Model) -> Sort | None:
-    """The order that a request asks for, None where it asks for none. Raises: BadSort."""
+    """The sort order of a request; None if it has none. Raises: BadSort."""
     return None if flags.sort is None else parse_sort(flags.sort, scope_of(target), model)
 
 
 def scope_of(target: RequestTarget) -> PathScope:
-    """Where the paths in a request's filter start."""
+    """The scope at which the paths of a request's filter start."""
     if target.kind is PathKind.META:
         return PathScope(xids.type_of(target.owner), meta=True)
     return PathScope(xids.REGISTRY if target.kind is PathKind.EXPORT else xids.type_of(target.xid))
 
 
 def types_with_xref(target: RequestTarget, model: Model) -> list[str]:
-    """The types of the Resources at or below a path: those that may stand for others."""
+    """The Resource types at or below a path. Resources of these types may be cross references (`xref`)."""
     return resource_types({plural: group.resources for plural, group in model.groups.items()}, _path(target))
 
 
@@ -70,7 +70,10 @@ def list_collection(
     types: Collection[str],
     most: int,
 ) -> CollectionListing:
-    """The members of a collection. types: what is inlined below them. most: of a page, 0 for any number."""
+    """The members of a collection.
+
+    types: entity types inlined below them. most: maximum page size; 0 for no maximum.
+    """
     found = _CollectionQuery(view, request, target, flags, model, owner)
     limit = min((number for number in (flags.limit, most) if number), default=None)
     if limit is None and flags.cursor is None:
@@ -87,7 +90,7 @@ def _path(target: RequestTarget) -> str:
 
 
 class _CollectionQuery:
-    """All that a request for a collection is about, whichever page it wants."""
+    """The query of a collection request, independent of the page."""
 
     def __init__(
         self, view: View, request: Request, target: RequestTarget, flags: Flags, model: Model, owner: EntityRow
@@ -110,14 +113,14 @@ class _CollectionQuery:
         self._type = type
 
     def everything(self, types: Collection[str]) -> Iterator[EntityRow]:
-        """All members, and what is inlined below them."""
+        """All members, with the rows inlined below them."""
         selection = self.selection
         if (self._sort or BY_ID).path or (self._sort and self._sort.descending):
             return selection.below(self.members.rows(self.members.places()), types)
         return selection.rows(selection.state, {self._type, *types}, selection.low, selection.high)
 
     def page(self, limit: int) -> tuple[list[PageKey], Headers]:
-        """The places of a page, and the links to others."""
+        """The keys of a page's members, and the links to other pages."""
         start = (
             self._start if self._start.count >= 0 else Cursor(self._start.position, self.selection.count(self._type))
         )
@@ -145,7 +148,7 @@ class _CollectionQuery:
 
     @property
     def _identity(self) -> str:
-        """What a cursor has to fit."""
+        """The text that a cursor has to match."""
         return f"{self._url}?{'&'.join(self._query)}"
 
 

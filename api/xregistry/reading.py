@@ -1,4 +1,4 @@
-"""GET: what a path shows, found in the read model."""
+"""GET requests, answered from the read model."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from projections.entities.xref import without_resolved, xref_of
 
 
 class OutdatedDefinitions(Exception):
-    """The definitions that a request was read under are no longer in force."""
+    """The definitions under which a request was parsed are no longer in force."""
 
 
 class XRegistryReadHandler:
-    """Answers to GET: single entities in the event loop, whole trees and collections from a snapshot in a thread."""
+    """Handles GET requests: single entities in the event loop, trees and collections from a snapshot in a thread."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class XRegistryReadHandler:
         pagelimit: int = 0,
         max_inlined: int = 0,
     ) -> None:
-        """pagelimit: members of a page at most; max_inlined: entities in an answer that inlines; 0 for any number."""
+        """A limit of 0 means no limit. pagelimit: members of a page. max_inlined: inlined entities in a response."""
         self._max_inlined = max_inlined
         self._readers = readers
         self._moments = moments
@@ -61,7 +61,7 @@ class XRegistryReadHandler:
         self._streams = streams
 
     async def answer(self, request: Request) -> Response:
-        """The answer to a GET. Raises: Problem."""
+        """The response to a GET. Raises: Problem."""
         if request.query and (asof := requested_asof(request.query)) is not None:
             return await self._then(request, asof)
         known = self._latest.definitions
@@ -75,8 +75,9 @@ class XRegistryReadHandler:
                 known = now
 
     async def offered(self, request: Request) -> Response:
-        """What capabilities there can be: a matter of this program, so the past differs in what it made available.
+        """The capabilities that this server can offer.
 
+        They depend on the program only; with `asof`, the past capabilities decide whether this path was available.
         Raises: Problem.
         """
         asof = requested_asof(request.query)
@@ -86,12 +87,12 @@ class XRegistryReadHandler:
         return then.told(answer, request) if then else answer
 
     async def _then(self, request: Request, asof: str) -> Response:
-        """The answer as of a moment. Raises: Problem."""
+        """The response as of a moment. Raises: Problem."""
         then = await self._found(request, asof)
         tag = conditional.log_tag(then.position, request, then.definitions.positions)
         try:
             if b"filter" in request.query:
-                # What a filter leaves is found by reading, for which a Resource may have too many Versions.
+                # A filter on a Resource may have to read many Versions, so it does not run in the event loop.
                 answer = await asyncio.to_thread(self._quick, request, then.definitions, then)
             else:
                 answer = self._quick(request, then.definitions, then)
@@ -103,7 +104,7 @@ class XRegistryReadHandler:
             return then.told(conditional.not_modified_response(request, unchanged), request)
 
     async def _found(self, request: Request, asof: str) -> Snapshot:
-        """The moment that a request names. Raises: BadRequest, NotFound where there was no registry yet."""
+        """The snapshot that a request names. Raises: BadRequest; NotFound if the registry did not exist then."""
         then = await self._moments.find(asof)
         if then.position == 0:
             raise problems.NotFound(request.path)
@@ -112,7 +113,10 @@ class XRegistryReadHandler:
     def _quick(
         self, request: Request, definitions: RegistryDefinitions, then: Snapshot | None = None
     ) -> Response | None:
-        """The answer, if one row makes it; one about the past without a tag. Raises: OutdatedDefinitions, Problem."""
+        """The response if a single row is enough, otherwise None. A response about the past has no entity tag.
+
+        Raises: OutdatedDefinitions, Problem.
+        """
         target, flags = parse_target_and_flags(request, definitions)
         if flags.inline is not None:
             parse_inline(flags.inline, target, definitions.model, definitions.capabilities)
@@ -142,9 +146,9 @@ class XRegistryReadHandler:
     def _pointed(
         self, request: Request, view: View, target: RequestTarget, flags: Flags, definitions: RegistryDefinitions
     ) -> Response | None:
-        """The answer about a Resource that stands for another, or a Version of such a one; the document, if asked for.
+        """The document of a Resource with `xref`, or of one of its Versions; None if the request is not for a document.
 
-        Raises: NotFound for what is not there either way, CannotDocXref.
+        Raises: NotFound if the entity does not exist, with the `xref` resolved or not; CannotDocXref.
         """
         row = load_row(view, target, flags)
         if row is None:
@@ -162,7 +166,10 @@ class XRegistryReadHandler:
         definitions: RegistryDefinitions,
         row: EntityRow,
     ) -> Response:
-        """A document, if its entity survives a filter. No entity tag: other entities decide as well."""
+        """A document whose entity passes a filter.
+
+        It has no entity tag, because other entities affect the result too.
+        """
         shown = ResponseContent(
             target,
             definitions,
@@ -177,7 +184,7 @@ class XRegistryReadHandler:
     def _looked(
         self, request: Request, then: Snapshot | None, whole: ResponseContent | None
     ) -> Iterator[tuple[ResponseContent, EntityRow | None, int, ReadDocument]]:
-        """What is shown, the row that it is about, the position that it belongs to, and what gives its documents."""
+        """The content of a response, the row of its entity, its log position, and the reader of its documents."""
         if whole:
             with self._readers.listed(whole.target.xid, whole.definitions.positions) as listed:
                 if listed:
@@ -189,9 +196,9 @@ class XRegistryReadHandler:
             yield *load_response_content(request, view, definitions, self._pagelimit), view.position(), view.document
 
     def _whole(self, request: Request, definitions: RegistryDefinitions) -> ResponseContent | None:
-        """What shows a collection of Resources or Versions in full and as it is stored, where that is asked for.
+        """The content of a full collection of Resources or Versions that stored texts can render; otherwise None.
 
-        None for an answer without a body, which would break off what the database sends. Raises: Problem, NotModified.
+        Also None for a HEAD request, which would abort the database cursor. Raises: Problem, NotModified.
         """
         target, flags = parse_target_and_flags(request, definitions)
         pages = self._pagelimit if definitions.capabilities.pagination else 0
@@ -214,7 +221,8 @@ class XRegistryReadHandler:
                     shown = replace(shown, rows=limit_rows(shown.rows, self._max_inlined))
                 pieces = render_json(shown, request.base, documents)
                 headers = [*json_headers(shown, request.base, row), *conditional.tag_headers(tag)]
-                # With the head, because each step from a thread to the event loop costs as much as fifty rows.
+                # Sent together with the head, because each switch from a thread to the event loop costs as much as
+                # fifty rows.
                 ahead, ended = _first_chunks(pieces) if request.method != "HEAD" else ((), False)
                 yield headers, ahead, ended
                 yield from () if ended else encode_chunks(pieces)
@@ -227,7 +235,7 @@ class XRegistryReadHandler:
 
 
 def parse_target_and_flags(request: Request, definitions: RegistryDefinitions) -> tuple[RequestTarget, Flags]:
-    """What a request is about and with which flags, as far as the model and the capabilities tell. Raises: Problem."""
+    """The target and the flags of a request, under the model and the capabilities. Raises: Problem."""
     target = resolve_path(request.segments, definitions.model, request.details, not request.reads)
     check_method(request, target, definitions.capabilities)
     return target, parse_flags(request.query, target, request.method, definitions.capabilities)
@@ -236,7 +244,7 @@ def parse_target_and_flags(request: Request, definitions: RegistryDefinitions) -
 def load_response_content(
     request: Request, view: View, definitions: RegistryDefinitions, pagelimit: int = 0
 ) -> tuple[ResponseContent, EntityRow | None]:
-    """What a GET shows, and the row of the entity that it is about, None for a collection. Raises: Problem."""
+    """The content of a GET response, and the row of its entity; None as row for a collection. Raises: Problem."""
     target, flags = parse_target_and_flags(request, definitions)
     inline = parse_inline(flags.inline or (), target, definitions.model, definitions.capabilities)
     row = load_row(view, target, flags)
@@ -254,9 +262,9 @@ def load_response_content(
 
 
 def load_row(view: View, target: RequestTarget, flags: Flags) -> EntityRow | None:
-    """The row of the entity that has to be there, as it reads: a collection's owner, or what `Target.owner` says.
+    """The row that has to exist, with its `xref` resolved: a collection's owner, or `RequestTarget.owner`.
 
-    Raises: CannotDocXref for Versions of a Resource that stands for another, in a document view.
+    Raises: CannotDocXref for Versions of a Resource with `xref` in a document view.
     """
     row = view.shown(_entity_of(target))
     if flags.doc and row is not None and target.kind in (PathKind.VERSIONS, PathKind.VERSION):
@@ -267,7 +275,7 @@ def load_row(view: View, target: RequestTarget, flags: Flags) -> EntityRow | Non
 
 
 def subtree_lister(view: View, target: RequestTarget, flags: Flags, definitions: RegistryDefinitions) -> ListSubtree:
-    """What lists the entities below a path: `View.subtree`, or the same with what stands for others filled in."""
+    """The function that lists the entities below a path: `View.subtree`, or `View.tree`, which resolves `xref`."""
     return view.subtree if flags.doc else view.tree(target.xid, types_with_xref(target, definitions.model))
 
 
@@ -278,7 +286,7 @@ def inlined_rows(
     definitions: RegistryDefinitions,
     narrowing: FilterEffects | None = None,
 ) -> Iterator[EntityRow]:
-    """The rows that are inlined below an entity, in the order in which it shows them."""
+    """The rows inlined below an entity, in response order."""
     subtree = narrowing.below(row) if narrowing else subtree
     if row.xid != xids.REGISTRY:
         return subtree(row.xid, set(inlined_types(row.type, inline)))
@@ -291,7 +299,10 @@ def inlined_rows(
 def filter_entity(
     view: View, request: Request, target: RequestTarget, flags: Flags, definitions: RegistryDefinitions, row: EntityRow
 ) -> FilterEffects | None:
-    """What a filter leaves of a single entity, None without one. Raises: BadFilter, NotFound where nothing is left."""
+    """The effects of a filter on a single entity; None without a filter.
+
+    Raises: BadFilter; NotFound if the filter removes the entity.
+    """
     filter = filter_of(flags, target, definitions.model)
     if filter is None:
         return None
@@ -324,18 +335,18 @@ def _collection(
 
 
 def inlined_configuration(view: View, inline: InlineTree) -> dict[str, str]:
-    """JSON text of what of the registry's configuration is inlined."""
+    """The JSON text of each inlined part of the registry's configuration."""
     if not any(name in inline for name in CONFIGURATION_NAMES):
         return {}
     return configuration_texts(inline, view.entity(xids.MODEL), view.entity(xids.CAPABILITIES))
 
 
-#: Collections whose members can be shown from their stored texts.
+#: Collections whose members can be rendered from their stored texts.
 _LISTED: Final = frozenset((PathKind.RESOURCES, PathKind.VERSIONS))
 
 
 def _first_chunks(pieces: Iterator[str]) -> tuple[tuple[bytes, ...], bool]:
-    """What an answer begins with, in parts that make up a chunk, and whether that is all of it."""
+    """The first chunk of a body, in parts, and whether the body ends with it."""
     made: list[bytes] = []
     for part in encode_chunks(pieces, PART_SIZE):
         made.append(part)
@@ -349,7 +360,7 @@ def _no_document(sha256: str) -> bytes:
 
 
 def _entity_of(target: RequestTarget) -> str:
-    """The entity that has to be there: a collection's owner, or what `Target.owner` says."""
+    """The xid of the entity that has to exist: a collection's owner, or `RequestTarget.owner`."""
     if target.kind in COLLECTION_KINDS:
         return xids.parent(f"{target.xid}/-") or xids.REGISTRY
     return target.owner

@@ -1,4 +1,4 @@
-"""`/-/restore`: a past state brought back, as one interaction like any other (FLAG-81)."""
+"""`/-/restore`: restores a past state, as one interaction (FLAG-81)."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ RESTORE: Final = "restore"
 _ASOF: Final = "asof"
 _DRYRUN: Final = "dryrun"
 _INCLUDE: Final = "include"
-#: What the root leaves as it is unless `include` names it.
+#: Parts that a restore of the registry leaves unchanged unless `include` names them.
 _INCLUDED: Final = ("model", "capabilities")
-#: Kinds that cannot come back, because they show what others hold.
+#: Kinds that cannot be restored, because they only show other entities.
 _SHOWN: Final = frozenset((PathKind.EXPORT, PathKind.CAPABILITIESOFFERED))
 _COUNTED: Final = {"created": EntityCreated, "updated": EntityUpdated, "deleted": EntityDeleted}
 
 
 class _RestoreRequest(NamedTuple):
-    """A request understood. then: the interaction at whose end all was as it is to be again."""
+    """A parsed request. then: the interaction whose end state is restored."""
 
     command: Command
     owner: str
@@ -62,7 +62,7 @@ class RestoreRoutes:
         if (options := post_only_options(request)) is not None:
             return options
         check_caller(request)
-        await read_body(request, receive, 0)  # the past has all that it takes
+        await read_body(request, receive, 0)  # the log has everything that a restore needs, so a body is refused
         try:
             return await self._carried_out(request, self._understood(request))
         except Problem as problem:
@@ -90,7 +90,7 @@ class RestoreRoutes:
 
 
 def _target(request: Request, definitions: RegistryDefinitions) -> RequestTarget:
-    """What is to come back. Raises: NotFound, ActionNotSupported where the capabilities keep it as it is."""
+    """The target to restore. Raises: NotFound; ActionNotSupported if the capabilities make it read-only."""
     target = resolve_path(request.segments[2:], definitions.model, request.details, writes=True)
     if target.kind in _SHOWN:
         raise problems.NotFound(target.xid)
@@ -106,7 +106,7 @@ def _restored(target: RequestTarget) -> str:
 
 
 def _given(request: Request) -> QueryParams:
-    """The parameters. Raises: BadFlag for one of an ordinary write, BadRequest for any other that means nothing."""
+    """The parameters. Raises: BadFlag for a flag of ordinary writes; BadRequest for any other unknown parameter."""
     given = query_params(request, {_ASOF, _DRYRUN, _INCLUDE, *KNOWN_FLAGS})
     for name in given:
         if name in KNOWN_FLAGS:
@@ -115,7 +115,7 @@ def _given(request: Request) -> QueryParams:
 
 
 def _include(given: QueryParams, target: RequestTarget) -> frozenset[str]:
-    """What comes back with the root. Raises: BadRequest."""
+    """The parts to restore together with the registry. Raises: BadRequest."""
     names = frozenset(part.strip() for value in given.get(_INCLUDE, ()) for part in value.split(","))
     if _INCLUDE in given and target.kind is not PathKind.REGISTRY:
         raise invalid_param(_INCLUDE, "it goes with the root only")
@@ -125,7 +125,7 @@ def _include(given: QueryParams, target: RequestTarget) -> frozenset[str]:
 
 
 def _summary(asked: _RestoreRequest, recorded: Recorded) -> dict[str, object]:
-    """What was restored to when, how many entities that created, updated and deleted, and where the log ends now."""
+    """The response: restored target and moment, numbers of changed entities, and the last log position."""
     then = asked.then
     found = [event for _, event in recorded.events]
     return {

@@ -1,4 +1,4 @@
-"""The xRegistry paths: every request that is not for a path of our own comes here.
+"""The xRegistry paths: the default surface, for all requests that no other surface handles.
 
 Spec: HTTP binding 1.0-rc4, "Registry HTTP APIs".
 """
@@ -24,8 +24,9 @@ from api.xregistry.writing import XRegistryWriteHandler
 class XRegistryRoutes:
     """The surface of the xRegistry paths.
 
-    max_body: bytes that a request may hold. pagelimit: members of a collection in one answer, max_inlined: entities in
-    one that inlines, 0 for any number. copies: knows what is written elsewhere.
+    max_body: maximum size of a request body in bytes. pagelimit: maximum page size of a collection. max_inlined:
+    maximum number of inlined entities in a response. 0: no maximum. copies: knows which entities are copies from other
+    registries.
     """
 
     def __init__(
@@ -59,18 +60,18 @@ class XRegistryRoutes:
         return self._copies.told(await self._reading.answer(request), request)
 
     def allow(self, request: Request) -> str:
-        """The methods that a path takes. Raises: Problem where there is no such path."""
+        """The value of Allow for a path. Raises: Problem if there is no such path."""
         definitions = self._latest.current(self._readers.quick())
         target = resolve_path(request.segments, definitions.model, request.details)
         return allow_header(target.kind, definitions.capabilities.at(request.caller.role), target.document)
 
     def is_free(self, name: str) -> bool:
-        """Whether neither a Group type nor an attribute of the registry has taken a name."""
+        """Whether no Group type and no attribute of the registry uses a name."""
         model = self._latest.current(self._readers.quick()).model
         return name not in model.groups and name not in model.registry.definitions
 
     def close(self) -> None:
-        """Waits for the answers that are being made."""
+        """Waits for the responses in progress."""
         self._streams.close()
 
     def _options(self, request: Request) -> Response:

@@ -1,8 +1,8 @@
-"""`/-/s/{token}`: the short URLs of entities, which lead to where the entities are.
+"""`/-/s/{token}`: redirects short URLs to their entities.
 
-A token is the position in the log at which the entity was created, in base 36. What follows it is below the entity, as
-the meta of a Resource is. Token 0 stands for the registry, so that every entity has such a URL, whether its creation is
-known or not.
+A token is the log position at which the entity was created, in base 36. Segments after it are below the entity, such as
+the meta of a Resource. Token 0 is the registry; entities without a known creation position use it with their xid, so
+that every entity has a short URL.
 Spec: core 1.0-rc4, "shortself Attribute".
 """
 
@@ -27,14 +27,17 @@ _TOKEN: Final = re.compile(r"[0-9a-z]{1,12}\Z")
 
 
 class ShortselfRoutes:
-    """The surface of `/-/s/`. Nothing is carried out here: a 308 has the client send its request again."""
+    """The surface of `/-/s/`. It executes no request: a 308 makes the client send its request again."""
 
     def __init__(self, registry: Registry) -> None:
         self._store = registry.store
         self._readers = registry.readers
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """The redirection, with `$details` and the query kept. Raises: NotFound, also where the caller may not look."""
+        """The redirect, with `$details` and the query preserved.
+
+        Raises: NotFound, also if the caller may not read the entity.
+        """
         token, *below = request.segments[TOKEN_SEGMENT:] or ("",)
         xid = await asyncio.to_thread(self._find, token) if _TOKEN.match(token) else None
         target = xids.join(*xids.segments(xid), *below) if xid is not None else None
@@ -45,7 +48,7 @@ class ShortselfRoutes:
         return Response(308, [root_link(request.base), (b"location", location.encode("latin-1", "replace"))])
 
     def _find(self, token: str) -> str | None:
-        """The xid of the entity that a token stands for, as long as it lives."""
+        """The xid of a token's entity; None if the entity no longer exists."""
         position = int(token, 36)
         if position == 0:
             return xids.REGISTRY

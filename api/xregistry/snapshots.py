@@ -1,6 +1,7 @@
-"""The moments of the past that requests ask for: which interaction each is, and what the registry was then.
+"""Snapshots of the past for requests with `asof`: the interaction of a moment, and the registry's definitions then.
 
-Answers about the past are those given then; what is said beside them are their time and the URL of the present.
+A response about the past equals the response that was given then. It adds the time of the moment and the URL of the
+present state.
 Spec: RFC 7089, "HTTP Framework for Time-Based Access".
 """
 
@@ -23,15 +24,15 @@ from projections.entities.query import View, ViewPool
 K = TypeVar("K")
 V = TypeVar("V")
 
-#: Moments, and definitions of the past, that are kept at hand.
+#: Number of cached snapshots, and of cached past definitions.
 CACHE_SIZE: Final = 256
-#: What shows a moment that nothing can be added to never changes.
+#: A response about a moment that no later event can change is immutable.
 IMMUTABLE_CACHE: Final = (b"cache-control", b"max-age=31536000, immutable")
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A moment of the past. closed: whether it means the same for ever, which a time does not until it has gone by."""
+    """A moment of the past. closed: whether later events cannot change it; a time is open until it has passed."""
 
     interaction: Interaction
     definitions: RegistryDefinitions
@@ -39,15 +40,18 @@ class Snapshot:
 
     @property
     def position(self) -> int:
-        """Position of the last event that has happened."""
+        """Position of the last event before or at the moment."""
         return self.interaction.last
 
     def seen(self, view: View) -> View:
-        """The moment, through the connection of a view."""
+        """The view as of the moment, on the same connection."""
         return view.as_of(self.position, self.definitions.positions)
 
     def told(self, answer: Response, request: Request) -> Response:
-        """An answer about the moment, with what shows that it is one. Tagged and closed, it never changes."""
+        """A response about the moment, with its headers.
+
+        A closed moment with an entity tag is cacheable without limit.
+        """
         cached = NO_CACHE in answer.headers and self.closed
         headers = [header for header in answer.headers if not (cached and header == NO_CACHE)]
         return replace(answer, headers=[*headers, *([IMMUTABLE_CACHE] if cached else []), *self._dated(request)])
@@ -59,7 +63,7 @@ class Snapshot:
 
 
 class Snapshots:
-    """Finds moments; those asked for lately are at hand, as far as they cannot change."""
+    """Finds snapshots, and caches recent ones that cannot change."""
 
     def __init__(self, readers: ViewPool, latest: DefinitionsCache, clock: Clock) -> None:
         self._readers = readers
@@ -69,7 +73,7 @@ class Snapshots:
         self._definitions: dict[tuple[int, int], RegistryDefinitions] = {}
 
     async def find(self, asof: str) -> Snapshot:
-        """The moment that a request names. Raises: BadRequest."""
+        """The snapshot that a request names. Raises: BadRequest."""
         known = self._known.get(asof)
         return known if known else await asyncio.to_thread(self._find, asof)
 
@@ -84,7 +88,7 @@ class Snapshots:
         return then
 
     def _read(self, view: View) -> RegistryDefinitions:
-        """The definitions of a moment: most moments share theirs with others, or with the present."""
+        """The definitions of a moment. Most moments share theirs with other moments or with the present."""
         latest, positions = self._latest.definitions, view.definitions()
         if positions == latest.positions:
             return latest
@@ -94,7 +98,7 @@ class Snapshots:
 
 
 def _keep(kept: dict[K, V], key: K, value: V) -> None:
-    """Adds a value; the oldest one makes room."""
+    """Adds a value to a cache; removes the oldest one if the cache is full."""
     if len(kept) >= CACHE_SIZE:
         kept.pop(next(iter(kept)), None)
     kept[key] = value

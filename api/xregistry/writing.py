@@ -1,6 +1,6 @@
-"""PUT, PATCH, POST and DELETE: a command goes down the one road, its answer comes from what it left behind.
+"""PUT, PATCH, POST and DELETE: submits a command to the CommandBus and renders the result.
 
-What the answer shows is looked up before the command is committed: a request whose answer cannot be built is undone.
+The rows of the response are read before the commit: if the response cannot be built, the command is undone.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from projections.entities.query import ListSubtree, View, ViewPool
 from projections.entities.rows import EntityRow
 from projections.entities.xref import without_resolved, xref_of
 
-#: Bodies beyond this many bytes are parsed, and answers of more rows than this written, outside of the event loop.
+#: Larger bodies (in bytes) are parsed, and responses with more rows are rendered, outside the event loop.
 LARGE_BODY: Final = 1 << 15
 MANY_ROWS: Final = 50
 
 
 class XRegistryWriteHandler:
-    """Answers to requests that change the registry."""
+    """Handles requests that change the registry."""
 
     def __init__(self, road: CommandBus, readers: ViewPool, latest: DefinitionsCache) -> None:
         self._road = road
@@ -57,7 +57,7 @@ class XRegistryWriteHandler:
         self._latest = latest
 
     async def answer(self, request: Request, body: bytes) -> Response:
-        """The answer to a write that is done and durable, or to one that was only tried. Raises: Problem."""
+        """The response to a write that is durable, or to a dry run. Raises: Problem."""
         definitions = self._latest.current(self._readers.quick())
         target, flags = parse_target_and_flags(request, definitions)
         parsed = partial(parse_command, request, target, flags, definitions, body)
@@ -75,7 +75,7 @@ class XRegistryWriteHandler:
     def _shown(
         self, view: View, request: Request, target: RequestTarget, flags: Flags, recorded: Recorded
     ) -> ResponseContent | None:
-        """What the answer to a write shows, None where there is nothing to say; runs before the commit."""
+        """The content of a write's response; None if the response has no body. Runs before the commit."""
         if request.method == "DELETE":
             return None
         definitions = self._latest.within(view)
@@ -101,7 +101,7 @@ class XRegistryWriteHandler:
         narrowing = filter_entity(view, request, target, flags, definitions, row)
         below_it = inlined_rows(subtree, row, inline, definitions, narrowing)
         rows = (row, *(without_resolved(below_it) if flags.doc else below_it))
-        # The counts are looked up where the write is not yet committed.
+        # The counts are read now, inside the uncommitted transaction.
         return replace(shown, rows=rows, configuration=texts, narrowing=narrowing and narrowing.settled(rows))
 
     async def _told(self, request: Request, recorded: Recorded) -> Response:
@@ -124,7 +124,7 @@ class XRegistryWriteHandler:
         return self._render(shown, base)
 
     def _render(self, shown: ResponseContent, base: str) -> Response:
-        # Documents never change, so they are read after the commit, by a reader of this thread.
+        # Documents never change, so this thread's reader reads them after the commit.
         documents = self._readers.quick().document
         return document_response(shown, base, documents) if shown.document else json_response(shown, base, documents)
 
@@ -141,7 +141,7 @@ def _written_rows(
     narrowing: FilterEffects | None,
     sort: Sort = BY_ID,
 ) -> tuple[EntityRow, ...]:
-    """The entities that a request named and that live on, in order, each with what is inlined below it."""
+    """The entities that a request named and that still exist, in order, each with the rows inlined below it."""
     found: list[EntityRow] = []
     stored = view.entities(tuple(dict.fromkeys(recorded.processed)))
     rows = [(view.shown(row.xid) or row) if xref_of(row) else row for row in stored]
@@ -159,7 +159,7 @@ def _rows_of_view(rows: tuple[EntityRow, ...], flags: Flags) -> tuple[EntityRow,
 
 
 def _filter_effects(view: View, request: Request, shown: ResponseContent) -> FilterEffects | None:
-    """What a filter leaves of the members of a collection, or of several; None without one. Raises: BadFilter."""
+    """The effects of a filter on the members of one or more collections; None without a filter. Raises: BadFilter."""
     filter = filter_of(shown.flags, shown.target, shown.definitions.model)
     if filter is None:
         return None

@@ -1,5 +1,5 @@
-"""Checks of documents in bounded worker processes, before the write lock is taken.
+"""Checks of documents in worker processes with limits on time and memory, before the write lock is taken.
 
-What the checks are is in `domain/formats` and `domain/decisions/rules/formats.py`.
+The checks themselves are in `domain/formats` and `domain/decisions/rules/formats.py`.
 Begin with `check_scheduler.py`.
 """

@@ -1,4 +1,4 @@
-"""The processes that check documents, from outside: started when they are needed, replaced when they are gone."""
+"""Manages the processes that check documents: starts them on demand and replaces those that ended."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from domain.decisions.document_checks import CRASHED, OUT_OF_MEMORY, TIMED_OUT, 
 from domain.errors.problems import ServerBusy
 from domain.formats import Incompatibility
 
-#: The bytes of a document, by SHA-256; called in other threads.
+#: Returns the bytes of a document by SHA-256; called in other threads.
 LoadDocument = Callable[[str], bytes]
 
 #: Seconds for starting a process, for its imports and for sending it the documents.
 STARTUP_SECONDS: Final = 30.0
-#: Seconds in which a process that is of use to nobody ends by itself.
+#: Seconds to wait for a process that no longer responds to end by itself.
 _PARTING: Final = 0.5
-#: What a process inherits of the environment; no secret of the server's.
+#: The environment variables that a process inherits; none of them holds a secret of the server.
 _KEPT: Final = ("PATH", "LANG", "TZ", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 _START: Final = (
     "import sys; sys.path[:] = sys.argv[2:]; from commands.documents.check_server import main; main(int(sys.argv[1]))"
@@ -36,14 +36,14 @@ _START: Final = (
 
 
 class CheckResponse(NamedTuple):
-    """What a process said: the verdicts on the first questions, and why there are no more of them, if so."""
+    """The response of a process: results of the first questions, and the reason if the rest have none."""
 
     verdicts: list[CheckResult]
     lost: Incompatibility | None = None
 
 
 class CheckProcessPool:
-    """At most `count` processes, each with so many bytes of memory; any thread may ask."""
+    """At most `count` processes, each limited to `memory` bytes. Thread-safe."""
 
     def __init__(self, count: int, memory: int) -> None:
         self._memory = memory
@@ -53,14 +53,14 @@ class CheckProcessPool:
         atexit.register(self.stop)
 
     def ask(self, asker: CheckClient, asked: CheckRequest, content: LoadDocument) -> Future[CheckResponse]:
-        """What a process says to some questions.
+        """The response of a process to some questions.
 
-        The future raises what `content` raises, and ServerBusy when the asker has left.
+        The future raises what `content` raises, and ServerBusy when the client has left.
         """
         return self._threads.submit(self._ask, asker, asked, content)
 
     def stop(self) -> None:
-        """Ends the processes that have nothing to do."""
+        """Ends the idle processes."""
         with self._lock:
             idle, self._idle = self._idle, []
         for worker in idle:
@@ -83,7 +83,7 @@ class CheckProcessPool:
         return told
 
     def _taken(self) -> _CheckProcess:
-        """The process used last, which has most at hand, or a new one."""
+        """The process used last, because it has most parsed documents in its cache; or a new one."""
         with self._lock:
             while self._idle:
                 worker = self._idle.pop()
@@ -94,7 +94,7 @@ class CheckProcessPool:
 
 
 class CheckClient:
-    """On whose behalf processes work. They are shared, so whoever leaves ends only those that work for him."""
+    """A client of the shared processes; when it leaves, only the processes that work for it are ended."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -102,20 +102,20 @@ class CheckClient:
         self._gone = False
 
     def leave(self) -> None:
-        """Ends what is being done on his behalf, at once; nothing more will be."""
+        """Kills the processes that work for this client; it can start no more checks."""
         with self._lock:
             self._gone = True
             for worker in self._working:
                 worker.kill()
 
     def check(self) -> None:
-        """Raises: ServerBusy when he has left."""
+        """Raises: ServerBusy when the client has left."""
         if self._gone:
             raise ServerBusy(detail="the server is being stopped and checks no more documents")
 
     @contextmanager
     def employing(self, worker: _CheckProcess) -> Iterator[None]:
-        """While a process works for him. Raises: ServerBusy when he has left, before or meanwhile."""
+        """Marks a process as working for this client. Raises: ServerBusy when the client left, before or meanwhile."""
         with self._lock:
             self.check()
             self._working.add(worker)
@@ -128,7 +128,7 @@ class CheckClient:
 
 
 class _CheckProcess:
-    """One process. usable: it takes further questions."""
+    """One process. usable: it can answer further questions."""
 
     def __init__(self, memory: int) -> None:
         options = ["-P", "-B"] if sys.dont_write_bytecode else ["-P"]
@@ -142,9 +142,9 @@ class _CheckProcess:
         return self._process.poll() is None
 
     def ask(self, asked: CheckRequest, content: LoadDocument) -> CheckResponse:
-        """The verdicts that come back. Raises: what `content` raises."""
+        """The results that the process returned. Raises: what `content` raises."""
         told: list[CheckResult] = []
-        # The process has a timer for each question; this one is for when it does not come as far as that.
+        # The process has a timer for each question; this timer covers a process that does not reach its own.
         bound = Timer(STARTUP_SECONDS + asked.seconds * len(asked.questions), self.kill)
         bound.daemon = True
         bound.start()
@@ -153,7 +153,7 @@ class _CheckProcess:
             wanted = check_server.requested_documents(self._line(), asked.questions)
             self._send({name: content(name) for name in wanted})
             for _ in asked.questions:
-                told.append(check_server.decode_result(self._line()))  # noqa: PERF401  (those before a silence count)
+                told.append(check_server.decode_result(self._line()))  # noqa: PERF401  (results before a failure count)
             self.usable = self._line() == b"true\n"
         except (_ProcessSilent, BrokenPipeError):
             self.usable = False
@@ -163,12 +163,12 @@ class _CheckProcess:
         return CheckResponse(told)
 
     def kill(self) -> None:
-        """Ends the process in the middle of its work; whoever waits for it finds it silent."""
+        """Kills the process in the middle of its work; a caller that waits for it gets no more output."""
         self._killed = True
         self._process.kill()
 
     def end(self) -> None:
-        """Ends the process and gives its pipes back."""
+        """Ends the process and closes its pipes."""
         self.usable = False
         self._process.kill()
         self._process.wait()
@@ -176,16 +176,16 @@ class _CheckProcess:
             try:
                 if pipe is not None:
                     pipe.close()
-            except OSError:  # there was something left to send
+            except OSError:  # unsent data was left in the pipe
                 pass
 
     def _send(self, value: Any) -> None:
         assert self._process.stdin is not None
-        pickle.dump(value, self._process.stdin, pickle.HIGHEST_PROTOCOL)  # large documents are not copied
+        pickle.dump(value, self._process.stdin, pickle.HIGHEST_PROTOCOL)  # writes large documents without copying them
         self._process.stdin.flush()
 
     def _line(self) -> bytes:
-        """The next line that comes back. Raises: _Silent."""
+        """The next line of output. Raises: _ProcessSilent."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line.endswith(b"\n"):
@@ -193,19 +193,19 @@ class _CheckProcess:
         return line
 
     def _reason(self) -> Incompatibility:
-        """Why the process says nothing any more."""
+        """Why the process returns no more output."""
         try:
             code = self._process.wait(_PARTING)
         except subprocess.TimeoutExpired:
             return CRASHED
         if self._killed or code == -getattr(signal, "SIGALRM", 0):
             return TIMED_OUT
-        # Who is short of memory is killed by the system as well.
+        # The system also kills a process that is short of memory.
         return OUT_OF_MEMORY if code in (check_server.MEMORY_EXIT_CODE, -getattr(signal, "SIGKILL", 0)) else CRASHED
 
 
 class _ProcessSilent(Exception):
-    """The process has ended, or says what nobody understands."""
+    """The process has ended, or its output is malformed."""
 
 
 def _environment() -> Iterator[tuple[str, str]]:

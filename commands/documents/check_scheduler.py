@@ -1,4 +1,4 @@
-"""What a command has to know of documents is found out while others write; then it takes its turn again."""
+"""Runs the document checks that a command needs while other commands are written; then requeues the command."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from domain.decisions.commands import WriteTree
 from domain.decisions.document_checks import CheckResults, ChecksRequired
 from domain.decisions.expected_checks import expected_checks
 
-#: How often a command is decided at most: each time its questions are answered, unless what it asks about has changed.
+#: The maximum number of decisions for a command. It is decided again when its checks are done; what they check may have
+#: changed by then.
 MAX_ATTEMPTS: Final = 20
-#: A command that was decided so often in vain stands in line with others like it.
+#: After this number of unsuccessful decisions, a command waits in a queue with similar commands.
 ATTEMPTS_BEFORE_QUEUE: Final = 2
-#: How many commands' questions are found out at a time. Most of them wait for a process.
+#: The number of commands whose checks run at the same time. Most of these threads wait for a process.
 MAX_THREADS: Final = 16
 
 
 class CheckScheduler:
-    """Finds out what commands ask about documents.
+    """Runs the document checks that commands need.
 
-    back: takes a command that can be decided now. failed: takes one whose questions nobody can answer, with the reason.
+    back: receives a command that can be decided now. failed: receives one whose checks failed, with the reason.
     """
 
     def __init__(
@@ -46,13 +47,13 @@ class CheckScheduler:
         self._lock = Lock()
         self._lines = ResourceQueues(self._release)
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="annals-inquiry")
-        #: How many commands wait for answers.
+        #: How many commands wait for check results.
         self.away = 0
 
     def foresee(self, asked: PendingCommand) -> PendingCommand | None:
-        """The command with the answers that it will most likely need; None when it has to wait for them.
+        """The command with the check results that it probably needs; None when it has to wait for them.
 
-        Then it comes back by itself.
+        A waiting command goes to `back` when its results are there.
         """
         model = self._store.model_at_hand
         if asked.verdicts is not None or model is None or not isinstance(asked.command, WriteTree):
@@ -66,7 +67,7 @@ class CheckScheduler:
         return None
 
     def takes(self, asked: PendingCommand, unanswered: ChecksRequired) -> bool:
-        """Whether a command that could not be decided comes back with answers; False when it has had its turns."""
+        """Whether an undecided command is scheduled for more checks; False when it has used all its attempts."""
         if asked.turns >= MAX_ATTEMPTS:
             return False
         again = replace(asked, verdicts=asked.verdicts or {}, turns=asked.turns + 1)
@@ -77,7 +78,7 @@ class CheckScheduler:
         return True
 
     def close(self) -> None:
-        """Ends the threads; nobody waits any more."""
+        """Ends the threads; no command waits any more."""
         self._threads.shutdown()
 
     def _send(self, asked: PendingCommand, unanswered: ChecksRequired) -> None:
@@ -85,7 +86,7 @@ class CheckScheduler:
         self._threads.submit(self._find, asked, unanswered)
 
     def _release(self, asked: PendingCommand) -> None:
-        """Gives a command back that stood in line: what it asked about has changed."""
+        """Gives back a command that waited in a queue, because what it asked about has changed."""
         self._threads.submit(self._find, asked, None)
 
     def _count(self, more: int) -> None:
@@ -93,7 +94,7 @@ class CheckScheduler:
             self.away += more
 
     def _find(self, asked: PendingCommand, unanswered: ChecksRequired | None) -> None:
-        """Gives a command back with the answers, made anew if it was taken apart."""
+        """Gives a command back with its check results; rebuilds it if an earlier decision modified it."""
         try:
             verdicts = self._answers(unanswered) if unanswered and not asked.future.cancelled() else {}
             command = asked.again() if asked.turns and asked.again else asked.command

@@ -1,7 +1,8 @@
-"""What runs in the processes that check documents: questions and bytes in, verdicts out.
+"""The program of a process that checks documents: it reads questions and bytes, and writes results.
 
-A conversation over standard input and output: the asker sends questions, is told which documents are not at hand, sends
-these, and gets a line for each verdict. Lines are JSON, because whoever asks trusts nothing that comes from here.
+The protocol uses standard input and output. The client sends questions. The server lists the documents that it needs.
+The client sends these, and the server writes one line for each result. Lines are JSON, because the client must not
+unpickle data from a process that handles untrusted documents.
 """
 
 from __future__ import annotations
@@ -29,19 +30,20 @@ from domain.decisions.document_checks import (
 )
 from domain.formats import DocumentLocation, Incompatibility, InvalidDocument
 
-#: How many bytes of documents a process keeps the parsed forms of, and which part of its memory these may take.
+#: The number of document bytes whose parsed forms a process caches, and the share of its memory (one part in
+#: CACHE_SHARE) that these may use.
 CACHED_BYTES: Final = 32 << 20
 CACHE_SHARE: Final = 4
-#: A nested document costs frames; what goes deeper is refused by its format.
+#: A nested document needs stack frames; its format refuses a document that nests deeper.
 RECURSION_LIMIT: Final = 3000
-#: Objects between two looks of the collector of cycles; what formats make stays, so most looks are for nothing.
+#: Allocations between two garbage collections; objects of formats stay, so most collections would be wasted.
 GC_THRESHOLD: Final = 100_000
-#: The exit code of a process whose memory does not hold what it is sent.
+#: The exit code of a process whose memory is too small for what it receives.
 MEMORY_EXIT_CODE: Final = 71
-#: Verdicts that may wait to be told: which question ended a process is known among so many.
+#: The maximum number of results that wait to be sent: only this many questions can be the one that ended a process.
 MAX_UNSENT: Final = 32
 
-#: What no document may be a reason for. Files are opened: libraries have their own.
+#: Audit events that no document may trigger. Opening files is allowed, because libraries open their own.
 _REACHING_OUT: Final = (
     *("socket.connect", "socket.getaddrinfo", "socket.gethostby", "socket.sendto", "socket.sendmsg", "socket.bind"),
     *("subprocess.", "os.system", "os.exec", "os.fork", "os.posix_spawn"),
@@ -49,7 +51,7 @@ _REACHING_OUT: Final = (
 
 
 class CheckRequest(NamedTuple):
-    """Some questions. seconds: for each. careful: each verdict is told at once."""
+    """Some questions. seconds: the limit for each. careful: send each result immediately."""
 
     questions: Sequence[DocumentCheck]
     seconds: float
@@ -57,7 +59,7 @@ class CheckRequest(NamedTuple):
 
 
 class ParsedDocumentCache:
-    """The parsed forms of the documents used last, bounded by the bytes of the documents."""
+    """The parsed forms of the documents used last, limited by the size of the documents in bytes."""
 
     def __init__(self, kept: int = CACHED_BYTES) -> None:
         self._kept = kept
@@ -81,7 +83,7 @@ class ParsedDocumentCache:
         return held[1]
 
     def clear(self) -> None:
-        """Lets go of all."""
+        """Empties the cache."""
         self._held.clear()
         self._bytes = 0
         gc.collect()
@@ -90,7 +92,7 @@ class ParsedDocumentCache:
         try:
             made = len(content), parse_document(document, content)
         except InvalidDocument as violation:
-            made = len(content), violation.with_traceback(None)  # its frames would hold what was half made
+            made = len(content), violation.with_traceback(None)  # its frames would keep half-built objects alive
         self._held[document] = made
         self._bytes += len(content)
         while self._bytes > self._kept and len(self._held) > 1:
@@ -99,30 +101,30 @@ class ParsedDocumentCache:
 
 
 class CheckServer:
-    """Where one process answers. memory: how many bytes it may take."""
+    """Answers the questions in one process. memory: the limit in bytes."""
 
     def __init__(self, memory: int) -> None:
         self._memory = memory
         self._shelf = ParsedDocumentCache()
-        self._fixed = _memory_used()  # by programs, not by documents
+        self._fixed = _memory_used()  # used by programs, not by documents
 
     def wanted(self, questions: Sequence[DocumentCheck]) -> list[str]:
-        """The documents that have to be sent."""
+        """The documents that the client has to send."""
         about = dict.fromkeys(one for question in questions for one in documents_of(question))
         return list({one.sha256: None for one in about if one.sha256 is not None and one not in self._shelf})
 
     def load(self, questions: Sequence[DocumentCheck]) -> None:
-        """Imports what the questions need, so that no document pays for it."""
+        """Imports the modules that the questions need, so that no document's time limit includes the import."""
         before = _memory_used()
         for name in {one.format for question in questions for one in documents_of(question)}:
             room = formats.find_format(name)
             if room is not None:
-                with suppress(Exception):  # judging meets it again, and says so
+                with suppress(Exception):  # the check fails again and reports it
                     room.load()
         self._fixed += _memory_used() - before
 
     def verdict(self, question: DocumentCheck, documents: Mapping[str, bytes]) -> CheckResult:
-        """The answer to a question; one that lacks memory is thought about again without all that was kept."""
+        """The result for a question; after a lack of memory, the server empties its cache and tries once more."""
         alone = not len(self._shelf)
         found = self._judged(question, documents)
         if found == (OUT_OF_MEMORY,):
@@ -132,11 +134,11 @@ class CheckServer:
         return found
 
     def parses(self, question: DocumentCheck) -> bool:
-        """Whether a document has to be parsed for it."""
+        """Whether a document has to be parsed to answer the question."""
         return any(one not in self._shelf for one in documents_of(question))
 
     def tidy(self) -> bool:
-        """Lets parsed forms go where they take much; whether it is better to go on in another process."""
+        """Empties the cache when memory use is high; whether a new process should replace this one."""
         most = self._fixed + self._memory // CACHE_SHARE
         if _memory_used() > most:
             self._shelf.clear()
@@ -147,14 +149,14 @@ class CheckServer:
 
 
 def documents_of(question: DocumentCheck) -> tuple[FormatCheck, ...]:
-    """What a question is about."""
+    """The documents that a question is about."""
     return (question,) if isinstance(question, FormatCheck) else (question.reader, question.writer)
 
 
 def main(memory: int) -> None:
-    """Answers until there is nobody to ask any more."""
+    """Answers questions until the client closes the pipe."""
     with os.fdopen(os.dup(0), "rb") as asked, os.fdopen(os.dup(1), "wb") as told:
-        os.dup2(2, 1)  # what a library prints is no answer
+        os.dup2(2, 1)  # output that a library prints is not part of the protocol
         prepare_process(memory)
         desk = CheckServer(memory)
         try:
@@ -168,7 +170,7 @@ def main(memory: int) -> None:
 
 
 def prepare_process(memory: int) -> None:
-    """Makes this process one that checks documents. memory: how many bytes it may take."""
+    """Sets up this process for checking documents. memory: the limit in bytes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupted server ends its processes itself
     sys.setrecursionlimit(RECURSION_LIMIT)
     gc.set_threshold(GC_THRESHOLD)
@@ -182,13 +184,13 @@ def prepare_process(memory: int) -> None:
 
 
 def _deny_outside_access(event: str, _: object) -> None:
-    """Nothing is fetched or started because a document says so, whatever a library would do."""
+    """Blocks network access and new processes, so that no document can trigger them through a library."""
     if event.startswith(_REACHING_OUT):
         raise PermissionError(f"{event} is not for documents")
 
 
 def _answer_request(desk: CheckServer, asked: IO[bytes], told: IO[bytes]) -> bool:
-    """Answers one lot of questions; whether this process is fit for another one."""
+    """Answers one batch of questions; whether this process can answer another one."""
     lot = CheckRequest(*pickle.load(asked))
     told.write(json.dumps(desk.wanted(lot.questions)).encode() + b"\n")
     told.flush()
@@ -205,7 +207,7 @@ def _answer_request(desk: CheckServer, asked: IO[bytes], told: IO[bytes]) -> boo
 def _result_lines(
     desk: CheckServer, lot: CheckRequest, documents: Mapping[str, bytes], told: IO[bytes]
 ) -> Iterator[bytes]:
-    """A line for each verdict. Where one question may take long, all that is known before is told first."""
+    """One line for each result. Sends all earlier results before a question that may take long."""
     untold = 0
     for question in lot.questions:
         alone = lot.careful or desk.parses(question)
@@ -222,13 +224,13 @@ def _result_lines(
 
 
 def _set_timeout(seconds: float) -> None:
-    """Has the system end this process after some time, whatever it does then and whoever is left; 0: not any more."""
+    """Sets a timer with which the system ends this process, whatever it is doing; 0 cancels the timer."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def encode_result(verdict: CheckResult) -> bytes:
-    """A verdict as a line."""
+    """A result as a line."""
     return (
         json.dumps(
             [[one.rule, one.text, _spot_members(one.reader), _spot_members(one.writer)] for one in verdict]
@@ -238,7 +240,7 @@ def encode_result(verdict: CheckResult) -> bytes:
 
 
 def decode_result(line: bytes) -> CheckResult:
-    """A verdict from its line."""
+    """A result from its line."""
     return tuple(
         Incompatibility(
             rule, text, DocumentLocation(*reader) if reader else None, DocumentLocation(*writer) if writer else None
@@ -248,7 +250,7 @@ def decode_result(line: bytes) -> CheckResult:
 
 
 def requested_documents(line: bytes, questions: Sequence[DocumentCheck]) -> list[str]:
-    """The documents that a line asks for, by SHA-256; only such as the questions are about."""
+    """The SHA-256 of each document that a line asks for; only documents that the questions are about."""
     asked = json.loads(line)
     about = {one.sha256 for question in questions for one in documents_of(question)}
     return [name for name in asked if name in about]
@@ -259,7 +261,7 @@ def _spot_members(spot: DocumentLocation | None) -> list[Any] | None:
 
 
 def _memory_used() -> int:
-    """The bytes of address space that this process has; 0 where the system does not tell."""
+    """The bytes of address space that this process uses; 0 where the system does not report it."""
     try:
         return int(Path("/proc/self/statm").read_bytes().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, AttributeError):

@@ -1,6 +1,7 @@
-"""Documents are checked in processes of their own, with bounds on time and memory, before the write lock is taken.
+"""Checks documents in separate processes with limits on time and memory, before the write lock is taken.
 
-Nothing here knows the log: questions and bytes in, verdicts out. Verdicts are kept, because they hold for ever.
+This module does not read the log: it receives questions and bytes, and returns results. It caches results, because they
+never change.
 """
 
 from __future__ import annotations
@@ -32,15 +33,16 @@ from domain.decisions.document_checks import (
 
 __all__ = ["CheckLimits", "DocumentChecker", "LoadDocument"]
 
-#: How many questions, and how many bytes of documents, go to a process at a time.
+#: The maximum number of questions, and of document bytes, in one batch for a process.
 BATCH_CHECKS: Final = 128
 BATCH_BYTES: Final = 512 << 10
-#: Small documents of tame formats, in bytes, are looked at by whoever asks; so many questions about them.
+#: The calling thread checks documents of tame formats (see `FormatModule`) up to this size in bytes, if a request has
+#: at most this number of unanswered questions.
 SMALL_BYTES: Final = 8 << 10
 FEW_CHECKS: Final = 4
-#: How many verdicts, and sizes of documents, are kept.
+#: The maximum number of cached results, and of cached document sizes.
 CACHE_SIZE: Final = 100_000
-#: So many questions lengthen what a request may take by the time for one document.
+#: This number of questions extends the time limit of a request by the time for one document.
 CHECKS_PER_TIMEOUT: Final = 100
 
 _UNDONE: Final = {(one,) for one in (TIMED_OUT, OUT_OF_MEMORY, CRASHED)}
@@ -48,9 +50,9 @@ _UNDONE: Final = {(one,) for one in (TIMED_OUT, OUT_OF_MEMORY, CRASHED)}
 
 @dataclass(frozen=True, slots=True)
 class CheckLimits:
-    """What checking may take. memory: of one process, in bytes. seconds: for one document.
+    """Limits of checking. memory: of one process, in bytes. seconds: for one document.
 
-    times: how many documents of a request may be lost to these bounds; then the rest is not looked at.
+    times: how many documents of a request may fail by these limits; after that the rest is not checked.
     """
 
     workers: int = 2
@@ -60,7 +62,7 @@ class CheckLimits:
 
 
 class DocumentChecker:
-    """Answers questions about documents; from any thread."""
+    """Answers questions about documents. Thread-safe."""
 
     def __init__(self, bounds: CheckLimits | None = None) -> None:
         self._bounds = bounds or CheckLimits()
@@ -70,7 +72,7 @@ class DocumentChecker:
         self._lock = Lock()
 
     def known(self, questions: Iterable[DocumentCheck]) -> dict[DocumentCheck, CheckResult]:
-        """The answers that are kept."""
+        """The cached results."""
         with self._lock:
             found = {question: self._kept[question] for question in questions if question in self._kept}
             for question in found:
@@ -80,7 +82,7 @@ class DocumentChecker:
     def at_hand(
         self, questions: Iterable[DocumentCheck], documents: Mapping[str, bytes]
     ) -> dict[DocumentCheck, CheckResult]:
-        """The answers that are kept, and those to a few questions that are cheaper answered than sent to a process."""
+        """The cached results, and results of a few questions that cost less to check here than in a process."""
         asked = list(questions)
         found = self.known(asked)
         if len(asked) - len(found) > FEW_CHECKS:
@@ -92,10 +94,10 @@ class DocumentChecker:
         return found | fresh
 
     def answers(self, questions: Iterable[DocumentCheck], content: LoadDocument) -> dict[DocumentCheck, CheckResult]:
-        """The answers to all questions; what takes too long or too much is refused, and asked again another time.
+        """The results for all questions; a check that exceeds a limit is refused, and tried again at the next request.
 
         content: called in other threads as well. Blocks. Raises: KeyError when `content` lacks a document; ServerBusy
-        where a process would have to be asked after `stop`.
+        when a process would be needed after `stop`.
         """
         asked = list(questions)
         found = self.known(asked)
@@ -109,7 +111,7 @@ class DocumentChecker:
         readings = [one for one in left if isinstance(one, CompatibilityCheck)]
         if len(left) > FEW_CHECKS:
             found.update(self._found(documents, content, patience))
-            # What is no document of its format is compared with nothing.
+            # A document that is invalid in its format is not compared with others.
             found |= {one: flaw for one in readings if (flaw := found.get(one.reader) or found.get(one.writer))}
             documents, readings = [], [one for one in readings if one not in found]
         found.update(self._found([*documents, *readings], content, patience))
@@ -117,13 +119,13 @@ class DocumentChecker:
         return {one: found.get(one, (TIMED_OUT,)) for one in asked}
 
     def stop(self) -> None:
-        """Abandons what is being found out, so that whoever waits for it is told at once, by ServerBusy."""
+        """Abandons running checks; their callers get ServerBusy at once."""
         self._asker.leave()
 
     def _found(
         self, questions: Sequence[DocumentCheck], content: LoadDocument, patience: _TimeBudget
     ) -> Iterator[tuple[DocumentCheck, CheckResult]]:
-        """The answers, as far as patience goes; no more is sent than keeps the processes busy."""
+        """The results, as far as the time budget allows; sends only enough batches to keep the processes busy."""
         waiting, running = self._lots(questions, content), deque[tuple[_CheckBatch, Future[CheckResponse]]]()
         while True:
             while len(running) <= self._bounds.workers and patience.lasts and (lot := next(waiting, None)):
@@ -145,7 +147,7 @@ class DocumentChecker:
                 running.appendleft((again, self._start(again)))
 
     def _lots(self, questions: Sequence[DocumentCheck], content: LoadDocument) -> Iterator[_CheckBatch]:
-        """The questions in lots; a few are one, so that no document of them is parsed twice."""
+        """The questions in batches; a few questions make one batch, so that no document is parsed twice."""
         if 0 < len(questions) <= FEW_CHECKS:
             yield _CheckBatch(questions, content, careful=True)
             return
@@ -164,7 +166,7 @@ class DocumentChecker:
             yield _CheckBatch(some, _read_or_load(read, content), careful=False)
 
     def _small(self, questions: Sequence[DocumentCheck], content: LoadDocument) -> dict[str, bytes]:
-        """The documents of tame formats that are small, and others that had to be read for their size."""
+        """The small documents of tame formats, and others that had to be loaded to find their size."""
         read: dict[str, bytes] = {}
         for document in {one for question in questions for one in documents_of(question)}:
             name = document.sha256
@@ -173,7 +175,7 @@ class DocumentChecker:
         return read
 
     def _size(self, name: str, content: LoadDocument, read: dict[str, bytes]) -> int:
-        """The bytes of a document; one that has to be read for it is put to those that were."""
+        """The size of a document in bytes; a document that has to be loaded for it is added to `read`."""
         with self._lock:
             size = self._sizes.get(name)
         if size is None:
@@ -197,7 +199,7 @@ class DocumentChecker:
 
 
 class _CheckBatch(NamedTuple):
-    """What goes to a process at a time. careful: it is to be known which question ends the process, if one does."""
+    """One batch for a process. careful: find out which question ended the process, if one does."""
 
     questions: Sequence[DocumentCheck]
     content: LoadDocument
@@ -205,7 +207,7 @@ class _CheckBatch(NamedTuple):
 
 
 class _TimeBudget:
-    """How much more is done for a request. losses: how many of its questions ended a process."""
+    """The time and failures that a request has left. losses: how many of its questions ended a process."""
 
     def __init__(self, bounds: CheckLimits, questions: int) -> None:
         self._times = bounds.times
@@ -218,7 +220,7 @@ class _TimeBudget:
 
 
 def _is_small(question: DocumentCheck, documents: Mapping[str, bytes]) -> bool:
-    """Whether a question costs little whatever is in the documents that it is about."""
+    """Whether a question costs little, whatever its documents contain."""
     contents = [documents.get(one.sha256 or "") for one in documents_of(question) if _is_tame(one)]
     return len(contents) == len(documents_of(question)) and all(
         content is not None and len(content) <= SMALL_BYTES for content in contents
@@ -235,7 +237,7 @@ def _names(question: DocumentCheck) -> list[str]:
 
 
 def _read_or_load(read: Mapping[str, bytes], content: LoadDocument) -> LoadDocument:
-    """Documents as they were read, or else read now."""
+    """A function that returns documents from `read`, or else loads them."""
 
     def found(name: str) -> bytes:
         known = read.get(name)
@@ -245,7 +247,7 @@ def _read_or_load(read: Mapping[str, bytes], content: LoadDocument) -> LoadDocum
 
 
 def _shared_pool(workers: int, memory: int) -> CheckProcessPool:
-    """The processes; all registries of a program share them."""
+    """The process pool; all registries of a program share it."""
     with _MAKING:
         return _cached_pool(workers, memory)
 

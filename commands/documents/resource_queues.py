@@ -1,4 +1,4 @@
-"""Commands that keep taking the answers from under each other stand in line, one behind the other."""
+"""Queues commands that keep invalidating each other's check results, so that they run one after another."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from domain.values import xid as xids
 
 
 class ResourceQueues:
-    """A line for each Resource, and for whatever else commands name.
+    """A queue for each Resource, and for any other entity that commands name.
 
-    A new Version is compared with the newest one, so that of many writers at once the first makes all the others ask
-    again. In a line, only the first asks; the next one goes on when it has its outcome.
-    released: takes a command that is the first now, in the thread that tells the outcome of the one before it.
+    A new Version is compared with the newest one. Of many concurrent writers, the first one therefore invalidates the
+    check results of all others. In a queue, only the first command is checked; the next one continues when the first
+    has its outcome.
+    released: receives a command that is now the first, in the thread that delivers the outcome of the one before it.
     """
 
     def __init__(self, released: Callable[[PendingCommand], None]) -> None:
@@ -25,7 +26,7 @@ class ResourceQueues:
         self._lines: dict[str, deque[PendingCommand]] = {}
 
     def admits(self, asked: PendingCommand) -> bool:
-        """Whether a command is the first of its line; otherwise it is kept until it is."""
+        """Whether a command is the first of its queue; otherwise it stays in the queue until it is."""
         name = _queue_name(asked.command)
         with self._lock:
             line = self._lines.setdefault(name, deque())
@@ -38,7 +39,7 @@ class ResourceQueues:
         return True
 
     def _next(self, name: str) -> None:
-        """The first of a line has its outcome."""
+        """Removes the first command of a queue, which has its outcome, and releases the next one."""
         with self._lock:
             line = self._lines[name]
             line.popleft()

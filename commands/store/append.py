@@ -1,4 +1,4 @@
-"""Events on their way into the log: their stored bytes, their hashes, and where their streams stand after them."""
+"""Prepares events for the log: their stored bytes, their hashes, and the new heads of their streams."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from commands.store.sql_world import SqlWorld, xref_target
 from domain.registry.events import SALT, EntityDeleted, EntityEvent
 from domain.values import xid as xids
 
-#: Gives random text that nobody can guess.
+#: Returns random text that cannot be guessed.
 NewSalt = Callable[[], str]
 
 
 class SaltGenerator:
     """Salts of 128 random bits, for one thread at a time.
 
-    They are cut from blocks: each call of the system lets other threads in before it returns, with the lock held.
+    The generator reads random bytes in blocks: each system call lets other threads run before it returns, while this
+    thread holds the write lock.
     """
 
     _SIZE: Final = 16
@@ -47,7 +48,7 @@ MOVE_HEAD: Final = (
 
 
 class EncodedEvent(NamedTuple):
-    """An event, what the log holds of it, and the hash of the entity that it leaves: empty where it leaves none."""
+    """An event, its stored form, and the hash of its entity after it; the hash is empty after a deletion."""
 
     event: EntityEvent
     stored: StoredEvent
@@ -55,15 +56,15 @@ class EncodedEvent(NamedTuple):
 
     @property
     def counted(self) -> bytes:
-        """The hash that it brings to the state hash."""
+        """The hash that the event adds to the state hash."""
         return b"" if xids.is_outside_tree(self.event.stream) else self.hash
 
     def row(self, position: int) -> LogRow:
-        """Its row in the log."""
+        """The event's row in the log."""
         return LogRow(position, self.event.stream, self.event.revision, self.event.TOPIC, self.stored.state)
 
     def head(self, position: int) -> tuple[Any, ...]:
-        """Where its stream stands with it."""
+        """The row of its stream in `head`."""
         event, owner = self.event, xids.parent(self.event.xid)
         return (
             xids.tree_key(event.xid),
@@ -79,7 +80,7 @@ class EncodedEvent(NamedTuple):
 
 
 def add_salts(events: Sequence[EntityEvent], new_salt: NewSalt) -> list[EntityEvent]:
-    """The events with salts in their images; what was recorded elsewhere keeps the one that it has."""
+    """The events with salts in their images; an event of another registry keeps its own salt."""
     return [
         event
         if SALT in event.private or isinstance(event, EntityDeleted)
@@ -89,16 +90,16 @@ def add_salts(events: Sequence[EntityEvent], new_salt: NewSalt) -> list[EntityEv
 
 
 def encode_event(event: EntityEvent) -> EncodedEvent:
-    """What an event comes to."""
+    """An event with its stored form and its hash."""
     whole = after_image(event)
     stored = StoredEvent(event.stream, event.revision, event.TOPIC, stored_state(event, whole))
     return EncodedEvent(event, stored, b"" if isinstance(event, EntityDeleted) else hashes.entity_hash(whole))
 
 
 def replaced_hash(event: EntityEvent, world: SqlWorld) -> bytes:
-    """The hash of the entity that an event replaces; empty for what the state hash leaves out.
+    """The hash of the entity that an event replaces; empty for entities outside the state hash.
 
-    Raises: IntegrityError when it does not follow the last event of its stream.
+    Raises: IntegrityError when the event does not follow the last event of its stream.
     """
     known = world.known(event.xid)
     if event.revision != known.revision + 1:
@@ -107,10 +108,10 @@ def replaced_hash(event: EntityEvent, world: SqlWorld) -> bytes:
 
 
 class InteractionBatch:
-    """Whole interactions of which each follows the one before it, written together."""
+    """Consecutive whole interactions that are written together."""
 
     def __init__(self, world: SqlWorld, chain: bytes, state: bytes) -> None:
-        """chain, state: hashes of the interaction that the first one follows."""
+        """chain, state: hashes of the interaction before the first one."""
         self._world = world
         self._chain = chain
         self._rows: list[LogRow] = []
@@ -119,7 +120,10 @@ class InteractionBatch:
         self.state = state
 
     def add(self, facts: Interaction, events: Sequence[EntityEvent]) -> Interaction:
-        """Takes an interaction in; gives it with its hashes. facts: without them. Raises: IntegrityError."""
+        """Adds an interaction to the batch; returns it with its hashes.
+
+        facts: without hashes. Raises: IntegrityError.
+        """
         chain = hashes.ChainHasher(self._chain, facts)
         gone, come = [], []
         for position, event in enumerate(events, facts.first):
@@ -137,7 +141,7 @@ class InteractionBatch:
         return self._closed[-1]
 
     def write(self, connection: Connection) -> None:
-        """Writes all of them."""
+        """Writes all interactions of the batch."""
         sql.insert(connection, tables.log, self._rows)
         sql.insert(connection, tables.head, list(self._heads.values()), MOVE_HEAD)
         sql.insert(connection, tables.interaction, self._closed)

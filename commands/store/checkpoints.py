@@ -1,4 +1,4 @@
-"""Carries commits over from SQLite's write-ahead log into the database, beside the writer instead of in it."""
+"""Copies commits from SQLite's write-ahead log to the database in a separate thread, not in the writer."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Callable
 from threading import Event, Lock, Thread
 from typing import Any, Final
 
-#: Seconds from a commit to the checkpoint that takes it along with all that came meanwhile.
+#: Seconds from a commit to the checkpoint that copies it, together with all commits in between.
 CHECKPOINT_SECONDS: Final = 1.0
-#: Pages of the write-ahead log from which a commit makes the checkpoint itself, so that steady writing cannot let the
-#: log grow for ever: it starts over only when it was carried over in whole.
+#: The number of pages of the write-ahead log from which a commit makes the checkpoint itself. Without it, steady
+#: writing would let the log grow without limit: SQLite reuses the log only after a complete checkpoint.
 AUTOCHECKPOINT_PAGES: Final = 65_536
 
 
 class Checkpointer:
-    """A thread that starts with the first commit. connect: gives a connection of its own to the database."""
+    """A thread that starts with the first commit. connect: opens a separate connection to the database."""
 
     def __init__(self, connect: Callable[[], Any]) -> None:
         self._connect = connect
@@ -24,7 +24,7 @@ class Checkpointer:
         self._thread: Thread | None = None
 
     def due(self) -> None:
-        """Says that something was or is being committed."""
+        """Requests a checkpoint, because something was or is being committed."""
         self._due.set()
         if self._thread is None:
             with self._gate:
@@ -34,7 +34,7 @@ class Checkpointer:
                     self._thread.start()
 
     def end(self) -> None:
-        """Lets the thread end; another commit would start it again."""
+        """Stops the thread; another commit would start it again."""
         with self._gate:
             thread, self._thread = self._thread, None
             if thread:
@@ -47,9 +47,9 @@ class Checkpointer:
         try:
             while self._due.wait() and not self._ended.wait(CHECKPOINT_SECONDS):
                 self._due.clear()
-                if self._ended.is_set():  # said meanwhile, with a word that has just been cleared
+                if self._ended.is_set():  # set meanwhile; `clear` has removed its wake-up
                     return
-                # PASSIVE waits for nobody and nobody for it; what a reader still needs is left to the next one.
+                # PASSIVE neither waits nor blocks; pages that a reader still needs are left for the next checkpoint.
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
         finally:
             connection.close()

@@ -1,4 +1,4 @@
-"""Correlation ids: what ties the events of one interaction together (EV-24 to EV-26)."""
+"""Correlation ids: the common id of all events of one interaction (EV-24 to EV-26)."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from datetime import datetime
 from threading import Lock
 from typing import Final
 
-#: Gives a new correlation id; no two are equal, ignoring case.
+#: Returns a new correlation id; no two are equal, ignoring case.
 NewId = Callable[[], str]
 
 # Crockford's digits in lower case only: two ids that fold to the same text are the same id.
 _DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _RANDOM_BITS: Final = 80
-# A step from one value to the next within a millisecond. Another registry may count on from the same id: a copy of this
-# one, or the one that this one copies.
+# The step between two values within a millisecond is random, because another registry may count on from the same id: a
+# copy of this one, or the one that this one copies.
 _STEP_BITS: Final = 64
 _ULID: Final = re.compile(f"[0-7][{_DIGITS}]{{25}}")
 _VALUES: Final = str.maketrans(_DIGITS, "0123456789abcdefghijklmnopqrstuv")
 
 
 class UlidGenerator:
-    """Calling it gives 26 characters: 48 bits of milliseconds, then 80 of chance. Each sorts after the one before.
+    """Calling it returns 26 characters: 48 bits of milliseconds, then 80 random bits. Each id sorts after the last.
 
-    Within a millisecond, and while the machine's clock is behind, the last value is counted on.
+    Within a millisecond, and while the machine's clock is behind, it counts on from the last value.
     """
 
     def __init__(self, milliseconds: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
@@ -35,7 +35,7 @@ class UlidGenerator:
         self._lock = Lock()
 
     def __call__(self, after: str = "", now: datetime | None = None) -> str:
-        """The next id. after: the last one of the log, which sorts before it if it is a ULID. now: its time."""
+        """The next id. after: the last id of the log, which sorts before it if it is a ULID. now: the id's time."""
         milliseconds = self._milliseconds() if now is None else int(now.timestamp() * 1000)
         with self._lock:
             last = max(self._last, _value(after))
@@ -46,7 +46,7 @@ class UlidGenerator:
 
 
 def adapt_new_id(new_id: NewId) -> Callable[[str, datetime], str]:
-    """Ids that depend on nothing of the log."""
+    """A generator of ids that do not depend on the log."""
     return lambda after, now: new_id()
 
 
@@ -55,6 +55,6 @@ def _text(value: int) -> str:
 
 
 def _value(text: str) -> int:
-    """The inverse of `_text`; 0 for what is no ULID."""
+    """The inverse of `_text`; 0 for text that is not a ULID."""
     folded = text.casefold()
     return int(folded.translate(_VALUES), 32) if _ULID.fullmatch(folded) else 0

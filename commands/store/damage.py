@@ -1,6 +1,6 @@
-"""That a store is damaged: which errors say so, and whether any has since the process started.
+"""Detects a damaged store: which errors report damage, and whether any occurred since the process started.
 
-Waiting mends nothing here, so a process that has met damage is not ready until it is started again.
+Waiting does not repair damage, so a process that has found damage is not ready until it is restarted.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _LOG: Final = logging.getLogger("annals.store")
 
 
 class UnreadableRow(ValueError):
-    """A row of what is derived from the log that is damaged."""
+    """A row derived from the log is damaged."""
 
 
 _SQLITE: Final = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
-#: Python's driver says so without a code where bytes are no text.
+#: Python's driver reports bytes that are not text with this message and without a code.
 _UNDECODABLE: Final = "Could not decode to UTF-8"
 #: The class of SQLSTATE for damaged tables and indexes.
 _POSTGRESQL: Final = frozenset(("XX001", "XX002"))
 
 
 def describe_damage(error: BaseException) -> str | None:
-    """What is damaged, in words, where an error says so; None for any other error."""
+    """Which part is damaged, in words, if the error reports damage; None for any other error."""
     found = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(found, sqlite3.Error):
         damaged = getattr(found, "sqlite_errorcode", 0) & 0xFF in _SQLITE or str(found).startswith(_UNDECODABLE)
@@ -46,12 +46,12 @@ def describe_damage(error: BaseException) -> str | None:
 
 @lru_cache(maxsize=1000)
 def report_once(what: str) -> None:
-    """Logs a line about a part of the store that is left out because it is damaged; each line once."""
+    """Logs a line about a part of the store that is skipped because it is damaged; each line once."""
     _LOG.error("%s; `annals log verify` says what is wrong, restore a backup", what)
 
 
 class DamageMonitor:
-    """What was found damaged of one store. Any thread may ask and note."""
+    """The damage found in one store. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -59,11 +59,11 @@ class DamageMonitor:
 
     @property
     def found(self) -> str | None:
-        """What was found first, in words; None while nothing was."""
+        """The first damage found, in words; None while there is none."""
         return self._found
 
     def note(self, error: BaseException) -> bool:
-        """Whether an error says that the store is damaged; the first one becomes a log line."""
+        """Whether an error reports damage of the store; the first such error is logged."""
         said = describe_damage(error)
         if said is None:
             return False

@@ -1,4 +1,4 @@
-"""Connections to a store, set up so that a commit that has returned survives the loss of power."""
+"""Connections to a store, set up so that a commit survives a power loss once it has returned."""
 
 from __future__ import annotations
 
@@ -9,32 +9,33 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 
 from commands.store.checkpoints import AUTOCHECKPOINT_PAGES, Checkpointer
 
-#: Execution option of connections that will write: their transactions start with the write lock.
+#: Execution option of connections that write: their transactions start with the write lock.
 WRITING: Final = "annals_writing"
 
 _SQLITE: Final = (
     "PRAGMA busy_timeout = 60000",
-    # Counts when the file is made. Keys are long, and twice the default holds enough of them to spare a level.
+    # Takes effect when the file is created. Keys are long; pages of twice the default size hold enough of them to save
+    # a level of the B-tree.
     "PRAGMA page_size = 8192",
     "PRAGMA journal_mode = WAL",
     "PRAGMA foreign_keys = OFF",
     "PRAGMA cache_size = -16384",
     f"PRAGMA wal_autocheckpoint = {AUTOCHECKPOINT_PAGES}",
 )
-# Four times as fast as PostgreSQL's own compression, for values that take a tenth more room: a large value is
-# compressed under the write lock, once for each table. Servers before 14 and some builds do not have it.
+# LZ4 is four times as fast as PostgreSQL's own compression, and its values take a tenth more space. A large value is
+# compressed under the write lock, once for each table. Servers before 14 and some builds do not have LZ4.
 _COMPRESSION: Final = (
     "SELECT set_config(name, 'lz4', false) FROM pg_settings"
     " WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)"
 )
-# The table's own number keeps two registries in schemas of one database out of each other's way.
+# The table's own oid separates the locks of two registries in schemas of one database.
 _LOCK: Final = "SELECT pg_advisory_xact_lock('log'::regclass::oid::bigint)"
 
 
 def open_engine(url: str, *, durable: bool = True) -> Engine:
     """The engine of a store at `sqlite:///annals.db` or `postgresql://...`.
 
-    durable: False gives up recent commits when the machine fails; for benchmarks.
+    durable: False may lose recent commits when the machine fails; for benchmarks.
     Raises: ValueError for any other kind of database, and for SQLite in memory, which threads cannot share.
     """
     parsed = make_url(url)
@@ -59,7 +60,7 @@ def _sqlite(url: URL, durable: bool) -> Engine:
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _: object) -> None:
-        # Python's driver would otherwise start transactions by itself, later than asked and without the lock.
+        # Python's driver would otherwise start transactions by itself, later than requested and without the lock.
         connection.isolation_level = None
         for statement in (*_SQLITE, f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}"):
             connection.execute(statement)
@@ -82,13 +83,14 @@ def _sqlite(url: URL, durable: bool) -> Engine:
 
 
 def _postgresql(url: URL, durable: bool) -> Engine:
-    # READ COMMITTED: each statement sees what was committed before it, so what follows the lock sees the last writer.
+    # READ COMMITTED: each statement sees what was committed before it, so a statement after the lock sees the last
+    # writer.
     engine = create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _: object) -> None:
         connection.execute(f"SET synchronous_commit = {'on' if durable else 'off'}")
-        # A plan kept from the days of an empty table scans the whole of a grown one until statistics are gathered.
+        # A cached plan from the time when a table was empty scans the whole grown table until statistics are gathered.
         connection.execute("SET plan_cache_mode = force_custom_plan")
         connection.execute(_COMPRESSION)
         connection.commit()

@@ -1,6 +1,6 @@
-"""Hashes by which two copies of a registry can be compared, and a log be shown to be what was once written.
+"""Hashes that compare two copies of a registry, and that prove a log unchanged since it was written.
 
-`docs/proof.md` says how they are made, for programs that check them without this one.
+`docs/proof.md` specifies them for programs that check them without this one.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from domain.values.json_text import dumps
 EMPTY_HASH: Final = bytes(32)
 
 _MODULUS: Final = 1 << 256
-# The first member of a stored state after the image. No later member holds text with this in it: names, a position,
-# an id and a time.
+# The first member of a stored state after the image. Later members cannot contain this text: they are names, a
+# position, an id and a time.
 _TAIL: Final = b',"changed":'
 
 
@@ -33,8 +33,8 @@ class LogRow(NamedTuple):
 class Interaction(NamedTuple):
     """One row of `interaction`.
 
-    chain: over the chain hash before and everything that this interaction recorded, these facts included.
-    state: the sum modulo 2^256 of the hashes of all entities that live after it, but for what is apart from the tree.
+    chain: hash over the previous chain hash and everything that this interaction recorded, including these columns.
+    state: the sum modulo 2^256 of the hashes of all entities that are live after it, without those outside the tree.
     salt: random text that hides the caller's name in the chain hash; empty where the chain hash is of version 1.
     """
 
@@ -51,12 +51,12 @@ class Interaction(NamedTuple):
     salt: str = ""
 
 
-#: What an empty log ends with.
+#: The last interaction of an empty log.
 NO_INTERACTION: Final = Interaction(0, 0, "", "", "", "", "", "", EMPTY_HASH, EMPTY_HASH)
 
 
 def image_in(state: bytes) -> bytes:
-    """The image inside a stored state, byte for byte. Raises: ValueError where there is none."""
+    """The image inside a stored state, byte for byte. Raises: ValueError when there is none."""
     return state[: state.rindex(_TAIL)] + b"}"
 
 
@@ -66,16 +66,16 @@ def entity_hash(image: bytes) -> bytes:
 
 
 def update_state_hash(state: bytes, gone: Iterable[bytes], come: Iterable[bytes]) -> bytes:
-    """The state hash once some entities have gone and others have come; an empty hash counts nothing."""
+    """The state hash after some entities were removed and others added; an empty hash counts as zero."""
     return ((_number(state) - sum(map(_number, gone)) + sum(map(_number, come))) % _MODULUS).to_bytes(32)
 
 
 class ChainHasher:
-    """Works out the chain hash of an interaction from the one before it: its facts, its events, its state hash.
+    """Computes an interaction's chain hash from the previous one, its columns, its events and its state hash.
 
     Version 1 covers the bytes of events and the caller's name. Version 2 covers the hash of each image and a salted
-    hash of the name, so that an image or a name can be destroyed, and its hash be kept in its place, without breaking
-    the proof of the rest. The interaction's own hashes are not looked at.
+    hash of the name. An image or a name can therefore be destroyed and its hash kept, without breaking the proof of the
+    rest. The hasher ignores the `chain` and `state` of the interaction itself.
     """
 
     def __init__(self, previous: bytes, interaction: Interaction) -> None:
@@ -89,7 +89,7 @@ class ChainHasher:
             self._part(dumps((last, first, id, folded, time, caller, command, registry_url)))
 
     def add(self, row: LogRow, hash: bytes = b"") -> None:
-        """Takes in the interaction's next event. hash: of its image, where it is known already."""
+        """Adds the interaction's next event. hash: of its image, if already known."""
         self._part(dumps(row[:-1]))
         tail = row.state.rfind(_TAIL) if self._hides else -1
         if tail < 0:  # of version 1, or damaged
@@ -99,18 +99,18 @@ class ChainHasher:
         self._part(row.state[tail + 1 :])
 
     def digest(self, state: bytes) -> bytes:
-        """The chain hash, once every event is in. state: the state hash after them."""
+        """The chain hash, after every event was added. state: the state hash after them."""
         self._part(state)
         return self._digest.digest()
 
     def _part(self, part: bytes) -> None:
-        # The length before each part keeps two different lists of parts from reading the same.
+        # The length before each part makes two different lists of parts differ as bytes.
         self._digest.update(len(part).to_bytes(8))
         self._digest.update(part)
 
 
 def caller_hash(salt: str, caller: str) -> bytes:
-    """What stands for a caller's name in a chain hash of version 2."""
+    """The hash that replaces a caller's name in a chain hash of version 2."""
     return sha256(dumps((salt, caller))).digest()
 
 

@@ -1,4 +1,4 @@
-"""The store and the one way into its log: everything is written under one lock, a savepoint for each command."""
+"""The store and the only way to write its log: under one lock, with a savepoint for each command."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from domain.registry.events import EntityEvent
 T = TypeVar("T")
 
 _TIP: Final = "SELECT last, time, chain, state, xregcorrelationid FROM interaction ORDER BY last DESC LIMIT 1"
-#: The same with what the world begins with.
+#: The end of the log, and the columns that `SqlWorld.begin` needs.
 _START: Final = _TIP.replace(" FROM", f", {START_COLUMNS} FROM", 1)
-#: Columns of the tip.
+#: The number of columns of `_TIP`.
 _OF_TIP: Final = 5
 
 
 class LogEnd(NamedTuple):
-    """Where the log ends; time is None when it is empty. id: correlation id of its last interaction."""
+    """The end of the log; time is None when it is empty. id: correlation id of its last interaction."""
 
     position: int = 0
     time: datetime | None = None
@@ -59,11 +59,11 @@ class LogEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What one command came to.
+    """The result of one command.
 
     events: with their positions, in log order; empty when nothing changed, and then there is no correlation id.
     processed: xids that the request named, in its order. position: the end of the log after the command.
-    answer: what the caller had built inside the savepoint. findings, number: see Decision.
+    answer: the response that the caller built inside the savepoint. findings, number: see Decision.
     """
 
     events: tuple[tuple[int, EntityEvent], ...]
@@ -76,16 +76,16 @@ class Recorded:
     number: int | None = None
 
 
-#: What decisions look publications up in, through the connection of a transaction that writes.
+#: Opens the lookup of publications for decisions, on the connection of a write transaction.
 OpenPublications = Callable[[Connection, EventMapper], Publications]
 
 
 class Store:
     """A log with its heads, interactions and documents, in a SQLite file or a PostgreSQL database.
 
-    public_url: recorded with each interaction as the registry's URL of its day. domainvalidation: what the rules beyond
-    the model come to. vault: seals and opens secret values; one without keys does neither. published: where decisions
-    look publications up; a store without it has none.
+    public_url: recorded with each interaction as the registry's URL at that time. domainvalidation: the effect of rules
+    beyond the model. vault: encrypts and decrypts secret values; one without keys does neither. published: opens the
+    lookup of publications for decisions; a store without it has none.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Store:
     ) -> None:
         self.engine = open_engine(url, durable=durable)
         self.recorder = LogRecorder(self.engine)
-        #: What any part of the process has found damaged.
+        #: The damage that any part of the process has found.
         self.damage = DamageMonitor()
         self.mapper = EventMapper()
         self.clock = clock
@@ -116,13 +116,13 @@ class Store:
         self._writers = self.engine.execution_options(**{WRITING: True})
         self._models = ModelCache()
         self._links = LinkCache()
-        # Threads of this process queue here, in order; the database's own lock makes waiters poll or pay a round trip.
+        # Threads of this process queue here, in order; with the database's own lock, waiters poll or pay a round trip.
         self._turn = Lock()
 
     def create(self) -> None:
-        """Makes the tables that are not there yet.
+        """Creates the tables that do not exist yet.
 
-        Raises: RuntimeError when the store is of another schema, as an older or a newer program writes it.
+        Raises: RuntimeError when an older or a newer program wrote the store with another schema.
         """
         with self._writers.begin() as connection:
             if connection.dialect.name == "postgresql":
@@ -137,7 +137,10 @@ class Store:
             )
 
     def name(self, url: str) -> None:
-        """Where no URL is configured, records interactions under the one that the store keeps: this one, if new."""
+        """Sets the URL recorded with interactions unless one is configured: the stored one, or else `url`.
+
+        A store without a URL then keeps `url`, or the default if it has interactions without one (`ensure_url`).
+        """
         if not self.public_url:
             with self.engine.begin() as connection:
                 found = registry_url.load_url(connection)
@@ -156,21 +159,21 @@ class Store:
 
     @property
     def model_at_hand(self) -> Model | None:
-        """The model that was compiled last; by now another one may be in force."""
+        """The model that was compiled last; another one may be in force by now."""
         return self._models.last
 
     def tip(self) -> LogEnd:
-        """Where the committed log ends."""
+        """The end of the committed log."""
         with self.engine.begin() as connection:
             return _read_log_end(connection)
 
     def events(self, after: int, limit: int) -> list[tuple[int, EntityEvent]]:
-        """Committed events beyond a position, with theirs."""
+        """Committed events after a position, each with its own position."""
         found = self.recorder.select_notifications(after, limit, inclusive_of_start=False)
         return [(stored.id, self.mapper.to_domain_event(stored)) for stored in found]
 
     def close(self) -> None:
-        """Gives the connections back."""
+        """Closes the connections."""
         self.engine.dispose()
 
     def _world(self, connection: Connection) -> SqlWorld:
@@ -179,9 +182,9 @@ class Store:
 
 
 class WriteTransaction:
-    """One write transaction: many commands, each in a savepoint of its own.
+    """One write transaction: many commands, each in its own savepoint.
 
-    connection: for projections that move in the same transaction. world: the registry as it stands in it.
+    connection: for projections in the same transaction. world: the registry as this transaction sees it.
     """
 
     def __init__(self, store: Store, connection: Connection, world: SqlWorld) -> None:
@@ -202,17 +205,17 @@ class WriteTransaction:
         reads: Callable[[str], bool] = can_read_everything,
         link: str = "",
     ) -> Context:
-        """A new interaction's time, never before the last one's, and its correlation id; a dry run uses none up."""
+        """A new interaction's time, never before the last one's, and its correlation id; a dry run uses no id."""
         now = self.store.clock()
         now = max(now, self.tip.time or now)
         id = "" if dryrun else self.store.new_id(self.tip.id, now)
         return Context(now, id, caller, role, self.store.domainvalidation, reads, self.tip.position, link)
 
     def attempt(self, work: Callable[[], T], *, dryrun: bool = False) -> T | Exception:
-        """What the work gives, or the exception that undid it; its neighbours in the transaction stay as they are.
+        """The result of the work, or the exception that undid it; other commands in the transaction are not affected.
 
-        dryrun: the work is undone either way, once it has given what it gives.
-        Raises: what the database says when it cannot undo the work, so that the whole transaction is given up.
+        dryrun: the work is undone in any case, after it returned its result.
+        Raises: the database's error when it cannot undo the work; then the whole transaction is rolled back.
         """
         before = self.tip
         sql.run(self.connection, "SAVEPOINT attempt")
@@ -230,7 +233,7 @@ class WriteTransaction:
         return result
 
     def append(self, decision: Decision, context: Context, command: Command) -> Recorded:
-        """Records a decision as one interaction: documents, events, heads and proof.
+        """Records a decision as one interaction: documents, events, heads and hashes.
 
         Raises: IntegrityError when an event does not follow the last one of its stream.
         """
@@ -252,16 +255,17 @@ class WriteTransaction:
         return _recorded(tuple(enumerate(events, facts.first)), decision, known, closed.last, context)
 
     def _undo(self, before: LogEnd) -> None:
-        """Takes everything back to where the savepoint was set."""
+        """Restores the state before the savepoint."""
         sql.run(self.connection, "ROLLBACK TO SAVEPOINT attempt")
         sql.run(self.connection, "RELEASE SAVEPOINT attempt")
         self.tip = before
         self.world.forget()
 
     def _insert(self, events: Sequence[EntityEvent], after: int, chain: hashes.ChainHasher, state: bytes) -> bytes:
-        """Writes some of an interaction's events and their heads; gives the state hash after them.
+        """Writes some events of an interaction and their heads; returns the state hash after them.
 
-        A part at a time, so that the bytes of an import need not lie in memory beside its events.
+        It is called for one chunk at a time, so that memory does not hold the stored bytes of a whole import next to
+        its events.
         """
         replaced = [replaced_hash(event, self.world) for event in events]
         found = [encode_event(event) for event in events]
@@ -311,6 +315,6 @@ def _log_end_of(row: Any) -> LogEnd:
 
 
 def storable_text(text: str) -> str:
-    """A text as both databases take it."""
-    # PostgreSQL's text has no NUL, and half a surrogate pair has no UTF-8.
+    """The text in a form that both databases can store."""
+    # PostgreSQL's text cannot hold NUL, and half a surrogate pair has no UTF-8 form.
     return text.replace("\0", "\\u0000").encode(errors="backslashreplace").decode()

@@ -1,7 +1,8 @@
-"""Events to stored bytes and back.
+"""Maps events to stored bytes and back.
 
-The state of a stored event is one JSON object: the entity's image (`xid`, `type`, `epoch`, `attributes`, `private`),
-then what the interaction adds. The image is a prefix of it, so it is encoded once and can be hashed as it lies there.
+The state of a stored event is one JSON object: first the entity's image (`xid`, `type`, `epoch`, `attributes`,
+`private`), then what the interaction adds. The image is a prefix of the object, so it is encoded once and hashed in
+place.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from domain.registry.events import TOPICS, EntityDeleted, EntityEvent
 from domain.values.json_text import dumps, loads_trusted
 
 State = dict[str, Any]
-#: A newer topic, and how a state of the older one reads under it.
+#: A newer topic, and the function that converts a state of the older one.
 Upcast = tuple[str, Callable[[State], State]]
 
-#: Topics that are no longer written. Stored bytes never change; what reads them does.
+#: Topics that are no longer written. Stored bytes never change; readers convert them.
 UPCASTS: Final[Mapping[str, Upcast]] = {}
 
 
@@ -29,14 +30,14 @@ class UnreadableEvent(ValueError):
 
 
 class UnknownTopic(UnreadableEvent):
-    """An event of a kind that this program does not know: a newer one wrote it."""
+    """An event of a kind that this program does not know: a newer program wrote it."""
 
 
 def blob(value: Any) -> bytes:
-    """A value of a column of bytes.
+    """A value of a bytes column.
 
-    Raises: UnreadableEvent for one of another type. SQLite keeps any in any column, and `bytes` of a number would be as
-    many zeros.
+    Raises: UnreadableEvent for a value of another type. SQLite stores any type in any column, and `bytes` of a number
+    would be as many zeros.
     """
     if isinstance(value, bytes | memoryview):
         return bytes(value)
@@ -44,7 +45,7 @@ def blob(value: Any) -> bytes:
 
 
 class EventMapper(Mapper[str]):
-    """The library's mapper for events that bring their own topic, stream and revision."""
+    """The library's mapper, for events that carry their own topic, stream and revision."""
 
     def __init__(self, upcasts: Mapping[str, Upcast] = UPCASTS) -> None:
         super().__init__(JSONTranscoder())
@@ -69,7 +70,7 @@ class EventMapper(Mapper[str]):
         return self.of_content(topic, revision, content)
 
     def of_content(self, topic: str, revision: int, content: State) -> EntityEvent:
-        """The event of a stored state that is parsed already, and handed over. Raises: as `event`."""
+        """The event of a parsed state; the mapper may modify `content`. Raises: as `event`."""
         try:
             while topic in self._upcasts:
                 topic, upcast = self._upcasts[topic]
@@ -94,13 +95,13 @@ def _unreadable(topic: str, revision: int, error: Exception) -> UnreadableEvent:
 
 
 def after_image(event: EntityEvent) -> bytes:
-    """The entity as its event leaves it, as the bytes that its hash covers; a read-model row gives the same."""
+    """The entity after the event, as the bytes that its hash covers; a read-model row yields the same bytes."""
     whole = {"xid": event.xid, "type": event.type, "epoch": event.epoch}
     return dumps(whole | {"attributes": event.attributes, "private": event.private})
 
 
 def assemble_after_image(xid: str, type: str, epoch: int, attributes: bytes, private: bytes) -> bytes:
-    """The image of an entity whose attributes and private members are JSON text already."""
+    """The image of an entity whose attributes and private members are already JSON text."""
     return b'{"xid":%b,"type":%b,"epoch":%d,"attributes":%b,"private":%b}' % (
         dumps(xid),
         dumps(type),
@@ -111,7 +112,7 @@ def assemble_after_image(xid: str, type: str, epoch: int, attributes: bytes, pri
 
 
 def stored_state(event: EntityEvent, image: bytes) -> bytes:
-    """What the log holds of an event whose image is given."""
+    """The bytes that the log stores for an event, given its image."""
     tail: State = {"changed": event.changed}
     if event.deprecated_changed is not None:
         tail["deprecated_changed"] = event.deprecated_changed

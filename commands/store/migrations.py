@@ -1,4 +1,4 @@
-"""Stores that an older program wrote, brought to the schema of this one."""
+"""Migrates stores of older programs to the schema of this one."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from sqlalchemy import Connection
 
 from commands.store import sql, tables
 
-#: What makes a store of one schema one of the next; each step is quick, whatever the size of the store.
+#: The statement that migrates each schema to the next; each is quick, whatever the size of the store.
 _STEPS: Final = {"2": "ALTER TABLE interaction ADD COLUMN salt TEXT NOT NULL DEFAULT ''"}
 
 
 def upgrade(connection: Connection) -> str:
-    """The schema of a store, once the steps that lead to this program's are made; another one where none leads on."""
+    """Migrates a store; returns its schema, which is not this program's when no migration leads to it."""
     found: str = sql.value(connection, "SELECT value FROM store WHERE key = 'schema'")
     while found != tables.SCHEMA and found in _STEPS:
         sql.run(connection, _STEPS[found])

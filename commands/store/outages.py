@@ -1,4 +1,4 @@
-"""What keeps a store from working that nobody asked for: full, failing or damaged disks, locks, no connection."""
+"""Describes failures of a store that no caller caused: full, failing or damaged disks, locks, no connection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SQLITE: Final = {
     sqlite3.SQLITE_CANTOPEN: "its file cannot be opened",
     sqlite3.SQLITE_NOMEM: "memory has run out",
 }
-#: Classes of SQLSTATE, and what they mean; single ones go before their class.
+#: Classes of SQLSTATE and their meanings; single codes precede their class.
 _POSTGRESQL: Final = {
     "53100": "its disk is full",
     "53200": "its memory has run out",
@@ -36,7 +36,7 @@ _POSTGRESQL: Final = {
 
 
 def describe_outage(error: BaseException) -> str | None:
-    """What is wrong with the store, in words, where an error of a database says so; None for any other error."""
+    """The cause in words if a database error reports an outage; None for any other error."""
     if damaged := describe_damage(error):
         return damaged
     found = error.orig if isinstance(error, DBAPIError) else error
@@ -49,6 +49,6 @@ def describe_outage(error: BaseException) -> str | None:
 
 def _describe_postgresql_error(error: psycopg.Error) -> str | None:
     state = error.sqlstate
-    if state is None:  # the server said nothing, so it was not reached, or went in the midst of it
+    if state is None:  # the server sent no code: it was not reached, or the connection broke
         return "it is out of reach" if isinstance(error, psycopg.OperationalError) else None
     return next((said for start, said in _POSTGRESQL.items() if state.startswith(start)), None)

@@ -30,11 +30,11 @@ class LogRecorder(ApplicationRecorder):
         self._engine = engine
 
     def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int]:
-        """The positions given to the events.
+        """Inserts events; returns their positions.
 
         connection: of a transaction that holds the write lock. after: the log's last position.
-        Raises: IntegrityError when a revision of a stream is taken; ProgrammingError without a connection, since an
-            event that belongs to no interaction would break the proof of the log: `Store.writing` is the way in.
+        Raises: IntegrityError when a revision of a stream exists already; ProgrammingError without a connection. An
+        event without an interaction would break the proof of the log, so callers use `Store.writing`.
         """
         connection: Connection | None = kwargs.get("connection")
         if connection is None:
@@ -98,7 +98,7 @@ class LogRecorder(ApplicationRecorder):
             return last
 
     def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> Subscription[ApplicationRecorder]:
-        """Not offered: the library leaves subscribing to recorders that can, and a reader here goes on by position."""
+        """Not supported: subscriptions are optional in the library, and readers of this log continue by position."""
         raise NotImplementedError("read on with select_notifications")
 
     def _all(self, query: Select[Any]) -> Sequence[Any]:

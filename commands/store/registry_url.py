@@ -1,6 +1,6 @@
-"""The URL of a registry that is configured none: a fact of its store, so that it stays what events have named (EV-12).
+"""The URL of a registry without a configured one; the store keeps it, so that it stays the one in events (EV-12).
 
-The first process that opens a new store to write records it; whatever port the registry has later, it is kept.
+The first process that opens a new store for writing records the URL. It stays the same when the port changes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from commands.store import sql, tables
 
-#: What events and URIs name whose interaction was recorded without a URL, as stores did before they kept one.
+#: The URL in events and URIs of interactions that were recorded without one, before stores kept a URL.
 UNCONFIGURED_URL: Final = "http://127.0.0.1:8080"
 
 _KEPT: Final = "SELECT value FROM store WHERE key = 'address'"
@@ -19,15 +19,15 @@ _UNNAMED: Final = "SELECT 1 FROM interaction WHERE registry_url = '' LIMIT 1"
 
 
 def load_url(connection: Connection) -> str | None:
-    """The URL that a store keeps; None where it keeps none yet."""
+    """The stored URL; None when the store has none yet."""
     found: str | None = sql.value(connection, _KEPT)
     return found
 
 
 def ensure_url(connection: Connection, address: str) -> str:
-    """The URL that a store keeps from now on: the one it has, that of its events, or else this one.
+    """The URL that the store keeps: the stored one, or the default if it has interactions without a URL, or `address`.
 
-    connection: in a transaction that writes.
+    connection: in a write transaction.
     """
     found = load_url(connection)
     if found is not None:

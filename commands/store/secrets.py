@@ -1,7 +1,7 @@
-"""Secret values at rest: rows that the log only refers to, each sealed under a data key of its own.
+"""Secret values at rest: rows that the log only refers to, each encrypted with its own data key.
 
-A master key, which is in no database, wraps the data keys. So another master key is a matter of wrapping them anew, and
-a value is gone for good with its row, while the log stays as it was written.
+A master key, which is in no database, wraps the data keys. A change of the master key therefore only wraps them again.
+A value is destroyed with its row, while the log stays as it was written.
 Rules SUB-913 and SUB-914.
 """
 
@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 from commands.store import sql, tables
 from domain.decisions.world import Secret
 
-#: Bytes of a key, and of what AES-256-GCM wants to be different each time.
+#: Bytes of a key, and of the AES-256-GCM nonce, which must be different each time.
 KEY_BYTES: Final = 32
 _NONCE: Final = 12
 
@@ -28,18 +28,18 @@ _ROW: Final = "SELECT wrapped, sealed FROM secret WHERE reference = ? AND owner 
 _ROWS: Final = "SELECT reference, owner, name, wrapped FROM secret WHERE reference > ? ORDER BY reference LIMIT ?"
 _REPLACE: Final = "UPDATE secret SET wrapped = ?, sealed = ? WHERE reference = ? AND owner = ? AND name = ?"
 _WRAP: Final = "UPDATE secret SET wrapped = ? WHERE reference = ? AND wrapped = ?"
-# Deleted rows can lie in a file for a while; overwritten ones do not.
+# The content of deleted rows can stay in the file for a while, so rows are overwritten first.
 _LENGTHS: Final = "SELECT length(wrapped), length(sealed) FROM secret WHERE reference = ?"
 _BLANK: Final = "UPDATE secret SET wrapped = ?, sealed = ? WHERE reference = ?"
 _DESTROY: Final = "DELETE FROM secret WHERE reference = ?"
 
 
 class NoMasterKey(RuntimeError):
-    """No master key opens a secret, or there is none to seal it with."""
+    """No master key decrypts a secret, or there is none to encrypt it with."""
 
 
 class Vault:
-    """Seals and opens. keys: master keys of 32 bytes, the newest first; all of them open, the first one seals."""
+    """Encrypts and decrypts secrets. keys: master keys of 32 bytes, newest first; all decrypt, the first encrypts."""
 
     def __init__(self, keys: Sequence[bytes] = ()) -> None:
         self._keys = [AESGCM(key) for key in keys]
@@ -53,7 +53,7 @@ class Vault:
         return bool(self._keys)
 
     def settle(self, connection: Connection, secrets: Iterable[Secret]) -> None:
-        """Seals those that have a value and destroys those that have none. Raises: NoMasterKey."""
+        """Encrypts and stores secrets that have a value, and destroys the others. Raises: NoMasterKey."""
         for secret in secrets:
             if secret.value is None:
                 destroy_secret(connection, secret.reference)
@@ -62,20 +62,20 @@ class Vault:
                 sql.insert(connection, tables.secret, [row])
 
     def reveal(self, connection: Connection, secret: Secret) -> str | None:
-        """The value of a reference; None where the row is gone, or no key opens it."""
+        """The value of a reference; None when the row does not exist or no key decrypts it."""
         values = (secret.reference, secret.owner, secret.name)
         row = sql.run(connection, _ROW, values).fetchone()
         return self.opened(secret, bytes(row[0]), bytes(row[1])) if row else None
 
     def opened(self, secret: Secret, wrapped: bytes, sealed: bytes) -> str | None:
-        """The value in a row; None where no key opens it, or it was moved there from elsewhere."""
+        """The value in a row; None when no key decrypts it, or the row was copied from another secret."""
         bound = _associated_data(secret.owner, secret.name)
         data = self._unwrapped(bound, wrapped)
         value = _decrypt(AESGCM(data), bound, sealed) if data else None
         return value.decode() if value is not None else None
 
     def replace(self, connection: Connection, secret: Secret) -> bool:
-        """Puts another value in the place of one, without a word to the log. False where there is no such row.
+        """Replaces a stored value without an event in the log. False when there is no such row.
 
         Raises: NoMasterKey.
         """
@@ -85,9 +85,10 @@ class Vault:
         return bool(sql.run(connection, _REPLACE, values).rowcount)
 
     def rewrap(self, connection: Connection) -> int:
-        """Wraps every data key with the newest master key; how many there were. Values stay as they are.
+        """Wraps every data key again with the newest master key; returns their number.
 
-        Raises: NoMasterKey where one cannot be opened.
+        The encrypted values do not change.
+        Raises: NoMasterKey when a data key cannot be decrypted.
         """
         count, last = 0, ""
         while rows := sql.run(connection, _ROWS, (last, sql.CHUNK)).fetchall():
@@ -108,7 +109,7 @@ class Vault:
         return self._keys[0]
 
     def _sealed(self, secret: Secret, value: str) -> tuple[bytes, bytes]:
-        """A new data key, wrapped, and a value sealed with it."""
+        """A new data key, wrapped, and a value encrypted with it."""
         bound, data = _associated_data(secret.owner, secret.name), token_bytes(KEY_BYTES)
         return _encrypt(self._newest, bound, data), _encrypt(AESGCM(data), bound, value.encode())
 
@@ -118,13 +119,13 @@ class Vault:
 
 
 def destroy_secret(connection: Connection, reference: str) -> None:
-    """Destroys a value for good."""
+    """Destroys a value permanently."""
     _overwrite(connection, reference)
     sql.run(connection, _DESTROY, (reference,))
 
 
 def parse_keys(text: str) -> tuple[bytes, ...]:
-    """Master keys from a setting: base64 of 32 bytes each, with commas, the newest first. Raises: ValueError."""
+    """Master keys from a setting: base64 of 32 bytes each, separated by commas, newest first. Raises: ValueError."""
     found = tuple(_key(part.strip()) for part in text.replace("\n", ",").split(",") if part.strip())
     if not found:
         raise ValueError("there is no key")
@@ -148,7 +149,7 @@ def _overwrite(connection: Connection, reference: str) -> None:
 
 
 def _associated_data(owner: str, name: str) -> bytes:
-    """What a value is sealed with, so that no row can stand in for another."""
+    """The associated data that binds a ciphertext to its secret, so that no row can replace another."""
     return f"{owner}\0{name}".encode()
 
 

@@ -1,6 +1,6 @@
-"""Raw statements on either database, for paths where building SQL anew would cost more than running it.
+"""Raw statements for both databases, for paths where building SQL each time would cost more than running it.
 
-Statements are written with `?`, and `{among}` for "is one of the values in the next parameter".
+Statements use `?`, and `{among}` for "is one of the values in the next parameter".
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from sqlalchemy.dialects import postgresql
 
 from domain.values.json_text import dumps
 
-#: How many rows or keys travel in one statement: enough to make round trips cheap, few enough to bound memory.
+#: The maximum number of rows or keys in one statement: enough for cheap round trips, few enough to bound memory.
 CHUNK: Final = 1000
 
-#: How many bytes of blobs travel in one statement, unless a single row has more; PostgreSQL takes a gigabyte at most.
+#: The maximum bytes of blobs in one statement, unless a single row has more; PostgreSQL accepts at most a gigabyte.
 MAX_BLOB_BYTES: Final = 16 << 20
 
-#: What the drivers raise when a unique key is taken.
+#: The drivers' errors for a duplicate of a unique key.
 UNIQUE_VIOLATIONS: Final = (sqlite3.IntegrityError, psycopg.IntegrityError)
 
 _AMONG: Final = {"sqlite": "IN (SELECT value FROM json_each(?))", "postgresql": "= ANY(%s)"}
@@ -34,7 +34,7 @@ T = TypeVar("T")
 def run(connection: Connection, statement: str, parameters: tuple[Any, ...] = ()) -> Any:
     """The driver's cursor over a statement's rows. Errors are the driver's own.
 
-    The transaction has begun: unlike SQLAlchemy's own methods, which cost ten times as much, this does not begin one.
+    A transaction must be open: this does not begin one, unlike SQLAlchemy's own methods, which cost ten times as much.
     """
     return _driver(connection).execute(_native(statement, connection.dialect.name), parameters)
 
@@ -46,7 +46,7 @@ def value(connection: Connection, statement: str, parameters: tuple[Any, ...] = 
 
 
 def list_parameter(connection: Connection, several: Collection[str]) -> Any:
-    """The parameter that an `{among}` takes."""
+    """The parameter for an `{among}`."""
     return dumps(list(several)).decode() if connection.dialect.name == "sqlite" else list(several)
 
 
@@ -57,10 +57,10 @@ def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def insert(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]], conflict: str = "") -> None:
-    """Puts rows, in the order of the table's columns, into it.
+    """Inserts rows whose values are in the order of the table's columns.
 
-    conflict: an ON CONFLICT clause. PostgreSQL takes a parcel of rows as one array per column, because psycopg's
-    executemany is built on pipeline mode, which has been seen to stall.
+    conflict: an ON CONFLICT clause. PostgreSQL gets a batch of rows as one array per column, because psycopg's
+    executemany uses pipeline mode, which has been seen to stall.
     """
     driver, dialect = _driver(connection), connection.dialect.name
     statement = _insert(table, conflict, dialect)
@@ -72,7 +72,7 @@ def insert(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]
 
 
 def insert_batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
-    """The rows, at most CHUNK and at most BYTES of blobs at a time."""
+    """The rows in batches of at most CHUNK rows and MAX_BLOB_BYTES of blobs."""
     parcel: list[tuple[Any, ...]] = []
     size = 0
     for row in rows:
@@ -87,7 +87,7 @@ def insert_batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, 
 
 
 def _driver(connection: Connection) -> Any:
-    """The driver's connection below SQLAlchemy's; those of sqlite3 and psycopg take the same calls."""
+    """The driver's connection below SQLAlchemy's; sqlite3 and psycopg connections accept the same calls."""
     return connection.connection.driver_connection
 
 

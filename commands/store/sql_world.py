@@ -32,7 +32,7 @@ OF_TYPE: Final = (
 )
 _COUNT: Final = "SELECT count(*) FROM head WHERE type = ? AND parent = ? AND live"
 MEMBERS: Final = READ + "h.type = ? AND h.parent = ? AND h.live AND h.tree_key > ? ORDER BY h.tree_key LIMIT ?"
-#: Streams with events beyond a position, each with the last event that it had by then, if any.
+#: Streams with events after a position, each with the last event that it had at that position, if any.
 DIFFERENCES: Final = (
     "SELECT h.tree_key, h.xid, t.revision, t.position, t.topic, t.state FROM head h"
     " LEFT JOIN log t ON t.stream = replace(h.tree_key, '!', '/') AND t.revision ="
@@ -41,13 +41,13 @@ DIFFERENCES: Final = (
     " WHERE h.tree_key >= ? AND h.tree_key < ? AND h.position > ? ORDER BY h.tree_key LIMIT ?"
 )
 SOURCES: Final = "SELECT xref, xid FROM head WHERE xref {among} ORDER BY tree_key"
-#: Where the newest event about a link is; nothing where there never was one.
+#: The position of the newest event of a link; NULL if there never was one.
 LAST_LINK_POSITION: Final = "SELECT max(position) FROM head WHERE tree_key >= '{}' AND tree_key < '{}'".format(
     *xids.subtree(links.COLLECTION)
 )
 _LINKS: Final = READ + "h.tree_key >= ? AND h.tree_key < ? AND h.live ORDER BY h.tree_key"
 _POINTERS: Final = "SELECT 1 FROM head WHERE xref IS NOT NULL LIMIT 1"
-#: Columns of a query that give what nearly every command needs; see `SqlWorld.begin`.
+#: Query columns with the values that nearly every command needs; see `SqlWorld.begin`.
 START_COLUMNS: Final = (
     f"(SELECT hash FROM head WHERE tree_key = '{xids.tree_key(xids.MODEL)}'),"
     f" ({LAST_LINK_POSITION}), EXISTS ({_POINTERS})"
@@ -55,7 +55,7 @@ START_COLUMNS: Final = (
 
 
 class StreamHead:
-    """Where a stream stands. hash: of the live entity's image, else empty; event: the last one of a live entity."""
+    """The end of a stream. hash: of the live entity's image, else empty; event: the last one of a live entity."""
 
     __slots__ = ("_entity", "_event", "_position", "hash", "revision")
 
@@ -68,52 +68,56 @@ class StreamHead:
 
     @property
     def entity(self) -> Entity | None:
-        """None unless it lives. Made when first asked for: of what an import brings nobody asks again."""
+        """The live entity, else None.
+
+        Built at the first access, because entities of an import are rarely read again.
+        """
         if self._entity is None and self._event is not None:
             self._entity = evolve(self._event, self._position)
         return self._entity
 
 
-#: A stream without an event.
+#: A stream without events.
 NO_STREAM_HEAD: Final = StreamHead(0, b"")
 
 
 class ModelCache:
-    """The model compiled last, by the hash of its entity: content decides, so an undone change cannot linger."""
+    """The model compiled last, keyed by the hash of its entity, so a model of an undone change is never used."""
 
     def __init__(self) -> None:
         self._held: tuple[bytes, Model] | None = None
 
     @property
     def last(self) -> Model | None:
-        """The model that is held."""
+        """The cached model."""
         return self._held[1] if self._held else None
 
     def find(self, hash: bytes) -> Model | None:
-        """The compiled model of an entity hash, if it is the one held."""
+        """The compiled model for an entity hash, if it is the cached one."""
         held = self._held
         return held[1] if held and held[0] == hash else None
 
     def hold(self, hash: bytes, model: Model) -> Model:
-        """Keeps a model in place of the one held so far."""
+        """Caches a model in place of the previous one."""
         self._held = hash, model
         return model
 
 
 class LinkCache:
-    """The links read last, by the position of the newest event about any of them. Committed ones only: what is undone
-    gives its positions back, and the next event there may be another one.
+    """The links read last, keyed by the position of the newest event of any link.
+
+    Only committed links belong here: an undone command frees its positions, and another event may get the same one.
     """
 
     def __init__(self) -> None:
         self._held: tuple[int, tuple[Link, ...]] = (0, ())
 
     def find(self, position: int) -> tuple[Link, ...] | None:
-        """The links as of a position, if they are the ones held."""
+        """The links as of a position, if they are the cached ones."""
         return self._held[1] if self._held[0] == position else None
 
     def hold(self, position: int, found: tuple[Link, ...]) -> tuple[Link, ...]:
-        """Keeps links in place of those held so far."""
+        """Caches links in place of the previous ones."""
         self._held = position, found
         return found
 
@@ -144,7 +148,7 @@ class SqlWorld:
         self._unsettled: set[str] = set()
         self._pointers: bool | None = None
         self._sources: dict[str, list[str]] = {}
-        #: Answers to the questions about documents that the command at hand asks.
+        #: Results of the document checks that the current command needs.
         self.answers: CheckResults = {}
 
     @property
@@ -154,8 +158,10 @@ class SqlWorld:
         return self._model
 
     def begin(self, model: Any, linked: int | None, pointers: Any) -> None:
-        """Takes in what stands when the transaction begins, as BEGINNING has it: the hash of the model's entity, where
-        the newest event about a link is, and whether any Resource stands for another.
+        """Sets the state at the start of the transaction, from START_COLUMNS.
+
+        These are the hash of the model's entity, the position of the newest event of a link, and whether any Resource
+        has an xref.
         """
         self._model_hash = blob(model) if model else None
         self._linked = linked or 0
@@ -201,7 +207,7 @@ class SqlWorld:
         return found
 
     def subtree(self, xid: str) -> Iterator[Entity]:
-        """See World. Cost: O(entities below, deleted ones included), a page at a time."""
+        """See World. Cost: O(entities below, including deleted ones), a page at a time."""
         low, high = xids.subtree(xid)
         for entity in self._pages(SUBTREE, lambda last: (xids.tree_key(last) if last else low, high)):
             if entity.xid not in xids.ROOT_STREAMS and not xids.is_outside_tree(xids.stream(entity.xid)):
@@ -212,7 +218,7 @@ class SqlWorld:
         return self._pages(OF_TYPE, lambda last: (type, *(_member_key(last) if last else ("", ""))))
 
     def differences(self, xid: str, position: int) -> Iterator[StreamDifference]:
-        """See World. Cost: O(streams there, deleted ones included), and what was added to those that differ."""
+        """See World. Cost: O(streams there, including deleted ones), plus what was added to those that differ."""
         low, high = xids.tree_key(xid), xids.subtree(xid)[1]
         while True:
             values = (position, low, high, position, sql.CHUNK)
@@ -227,7 +233,7 @@ class SqlWorld:
             low = page[-1][0] + "!"  # nothing sorts between a key and those of its children
 
     def sources(self, xid: str) -> Sequence[str]:
-        """See World. Cost: none where there are no pointers at all, which is asked once."""
+        """See World. Cost: none if no Resource has an xref, which is queried once."""
         self.prefetch_sources((xid,))
         return self._sources.get(xid, [])
 
@@ -251,14 +257,14 @@ class SqlWorld:
         return self._vault.reveal(self._connection, secret)
 
     def verdicts(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
-        """See World. Nothing is worked out here, because others wait for the lock."""
+        """See World. Runs no checks, because other writers wait for the lock."""
         unanswered = questions - self.answers.keys()
         if unanswered:
             raise ChecksRequired(unanswered, documents)
         return self.answers
 
     def known(self, xid: str) -> StreamHead:
-        """Where the stream of an xid stands; revision 0 if it has no event."""
+        """The head of an xid's stream; revision 0 if it has no event."""
         key = xids.tree_key(xid)
         if key not in self._known:
             if self._never_owned(xid):
@@ -268,7 +274,7 @@ class SqlWorld:
         return self._known[key]
 
     def take(self, event: EntityEvent, position: int, hash: bytes) -> None:
-        """Takes in an event that this transaction has just appended."""
+        """Adds an event that this transaction has just appended."""
         key = xids.tree_key(event.xid)
         self._known[key] = StreamHead(event.revision, hash, event, position)
         self._unsettled.add(key)
@@ -281,11 +287,11 @@ class SqlWorld:
             self._pointers = True
 
     def settle(self) -> None:
-        """What was taken in stays, whatever later savepoints do."""
+        """Keeps the added events, whatever later savepoints undo."""
         self._unsettled.clear()
 
     def forget(self) -> None:
-        """Drops what was taken in since the last `settle`: its savepoint is undone."""
+        """Drops the events added since the last `settle`, because their savepoint is undone."""
         for key in self._unsettled:
             self._known.pop(key, None)
         self._unsettled.clear()
@@ -294,13 +300,13 @@ class SqlWorld:
         self._sources.clear()
 
     def _never_owned(self, xid: str) -> bool:
-        """Whether it is known that the owner never existed, so that nothing below it ever did."""
+        """Whether the owner is known never to have existed; then nothing below it ever did."""
         owner = self._known.get(xids.tree_key(xids.parent(xid) or ""))
         return owner is NO_STREAM_HEAD
 
     def _current_model(self) -> Model:
         key = xids.tree_key(xids.MODEL)
-        # The hash alone is asked for first: the model's own text may be long, and the last one compiled is at hand.
+        # The hash is queried first: the model's text may be long, and the last compiled model is usually in the cache.
         hash = self._model_hash or sql.value(self._connection, "SELECT hash FROM head WHERE tree_key = ?", (key,))
         if not hash:
             return compile_model({})
@@ -327,7 +333,7 @@ class SqlWorld:
         return None if revision is None else evolve(self._mapper.event(topic, revision, blob(state)), position)
 
     def _pages(self, statement: str, parameters: Any) -> Iterator[Entity]:
-        """Live entities by key. parameters: those of the statement but the last, given the xid of the last entity."""
+        """Live entities by key. parameters: returns all but the last parameter of the statement, given the last xid."""
         last: str | None = None
         while True:
             page = sql.run(self._connection, statement, (*parameters(last), sql.CHUNK)).fetchall()
@@ -349,7 +355,7 @@ class SqlWorld:
 
 
 def xref_target(event: EntityEvent) -> str | None:
-    """The Resource that an event's entity stands for, if it is a pointer."""
+    """The target of an event's Resource, if it has an xref."""
     meta = event.attributes.get("meta") if event.type.count(".") == 1 else None
     found: str | None = meta.get("xref") if meta else None
     return found

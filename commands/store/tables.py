@@ -1,4 +1,4 @@
-"""The tables of the write side: what is kept for ever, and `head`, which points at the last event of each stream.
+"""The tables of the write side: the permanent data, and `head`, which points at the last event of each stream.
 
 Text compares by code point (C collation on PostgreSQL), so plain string order of tree keys is tree order.
 """
@@ -22,12 +22,12 @@ from sqlalchemy import (
 )
 
 METADATA: Final = MetaData()
-#: Kept in `store` under `schema`; a store of another one is refused.
+#: Stored in `store` under `schema`; the program refuses a store with another value.
 SCHEMA: Final = "3"
 
 # Only a column declared INTEGER is SQLite's own row number, which saves an index.
 _POSITION = BigInteger().with_variant(Integer, "sqlite")
-#: Text that compares by code point, as tree keys and ids do everywhere.
+#: Text that compares by code point, like tree keys and ids everywhere.
 TEXT: Final = Text().with_variant(Text(collation="C"), "postgresql")
 
 #: Every event, by position: 1, 2, 3 ... without gaps, in commit order. state: JSON, see `commands.store.mapper`.
@@ -42,8 +42,8 @@ log: Final = Table(
     UniqueConstraint("stream", "revision", name="log_stream"),
 )
 
-#: Where each stream stands, deleted entities included. parent: tree key of the owner, empty for the registry.
-#: hash: SHA-256 of the entity's image, empty once deleted. xref: xid of the Resource that a pointer stands for.
+#: The last event of each stream, including streams of deleted entities. parent: tree key of the owner, empty for the
+#: registry. hash: SHA-256 of the entity's image, empty once deleted. xref: xid of the Resource that an xref points to.
 head: Final = Table(
     "head",
     METADATA,
@@ -57,14 +57,13 @@ head: Final = Table(
     Column("hash", LargeBinary, nullable=False),
     Column("xref", TEXT),
     Index("head_sources", "xref", sqlite_where=text("xref IS NOT NULL"), postgresql_where=text("xref IS NOT NULL")),
-    # Serves the members of a collection and, because a parent's key is a prefix, all of a type in tree order.
+    # For the members of a collection and, because a parent's key is a prefix, all entities of a type in tree order.
     Index("head_members", "type", "parent", "tree_key", sqlite_where=text("live"), postgresql_where=text("live")),
     sqlite_with_rowid=False,
 )
 
-#: One row for each interaction that recorded something. folded: the correlation id case-folded.
-#: time: RFC 3339 in UTC with six digits, so that text order is time order. chain, state, salt: see
-#: `commands.store.hashes`.
+#: One row for each interaction that recorded something. folded: the correlation id case-folded. time: RFC 3339 in UTC
+#: with six digits, so that text order is time order. chain, state, salt: see `commands.store.hashes`.
 interaction: Final = Table(
     "interaction",
     METADATA,
@@ -81,7 +80,7 @@ interaction: Final = Table(
     Column("salt", TEXT, nullable=False, server_default=""),
 )
 
-#: Document bytes, once each. sha256: lower-case hex.
+#: Document bytes, each document once. sha256: lower-case hex.
 document: Final = Table(
     "document",
     METADATA,
@@ -89,7 +88,7 @@ document: Final = Table(
     Column("bytes", LargeBinary, nullable=False),
 )
 
-#: Secret values, sealed; see `commands.store.secrets`. The log has their references. owner: xid of what has the value.
+#: Encrypted secret values; see `commands.store.secrets`. The log refers to them. owner: xid of the owning entity.
 secret: Final = Table(
     "secret",
     METADATA,
@@ -100,7 +99,7 @@ secret: Final = Table(
     Column("sealed", LargeBinary, nullable=False),
 )
 
-#: Facts about the store itself.
+#: Settings of the store itself.
 store: Final = Table(
     "store",
     METADATA,

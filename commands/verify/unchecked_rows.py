@@ -1,6 +1,4 @@
-"""Reading a store of which nothing can be taken for granted: not that a value is of its column's kind, nor that the
-database can read its own pages.
-"""
+"""Reads a store that may be damaged: values may have the wrong type, and pages may be unreadable."""
 
 from __future__ import annotations
 
@@ -19,11 +17,11 @@ from commands.store.log import Store
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
-#: What the drivers raise for data that they cannot read; a database out of reach is not among it.
+#: The drivers' errors for data that they cannot read; an unreachable database is not included.
 READ_ERRORS: Final = (sqlite3.DatabaseError, psycopg.InternalError, psycopg.DataError)
 _OUT_OF_REACH: Final = sqlite3.OperationalError
 
-#: By the type that a member has to have: what stands for a value of any other.
+#: By the type that a member must have: the replacement for a value of any other type.
 _OTHERS: Final[dict[type, Callable[[Any], Any]]] = {
     int: lambda value: -1,
     str: repr,
@@ -34,29 +32,29 @@ _ROW: Final = re.compile(r"\brow (\d+)\b")
 
 @contextmanager
 def open_snapshot(store: Store) -> Iterator[Connection]:
-    """A connection that sees one moment of a store, whatever is written meanwhile."""
-    # A SQLite transaction is a snapshot already, and knows no weaker level by this name.
+    """A connection that sees a snapshot of a store, whatever is written meanwhile."""
+    # A SQLite transaction is a snapshot already, and does not accept this isolation level.
     engine = store.engine
     if engine.dialect.name == "postgresql":
         engine = engine.execution_options(isolation_level="REPEATABLE READ")
     with engine.connect() as connection, _tolerate_bad_text(connection.connection.driver_connection):
-        connection.begin()  # and never committed, which a damaged file refuses
+        connection.begin()  # never committed, because a damaged file refuses the commit
         yield connection
 
 
 def unchecked_row(kind: type[T], row: Iterable[Any]) -> T:
     """A row as a named tuple of numbers, texts and bytes.
 
-    SQLite lets values of any type into any column. One of another type is replaced by one that no sound row has, and
-    so is found where it is compared and hashed, like any other change.
+    SQLite accepts values of any type in any column. A value of the wrong type is replaced by one that no intact row
+    has. Comparing and hashing then find it, like any other change.
     """
     return kind(*(_member(value, type) for value, type in zip(row, _types(kind), strict=True)))
 
 
 def storage_faults(connection: Connection, last: int) -> Iterator[tuple[int, str]]:
-    """What SQLite finds wrong with how it keeps the log's tables and their indexes; what rows say is not looked at.
+    """The faults that SQLite finds in the storage of the log's tables and indexes, without checking the rows' content.
 
-    Each with the position that it names, or the last one.
+    Each fault has the position that it names, or the last one.
     """
     if connection.dialect.name != "sqlite":
         return
@@ -69,9 +67,9 @@ def storage_faults(connection: Connection, last: int) -> Iterator[tuple[int, str
 
 @contextmanager
 def catch_unreadable(failed: Callable[[str], None]) -> Iterator[None]:
-    """Ends where the database cannot read on, with what it says.
+    """Stops reading where the database fails, and passes its message to `failed`.
 
-    Raises: the driver's OperationalError where the database is out of reach.
+    Raises: the driver's OperationalError when the database is unreachable.
     """
     try:
         yield
@@ -96,7 +94,7 @@ def _line(said: str) -> str:
 
 @contextmanager
 def _tolerate_bad_text(driver: Any) -> Iterator[None]:
-    """Lets SQLite give text that is no UTF-8 any more, so that it can be found rather than fail."""
+    """Lets SQLite return text that is not UTF-8, so that verification reports it instead of failing."""
     if not isinstance(driver, sqlite3.Connection):
         yield
         return

@@ -1,4 +1,4 @@
-"""Shows that a log is what was once written: counted, chained and summed anew from its first event."""
+"""Verifies that a log is unchanged: counts, chains and sums it again from its first event."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from domain.registry.events import EntityDeleted, EntityEvent
 from domain.replication.link import COLLECTION
 from domain.values import xid as xids
 
-#: Called with the position reached and the last one.
+#: Called with the position reached and the last position.
 ProgressCallback = Callable[[int, int], None]
 
 _FACTS: Final = f"SELECT {', '.join(Interaction._fields)} FROM interaction"
@@ -52,17 +52,17 @@ _ROWS: Final = (
 
 
 class VerificationFinding(NamedTuple):
-    """Something that is not as it was written, and the position of the event at which it shows."""
+    """A difference from what was written, and the position of the event that shows it."""
 
     position: int
     what: str
 
 
 def verify_log(store: Store, progress: ProgressCallback = lambda reached, last: None) -> Iterator[VerificationFinding]:
-    """Everything that is wrong with a log, in order; nothing when it is whole.
+    """Everything that is wrong with a log, in order; nothing when it is intact.
 
-    A damaged interaction is reported once: the next is measured against what is stored of it. Reads each event twice,
-    in pages, from one snapshot; memory does not grow with the log.
+    A damaged interaction is reported once: the next one is compared with the stored values of the damaged one. Reads
+    each event twice, in pages, from one snapshot; memory does not grow with the log.
     """
     with open_snapshot(store) as connection:
         walk, unreadable = _LogVerification(connection, store.mapper), list[str]()
@@ -87,7 +87,7 @@ def _verify_snapshot(
 
 
 def verify_row_hashes(store: Store) -> Iterator[VerificationFinding]:
-    """Whether the rows of the read model are the entities that live at the log's end: their hashes add up to its."""
+    """A finding unless the hashes of the read model's rows sum to the state hash at the log's end."""
     with open_snapshot(store) as connection:
         unreadable, end = list[str](), proof.NO_INTERACTION
         with catch_unreadable(unreadable.append):
@@ -102,11 +102,11 @@ def verify_row_hashes(store: Store) -> Iterator[VerificationFinding]:
 
 
 class _LogVerification:
-    """From interaction to interaction; `before` is the one passed last."""
+    """Verifies one interaction after another; `before` is the previous one."""
 
     def __init__(self, connection: Connection, mapper: EventMapper) -> None:
-        """damaged: hashes of documents that are others than they say."""
-        # Links take in what happened elsewhere, and earlier than what the log ends with.
+        """Starts before the first interaction. damaged: SHA-256 of documents whose bytes do not match it."""
+        # Links record interactions of other registries, whose times can be earlier than the end of this log.
         self._linked = False
         self.before = proof.NO_INTERACTION
         self.damaged = set[str]()
@@ -145,11 +145,11 @@ class _LogVerification:
             yield VerificationFinding(stored.first, "the folded correlation id is another one's")
 
     def _pages(self, stored: Interaction) -> Iterator[list[_EventContext]]:
-        """The events of an interaction, each with what is beside it."""
+        """The events of an interaction, each with its predecessor and head."""
         after = self.before.last
         while after < stored.last:
             found = sql.run(self._connection, _EVENTS, (after, stored.last, sql.CHUNK)).fetchall()
-            if not found or found[-1][0] <= after:  # a damaged file gives rows that were not asked for, for ever
+            if not found or found[-1][0] <= after:  # a damaged file may return the same rows endlessly
                 return
             yield [_event_context(row) for row in found]
             after = found[-1][0]
@@ -182,7 +182,7 @@ class _LogVerification:
 
 
 class _EventContext(NamedTuple):
-    """An event, the one before it in its stream, and the columns of the stream's head if that points at the event."""
+    """An event, the previous one of its stream, and the columns of the stream's head if it points at the event."""
 
     row: LogRow
     previous: LogRow | None
@@ -199,7 +199,7 @@ def _event_context(row: Sequence[Any]) -> _EventContext:
 
 
 class _CheckedContent(NamedTuple):
-    """What is checked of an event's content. head: what the stream's head says if this is its last event."""
+    """The checked content of an event. head: the expected head of the stream if this is its last event."""
 
     stream: str
     xregcorrelationid: str
@@ -216,7 +216,7 @@ class _CheckedContent(NamedTuple):
 
 
 class _HashedRow(NamedTuple):
-    """What a row of the read model's table `entity` says of its entity."""
+    """The columns of the read model's table `entity` that its hash covers."""
 
     tree_key: str
     xid: str
@@ -238,7 +238,7 @@ def _check_succession(position: int, row: LogRow, previous: LogRow | None) -> It
 
 
 def _hash(row: LogRow) -> bytes:
-    """What an event's entity counts in the state hash: nothing if it is apart, deleted or damaged beyond finding."""
+    """What an event's entity adds to the state hash: nothing if it is outside the tree, deleted or unreadable."""
     if xids.is_outside_tree(row.stream) or row.topic.partition(":")[0] == EntityDeleted.TOPIC.partition(":")[0]:
         return b""
     try:
@@ -285,11 +285,11 @@ def _is_beyond(key: Any, last: Any) -> bool:
 
 
 def _rows_by_key(connection: Connection, statement: str, size: int = sql.CHUNK, start: str | int = "") -> Iterator[Any]:
-    """Rows in pages, each page beyond the first column of the last row before."""
+    """Rows in pages; each page starts after the first column of the last row."""
     last: Any = start
     while True:
         page = sql.run(connection, statement, (last, size)).fetchall()
         yield from page
-        if len(page) < size or not _is_beyond(page[-1][0], last):  # a damaged key may sort before itself, for ever
+        if len(page) < size or not _is_beyond(page[-1][0], last):  # a damaged key may repeat endlessly
             return
         last = page[-1][0]

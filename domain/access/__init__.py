@@ -1,5 +1,5 @@
-"""Who may do what: callers with roles, and what a command needs of them.
+"""Access control: callers and their roles.
 
-How a request names its caller is in `api/auth`.
+How a request names its caller is in `api/auth`; which role a command needs is in `decisions/permissions.py`.
 Begin with `roles.py`.
 """

@@ -1,7 +1,7 @@
 """Callers and their roles.
 
-A role holds for the whole registry or for single Groups. Within what it holds for, a `reader` sees everything, a
-`writer` changes everything, model and capabilities included, and an `admin` also does what is kept from writers.
+A role applies to the whole registry or to single Groups. Where it applies, a `reader` sees everything, a `writer`
+changes everything, including model and capabilities, and an `admin` may also do what writers may not.
 """
 
 from __future__ import annotations
@@ -15,22 +15,24 @@ from domain.values import xid as xids
 
 
 class Role(StrEnum):
-    """What a caller is to the registry, or to one of its Groups."""
+    """The role of a caller for the registry, or for one of its Groups."""
 
     READER = "reader"
     WRITER = "writer"
     ADMIN = "admin"
 
 
-#: How much roles allow, in order.
+#: The order of roles, by how much they allow.
 RANK: Final = {None: 0, Role.READER: 1, Role.WRITER: 2, Role.ADMIN: 3}
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody who asks. role: for the whole registry. groups: further roles by the lower-cased xid of a Group.
+    """The caller of a request. role: for the whole registry.
 
-    link: id of the replication link whose doing it is; empty for everybody else.
+    groups: additional roles by the lower-cased xid of a Group.
+
+    link: id of the replication link that acts; empty for all other callers.
     """
 
     name: str
@@ -39,32 +41,32 @@ class Caller:
     link: str = ""
 
     def role_at(self, xid: str) -> Role | None:
-        """The role at an entity or collection: that of its Group where this is the higher one."""
+        """The role at an entity or collection: the higher one of the general role and that of its Group."""
         return highest_role(self.role, self.groups.get(group_of(xid)))
 
     def reads(self, xid: str) -> bool:
-        """Whether the caller may see what is at an xid."""
+        """Whether the caller may see the entity at an xid."""
         return self.role_at(xid) is not None
 
     @property
     def subscribes(self) -> Role | None:
-        """The role at subscriptions, which are no part of any Group: whoever may write somewhere may have some."""
+        """The role at subscriptions, which belong to no Group: the right to write to any Group is sufficient."""
         writes = any(RANK[role] >= RANK[Role.WRITER] for role in self.groups.values())
         return highest_role(self.role, Role.WRITER if writes else None)
 
 
-#: Whoever asks where no callers are told apart.
+#: Every caller of a server without authentication.
 ANONYMOUS: Final = Caller("anonymous", Role.WRITER)
-#: Whoever has the store itself at hand.
+#: A caller with direct access to the store.
 CONSOLE: Final = Caller("console", Role.ADMIN)
 
 
 def highest_role(*roles: Role | None) -> Role | None:
-    """The one that allows most."""
+    """The role that allows most."""
     return max(roles, key=RANK.__getitem__, default=None)
 
 
 def group_of(xid: str) -> str:
-    """The lower-cased xid of the Group that something is in or is; empty for what is above the Groups."""
+    """The lower-cased xid of the Group that contains or is an entity; empty for entities above the Groups."""
     segments = xids.segments(xid)
     return xids.stream(xids.join(*segments[:2])) if len(segments) > 1 else ""

@@ -1,6 +1,7 @@
-"""CloudEvents SQL: expressions over the context attributes of an event, as filters and to compute values.
+"""CloudEvents SQL: expressions over the context attributes of an event, for filters and computed values.
 
-An expression is parsed and compiled once; evaluating it gives a value and the errors that occurred, and never raises.
+An expression is parsed and compiled once. Its evaluation returns a value and the errors that occurred; it never raises.
+The payload of events does not belong here. Begin with `evaluation.py`.
 Spec: CloudEvents SQL Expression Language 1.0.0.
 """
 

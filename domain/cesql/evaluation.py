@@ -1,7 +1,7 @@
-"""Expressions, compiled once to functions of an event.
+"""Compiles expressions to functions of an event.
 
-What an evaluation costs is bounded: the steps of an expression when it is compiled, the text that functions and
-patterns go through while it is evaluated.
+The cost of an evaluation is bounded in two ways: compilation limits the steps of an expression, and evaluation limits
+the text that functions and patterns process.
 """
 
 from __future__ import annotations
@@ -42,30 +42,30 @@ from domain.cesql.values import (
     attribute_value,
 )
 
-#: Steps of an expression: operators, calls, their arguments and the elements of sets. One evaluation takes each once.
+#: Maximum steps of an expression: operators, calls, arguments and elements of sets. An evaluation runs each once.
 MAX_STEPS: Final = 1000
-#: Characters that functions and patterns go through in one evaluation. Patterns with `_` read a text one by one, which
-#: takes as long as to read so many together, and longer for long patterns.
+#: Maximum characters that functions and patterns process in one evaluation. A pattern with `_` reads a text character
+#: by character. One such character costs as much as 128 others, and more for long patterns.
 MAX_TEXT: Final = 1 << 21
 _ONE_BY_ONE: Final = 128
 
 
 class EvaluationContext(Protocol):
-    """What an evaluation reads."""
+    """The event data that an evaluation reads, and its text budget."""
 
     def get(self, name: str, /) -> CesqlValue | None:
-        """The value of an attribute."""
+        """The value of an attribute; None where the event lacks it."""
 
     def spend(self, characters: int) -> None:
-        """Raises: TooMuchText when all of them together are too many."""
+        """Charges characters to the budget. Raises: TooMuchText when it is exceeded."""
 
 
 class TooMuchText(Exception):
-    """An evaluation goes through more text than it may."""
+    """An evaluation processes more text than its limit."""
 
 
 class _MeteredEvent:
-    """An event, and how much text may be gone through yet."""
+    """An event with the remaining text budget of its evaluation."""
 
     __slots__ = ("get", "left")
 
@@ -79,7 +79,7 @@ class _MeteredEvent:
             raise TooMuchText
 
 
-#: A part of an expression, ready to be evaluated.
+#: A compiled part of an expression.
 Evaluator = Callable[[EvaluationContext], ValueOrError]
 
 _LOGIC: Final = frozenset(PRECEDENCE[0])
@@ -89,20 +89,20 @@ _NO_FUNCTION: Final = ErrorValue(False, ErrorKind.MISSING_FUNCTION)
 
 @dataclass(frozen=True, slots=True)
 class EvaluationResult:
-    """The value of an expression, and the errors that occurred in the order in which they did, each kind once."""
+    """The value of an expression, and the errors in the order of their occurrence, each kind once."""
 
     value: CesqlValue
     errors: tuple[ErrorKind, ...] = ()
 
     @property
     def error(self) -> ErrorKind | None:
-        """The first error."""
+        """The first error; None without errors."""
         return self.errors[0] if self.errors else None
 
 
 @dataclass(frozen=True, slots=True)
 class CesqlExpression:
-    """An expression that can be evaluated. unknown: its calls of functions that there are not, name and arity."""
+    """A compiled expression. unknown: its calls of functions that do not exist with that name and arity."""
 
     text: str
     tree: SyntaxNode
@@ -111,7 +111,7 @@ class CesqlExpression:
     _metered: bool = field(default=True, repr=False, compare=False)
 
     def evaluate(self, event: ContextAttributes) -> EvaluationResult:
-        """What the expression is for an event. Never raises."""
+        """The result of the expression for an event. Never raises."""
         found = self._outcome(event)
         return EvaluationResult(found.value, found.errors) if isinstance(found, ErrorValue) else EvaluationResult(found)
 
@@ -125,7 +125,7 @@ class CesqlExpression:
             return self._run(cast(EvaluationContext, _MeteredEvent(event) if self._metered else event))
         except TooMuchText:
             return _GENERIC
-        except RecursionError:  # the caller has used up the stack: an expression needs 700 calls of it at most
+        except RecursionError:  # the caller used up the stack; an expression needs at most 700 frames
             return _GENERIC
 
 
@@ -133,7 +133,7 @@ _GENERIC: Final = ErrorValue(False, ErrorKind.GENERIC)
 
 
 def compile_expression(text: str) -> CesqlExpression:
-    """The expression that a text means. Raises: ParseError, also for one of too many steps."""
+    """The compiled expression of a text. Raises: ParseError, also for too many steps."""
     tree = parse(text)
     if sum(map(_steps, walk(tree))) > MAX_STEPS:
         raise ParseError(f"an expression has at most {MAX_STEPS} operators, calls, arguments and elements", text, 0)
@@ -161,14 +161,14 @@ def _steps(node: SyntaxNode) -> int:
 
 
 def _takes_text(node: SyntaxNode) -> bool:
-    """Whether a node spends text: without any, an event needs no meter."""
+    """Whether a node processes text; an expression without such nodes needs no budget."""
     return isinstance(node, FunctionCall) or (
         isinstance(node, OperatorChain) and any(isinstance(step, LikeStep) for step in node.steps)
     )
 
 
 def _reduced_signs(signs: tuple[str, ...]) -> tuple[str, ...]:
-    """Unary operators that do the same: an even number of equal ones does what two do, another what one does."""
+    """An equivalent shorter list: an even run of equal operators becomes two, an odd run becomes one."""
     return tuple(sign for sign, run in groupby(signs) for _ in range(2 - sum(1 for _ in run) % 2))
 
 
@@ -240,7 +240,7 @@ def _binary(operator: str, left: Evaluator, right: Evaluator) -> Evaluator:
 
 
 def _logic(names: list[str], within: list[Evaluator]) -> Evaluator:
-    """`and`, `or` and `xor` in a row. What is decided by a left value leaves the right one alone (cesql 3.4.2)."""
+    """`and`, `or` and `xor` in a row. The right value is not evaluated if the left one decides (cesql 3.4.2)."""
     first, *others = within
     rest = [
         (operators.SHORT_CIRCUITS.get(name), operators.LOGIC[name], other)
@@ -314,7 +314,7 @@ def _like(
 
 
 def _in(elements: list[Evaluator], negated: bool) -> Callable[[ValueOrError, EvaluationContext], ValueOrError]:
-    """Whether a value is one of others, which are made into its type and looked at until one is equal (SUB-614)."""
+    """Whether a value equals one of others. They are cast to its type, in order, until one is equal (SUB-614)."""
 
     def step(value: ValueOrError, event: EvaluationContext) -> ValueOrError:
         if isinstance(value, ErrorValue):

@@ -1,4 +1,4 @@
-"""The functions of expressions: what they take and what they give.
+"""The functions of expressions, with their parameter and result types.
 
 Spec: cesql 1.0.0, section 3.5; SUB-631 and SUB-632 on what it leaves open.
 """
@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from domain.cesql.values import MAX_INTEGER, MIN_INTEGER, CesqlValue, ErrorKind, ErrorValue, ValueOrError, cast_value
 
-#: Characters that a function may make: a short expression could name a long attribute many times.
+#: Maximum characters of a result, because a short expression could repeat a long attribute many times.
 MAX_RESULT: Final = 1 << 20
 
-#: White space as Unicode defines it; Python's own idea has four control characters more.
+#: White space by Unicode's definition; Python's includes four more control characters.
 _WHITE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a" + (
     "\u2028\u2029\u202f\u205f\u3000"
 )
@@ -22,7 +22,7 @@ _WHITE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u
 
 @dataclass(frozen=True, slots=True)
 class CesqlFunction:
-    """A function or an operator. more: the type of any number of further arguments. result: its call gives the zero."""
+    """A function or an operator. more: type of any further arguments. result: type whose zero value errors yield."""
 
     takes: tuple[type[CesqlValue], ...]
     result: type[CesqlValue]
@@ -30,12 +30,12 @@ class CesqlFunction:
     more: type[CesqlValue] | None = None
 
     def fits(self, count: int) -> bool:
-        """Whether it takes so many arguments."""
+        """Whether the function accepts this number of arguments."""
         return count == len(self.takes) or (self.more is not None and count > len(self.takes))
 
 
 def apply_function(function: CesqlFunction, given: Sequence[ValueOrError]) -> ValueOrError:
-    """What a function makes of values. With an error among them it does not compute; one of its casts does not stop it.
+    """The result of a function. An error among the arguments prevents the computation; a failed cast does not.
 
     Spec: cesql 1.0.0, sections 3.2 and 3.3; SUB-642.
     """
@@ -61,7 +61,7 @@ def apply_function(function: CesqlFunction, given: Sequence[ValueOrError]) -> Va
 
 
 def find_function(name: str, count: int) -> CesqlFunction | None:
-    """The function of a name in upper case that takes so many arguments."""
+    """The function with a name, in upper case, that accepts this number of arguments; None where there is none."""
     return next((each for each in FUNCTIONS.get(name, ()) if each.fits(count)), None)
 
 
@@ -98,7 +98,7 @@ def _absolute(number: int) -> ValueOrError:
     return ErrorValue(MAX_INTEGER, ErrorKind.MATH) if number == MIN_INTEGER else abs(number)
 
 
-#: By name, with each number of arguments.
+#: Functions by name, one for each arity.
 FUNCTIONS: Final[dict[str, tuple[CesqlFunction, ...]]] = {
     "INT": (CesqlFunction((int,), int, _same),),
     "BOOL": (CesqlFunction((bool,), bool, _same),),

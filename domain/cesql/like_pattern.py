@@ -1,4 +1,4 @@
-"""Patterns of LIKE, matched in time that grows with the text alone.
+"""LIKE patterns, matched in time linear in the text.
 
 Spec: cesql 1.0.0, section 3.4.3.
 """
@@ -9,38 +9,38 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-#: A wildcard, or a character that stands for itself; a backslash escapes wildcards only.
+#: A wildcard or a literal character; a backslash escapes wildcards only.
 _PIECE: Final = re.compile(r"\\([%_])|(.)", re.DOTALL)
-#: `_` in a segment.
+#: The representation of `_` in a segment.
 _ANY: Final = None
 
-#: Characters in a row, None for any one.
+#: Consecutive characters; None matches any one.
 PatternSegment = tuple[str | None, ...]
 
 
 class LikePattern(NamedTuple):
-    """What stands between the `%` of a pattern; a single segment where there is none."""
+    """The segments between the `%` of a pattern; one segment where there is none."""
 
     segments: tuple[PatternSegment, ...]
 
     @property
     def start(self) -> str:
-        """What every text that matches begins with."""
+        """The literal text at the start of every match."""
         return _literal(self.segments[0])
 
     @property
     def wild(self) -> bool:
-        """Whether some character can be any one."""
+        """Whether the pattern contains `_`."""
         return any(_ANY in segment for segment in self.segments)
 
     @property
     def exact(self) -> bool:
-        """Whether one text matches, and that is `start`."""
+        """Whether only one text matches, which is `start`."""
         return len(self.segments) == 1 and _ANY not in self.segments[0]
 
 
 def parse_pattern(text: str) -> LikePattern:
-    """The pattern that a string means."""
+    """The pattern of a string literal."""
     segments: list[list[str | None]] = [[]]
     for escaped, character in _PIECE.findall(text):
         if character == "%":
@@ -51,9 +51,9 @@ def parse_pattern(text: str) -> LikePattern:
 
 
 def pattern_matcher(pattern: LikePattern) -> Callable[[str], bool]:
-    """Decides whether a whole text matches.
+    """A function that decides whether a whole text matches.
 
-    Each segment is taken where it comes first, which leaves the most to those behind it; so no choice is ever undone.
+    Each segment is matched at its first occurrence, which leaves the most text for later ones. So it never backtracks.
     """
     if pattern.exact:
         return pattern.start.__eq__
@@ -105,9 +105,9 @@ def _matches_at(segment: PatternSegment, text: str, at: int) -> bool:
 
 
 def _search(segment: PatternSegment) -> Callable[[str, int, int], int]:
-    """Finds where a segment that comes first between two places ends there; -1 where it does not come.
+    """A function that returns the end of the first occurrence of a segment between two positions; -1 where it has none.
 
-    Bit n of the state says that the last n + 1 characters are how the segment begins, so the text is read once.
+    Bit n of the state means that the last n + 1 characters match the start of the segment, so it reads the text once.
     """
     anything = sum(1 << bit for bit, wanted in enumerate(segment) if wanted is _ANY)
     masks: dict[str, int] = {}
@@ -128,5 +128,5 @@ def _search(segment: PatternSegment) -> Callable[[str, int, int], int]:
 
 
 def _literal(segment: PatternSegment) -> str:
-    """The characters before the first that can be any."""
+    """The characters before the first `_`."""
     return "".join(segment[: segment.index(_ANY)] if _ANY in segment else segment)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Operators on values: each takes a value of the right type by a short way and all others by `apply`.
+"""Operators on values. Values of the expected type take a fast path, all others go through `apply_function`.
 
 Spec: cesql 1.0.0, sections 3.4 and 3.7; requirements SUB-611 to SUB-614.
 """
@@ -12,7 +12,7 @@ from typing import Final
 from domain.cesql.functions import CesqlFunction, apply_function
 from domain.cesql.values import MAX_INTEGER, MIN_INTEGER, CesqlValue, ErrorKind, ErrorValue, ValueOrError, cast_value
 
-#: What an operator makes of a value, and of two.
+#: Functions of one value, and of two.
 UnaryFunction = Callable[[ValueOrError], ValueOrError]
 BinaryFunction = Callable[[ValueOrError, ValueOrError], ValueOrError]
 
@@ -34,7 +34,7 @@ def _remainder(left: int, right: int) -> ValueOrError:
 
 
 def in_range(number: int) -> ValueOrError:
-    """An Integer, or the error of one that 32 bits do not hold."""
+    """The number as an Integer, or an error where it does not fit in 32 bits."""
     return number if MIN_INTEGER <= number <= MAX_INTEGER else _OVERFLOW
 
 
@@ -58,20 +58,20 @@ def _on_integers(function: CesqlFunction) -> BinaryFunction:
 
 
 def equal(left: ValueOrError, right: ValueOrError) -> ValueOrError:
-    """Whether values are equal; the right one says as what they are compared."""
+    """Whether values are equal; the type of the right one decides how they compare."""
     if type(left) is type(right) and not isinstance(left, ErrorValue):
         return left == right
     return apply_function(_EQUALITIES[type(right)], (left, right))
 
 
 def different(left: ValueOrError, right: ValueOrError) -> ValueOrError:
-    """The contrary of `equal`."""
+    """Whether values differ: the opposite of `equal`."""
     if type(left) is type(right) and not isinstance(left, ErrorValue):
         return left != right
     return apply_function(_INEQUALITIES[type(right)], (left, right))
 
 
-# Where the right value is an error, its type does not matter: nothing is computed.
+# If the right value is an error, any type will do: nothing is computed.
 _COMPARED: Final[Mapping[type, type[CesqlValue]]] = {str: str, int: int, bool: bool, ErrorValue: bool}
 _EQUALITIES: Final = {kind: CesqlFunction((to, to), bool, operator.eq) for kind, to in _COMPARED.items()}
 _INEQUALITIES: Final = {kind: CesqlFunction(each.takes, bool, operator.ne) for kind, each in _EQUALITIES.items()}
@@ -97,7 +97,7 @@ LOGIC: Final = {
     "or": CesqlFunction(_BOTH, bool, operator.or_),
     "xor": CesqlFunction(_BOTH, bool, operator.xor),
 }
-#: The left value with which the right one is not evaluated; `xor` has none.
+#: The left value that decides the result without the right one; `xor` has none.
 SHORT_CIRCUITS: Final = {"and": False, "or": True}
 
 _TRUTH: Final = CesqlFunction((bool,), bool, lambda value: value)
@@ -108,25 +108,25 @@ _UNARY: Final = {
 
 
 def unary_function(sign: str) -> UnaryFunction:
-    """What `not` or `-` makes of a value."""
+    """The function for the unary operator `not` or `-`."""
     function = _UNARY[sign]
     return lambda value: apply_function(function, (value,))
 
 
 def to_boolean(value: ValueOrError) -> ValueOrError:
-    """A value as the Boolean that `BOOL` makes of it."""
+    """A value as a Boolean, converted like by `BOOL`."""
     return value if value is True or value is False else apply_function(_TRUTH, (value,))
 
 
 def is_true(value: ValueOrError) -> bool:
-    """Whether a value, with errors or without, is true as a Boolean."""
+    """Whether a value, with or without errors, is true as a Boolean."""
     plain = value.value if isinstance(value, ErrorValue) else value
     made = cast_value(plain, bool)
     return made is True
 
 
 def like_function(matches: Callable[[str], bool], negated: bool) -> UnaryFunction:
-    """Whether a text matches a pattern, or does not."""
+    """A function that decides whether a text matches a pattern; negated: whether it does not."""
     function = CesqlFunction((str,), bool, (lambda text: not matches(text)) if negated else matches)
     compute = function.compute
     return lambda value: compute(value) if type(value) is str else apply_function(function, (value,))

@@ -1,7 +1,7 @@
-"""From text to trees, by the precedence of operators.
+"""A precedence parser from text to syntax trees.
 
-Written by hand because a sign next to digits is part of a number only where an operand has to come (SUB-602), which no
-table of tokens can say, and because people who type a filter want to be told where it goes wrong.
+It is written by hand for two reasons. A sign directly before digits belongs to the number only where an operand is
+expected (SUB-602), which a token table cannot express. And people who type a filter need the position of an error.
 Spec: cesql 1.0.0, sections 2 and 3.6; requirements on what the grammar leaves open: SUB-601 to SUB-604.
 """
 
@@ -33,7 +33,7 @@ _FUNCTION: Final = re.compile(r"[A-Za-z][A-Za-z_]*\Z")
 
 
 def parse(text: str) -> SyntaxNode:
-    """The tree of an expression. Raises: ParseError."""
+    """The syntax tree of an expression. Raises: ParseError."""
     try:
         if len(text) > MAX_BYTES or len(text.encode()) > MAX_BYTES:
             raise ParseError(f"an expression has at most {MAX_BYTES} bytes", text, 0)
@@ -45,7 +45,7 @@ def parse(text: str) -> SyntaxNode:
 
 
 class _OpenChain:
-    """A chain whose last operand is still to come."""
+    """A chain of operators that waits for its last operand."""
 
     def __init__(self, level: int, first: SyntaxNode, operator: str) -> None:
         self.level = level
@@ -62,7 +62,7 @@ class _OpenChain:
 
 
 class _Parser:
-    """One way along the tokens of a text."""
+    """The parser state for one text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -86,14 +86,14 @@ class _Parser:
         return token
 
     def _skip(self, text: str) -> bool:
-        """Whether a keyword or a sign comes next; then it is behind."""
+        """Whether the next token is this keyword or sign; if so, consumes it."""
         token = self._next
         found = token.text == text and token.kind in (TokenKind.KEYWORD, TokenKind.SIGN)
         self._at += found
         return found
 
     def _expression(self) -> SyntaxNode:
-        """Terms and the binary operators between them. Chains that a stronger operator interrupts wait on a stack."""
+        """Terms with binary operators between them. A chain that a stronger operator interrupts waits on a stack."""
         waiting: list[_OpenChain] = []
         while True:
             tree = self._term()
@@ -108,12 +108,12 @@ class _Parser:
                 waiting.append(_OpenChain(level, tree, self._take().text))
 
     def _level(self) -> int:
-        """The precedence of the binary operator that comes next; -1 where none does."""
+        """The precedence of the next binary operator; -1 where the next token is none."""
         kind, text = self._next[:2]
         return _LEVELS.get(text, -1) if kind in (TokenKind.KEYWORD, TokenKind.SIGN) else -1
 
     def _term(self) -> SyntaxNode:
-        """An operand with its unary operators, and `LIKE` and `IN` behind it."""
+        """An operand with its unary operators, and with any `LIKE` and `IN` after it."""
         operand = self._operand()
         steps: list[ChainStep] = []
         while self._next.kind is TokenKind.KEYWORD and self._next.text in _POSTFIX:
@@ -141,7 +141,7 @@ class _Parser:
         return UnaryOperation(tuple(operators), operand) if operators else operand
 
     def _signs_number(self) -> bool:
-        """Whether a sign comes next, and digits right behind it."""
+        """Whether the next tokens are a sign and directly adjacent digits."""
         sign, number = self._tokens[self._at], self._tokens[min(self._at + 1, len(self._tokens) - 1)]
         return (
             sign.kind is TokenKind.SIGN
@@ -205,7 +205,7 @@ class _Parser:
         return FunctionCall(token.text.upper(), arguments, token.start)
 
     def _list(self) -> tuple[SyntaxNode, ...]:
-        """Expressions up to a closing parenthesis, one at least."""
+        """Expressions up to a closing parenthesis; at least one."""
         found = [self._expression()]
         while self._skip(","):
             found.append(self._expression())

@@ -1,8 +1,7 @@
-"""Expressions as trees, and trees as text.
+"""Syntax trees of expressions, and their conversion to text.
 
-Operators of one precedence that follow each other make one `OperatorChain`, and unary ones in a row make one
-`UnaryOperation`. The depth of a tree is that of its parentheses times the few levels of precedence, however long the
-expression is.
+Consecutive operators of one precedence form one `OperatorChain`, and consecutive unary ones form one `UnaryOperation`.
+So the depth of a tree is at most the nesting of parentheses times the few precedence levels, even for long expressions.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from domain.cesql.values import CesqlValue
 
 T = TypeVar("T")
 
-#: Binary operators from the weakest precedence to the strongest; those of one row go from left to right (SUB-601). `IN`
-#: and `LIKE` are stronger: with nothing but a set or a pattern to their right, they end a term.
+#: Binary operators from the weakest precedence to the strongest; those in one row are left-associative (SUB-601). `IN`
+#: and `LIKE` are stronger: only a set or a pattern is to their right, so they end a term.
 PRECEDENCE: Final = (
     ("and", "or", "xor"),
     ("=", "!=", "<>", "<", "<=", ">", ">="),
@@ -56,7 +55,7 @@ class ExistsCheck:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """A function, in upper case, of arguments. position: where in the text it is called; trees are equal without."""
+    """A call of a function, named in upper case. position: of the call in the text; equality ignores it."""
 
     name: str
     arguments: tuple[SyntaxNode, ...]
@@ -71,7 +70,7 @@ class FunctionCall:
 
 @dataclass(frozen=True, slots=True)
 class UnaryOperation:
-    """`not` and `-`, the last of them the first to be applied."""
+    """Operators `not` and `-`; the last one is applied first."""
 
     operators: tuple[str, ...]
     operand: SyntaxNode
@@ -79,7 +78,7 @@ class UnaryOperation:
 
 @dataclass(frozen=True, slots=True)
 class BinaryStep:
-    """A binary operator and what stands to its right."""
+    """A binary operator and its right operand."""
 
     operator: str
     operand: SyntaxNode
@@ -87,7 +86,7 @@ class BinaryStep:
 
 @dataclass(frozen=True, slots=True)
 class LikeStep:
-    """pattern: as the string literal has it."""
+    """A LIKE test. pattern: the content of the string literal."""
 
     pattern: str
     negated: bool
@@ -95,19 +94,19 @@ class LikeStep:
 
 @dataclass(frozen=True, slots=True)
 class InStep:
-    """elements: one at least."""
+    """An IN test. elements: at least one."""
 
     elements: tuple[SyntaxNode, ...]
     negated: bool
 
 
-#: What follows an operand.
+#: The operators that can follow an operand.
 ChainStep = BinaryStep | LikeStep | InStep
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorChain:
-    """An operand and the steps that are taken from it, from left to right, all of one precedence."""
+    """An operand and the steps applied to it from left to right, all of one precedence."""
 
     first: SyntaxNode
     steps: tuple[ChainStep, ...]
@@ -117,7 +116,7 @@ SyntaxNode = LiteralValue | ContextAttribute | ExistsCheck | FunctionCall | Unar
 
 
 def child_nodes(node: SyntaxNode) -> Sequence[SyntaxNode]:
-    """The trees directly within a tree, from left to right."""
+    """The direct children of a node, from left to right."""
     match node:
         case FunctionCall(arguments=arguments):
             return arguments
@@ -138,7 +137,7 @@ def _parts_of(step: ChainStep) -> Sequence[SyntaxNode]:
 
 
 def walk(tree: SyntaxNode) -> Iterator[SyntaxNode]:
-    """A tree and all trees within it."""
+    """A node and all its descendants."""
     waiting = [tree]
     while waiting:
         yield (node := waiting.pop())
@@ -146,7 +145,7 @@ def walk(tree: SyntaxNode) -> Iterator[SyntaxNode]:
 
 
 def fold(tree: SyntaxNode, make: Callable[[SyntaxNode, list[T]], T]) -> T:
-    """What a tree comes to, made of what its parts come to. It needs no stack of calls, however deep the tree is."""
+    """The result of a bottom-up computation: `make` gets each node with the results of its children. Not recursive."""
     waiting: list[tuple[SyntaxNode, int]] = [(tree, -1)]
     made: list[T] = []
     while waiting:
@@ -162,7 +161,7 @@ def fold(tree: SyntaxNode, make: Callable[[SyntaxNode, list[T]], T]) -> T:
 
 
 def unparse(tree: SyntaxNode) -> str:
-    """An expression that parses to the same tree."""
+    """An expression text that parses to the same tree."""
     return fold(tree, _text)
 
 
@@ -195,7 +194,7 @@ def _step(step: ChainStep, texts: Iterator[str], level: int) -> str:
 
 
 def _operand(node: SyntaxNode, text: str, level: int) -> str:
-    """An operand of a chain; in parentheses unless it binds stronger."""
+    """An operand of a chain, in parentheses unless it binds more strongly."""
     return f"({text})" if isinstance(node, OperatorChain) and _level(node) <= level else text
 
 
@@ -208,7 +207,7 @@ _LEVELS: Final = {operator: level for level, operators in enumerate(PRECEDENCE) 
 
 
 def _quoted(value: str) -> str:
-    """A string literal. A backslash and what follows it are one thing, which only the other quote can enclose."""
+    """A string literal. A backslash and the next character form a unit, so text with `\\'` needs double quotes."""
     quote = '"' if "\\'" in _ESCAPES.findall(value) else "'"
     return quote + re.sub(rf"(\\.)|{quote}", lambda each: each[1] or f"\\{quote}", value, flags=re.DOTALL) + quote
 

@@ -1,6 +1,6 @@
-"""The tokens of an expression, and what is said of one that is none.
+"""Splits an expression into tokens, and reports characters that form none.
 
-Spec: cesql 1.0.0, section 2.2; the strings as CESQLLexer.g4 has them.
+Spec: cesql 1.0.0, section 2.2; strings follow CESQLLexer.g4.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Final, NamedTuple
 
-#: Bytes of UTF-8 that an expression may have (SUB-423).
+#: Maximum size of an expression, in bytes of UTF-8 (SUB-423).
 MAX_BYTES: Final = 8192
-#: Parentheses that may be open at once, those of functions and sets among them (SUB-423).
+#: Maximum number of open parentheses, including those of functions and sets (SUB-423).
 MAX_PARENTHESES: Final = 100
 
 KEYWORDS: Final = frozenset(("and", "or", "xor", "not", "like", "exists", "in", "true", "false"))
 
 
 class ParseError(ValueError):
-    """The text is no expression.
+    """A text is not a valid expression.
 
-    reason: what is wrong, without the place. position: characters before the place; line and column count from 1.
+    reason: what is wrong, without the position. position: characters before the error; line and column count from 1.
     """
 
     def __init__(self, reason: str, text: str, position: int) -> None:
@@ -33,7 +33,7 @@ class ParseError(ValueError):
 
 
 class TokenKind(Enum):
-    """What a token is; the values are how people call it."""
+    """The kind of a token; error messages show the values."""
 
     KEYWORD = "keyword"
     NAME = "name"
@@ -44,7 +44,7 @@ class TokenKind(Enum):
 
 
 class CesqlToken(NamedTuple):
-    """text: keywords in lower case, names as written, strings without quotes and escapes. end: where it ends."""
+    """A token. text: keywords in lower case, names as written, strings without quotes and escapes. end: end offset."""
 
     kind: TokenKind
     text: str
@@ -52,7 +52,7 @@ class CesqlToken(NamedTuple):
     end: int
 
 
-#: One token and the white space before it. Repetitions are possessive, so nothing is tried twice.
+#: One token with preceding white space. The quantifiers are possessive, so the match never backtracks.
 _TOKEN: Final = re.compile(
     r"""[ \t\r\n]*+(?:
         (?P<word>[A-Za-z0-9_]++)
@@ -69,7 +69,7 @@ _DOUBLE: Final = re.compile(r'\\(?:"|(.))|""', re.DOTALL)
 
 
 def tokenize(text: str) -> Iterator[CesqlToken]:
-    """The tokens of an expression, the last of them its end. Raises: ParseError."""
+    """The tokens of an expression; the last one is END. Raises: ParseError."""
     at = 0
     while True:
         found = _TOKEN.match(text, at)

@@ -1,4 +1,4 @@
-"""Values of expressions, the errors that go with them, and casts from one type to another.
+"""Values of expressions, their errors, and casts between types.
 
 Spec: cesql 1.0.0, sections 3.1 to 3.3 and 3.7.
 """
@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-#: String, Integer or Boolean; the types are told apart by their class, as a Boolean is an `int` to Python.
+#: String, Integer or Boolean. Compare types with `type()`, because a Boolean is also an `int` in Python.
 CesqlValue = str | int | bool
-#: The context attributes of an event by name.
+#: The context attributes of an event, by name.
 ContextAttributes = Mapping[str, CesqlValue]
 
 MIN_INTEGER: Final = -(2**31)
@@ -20,7 +20,7 @@ MAX_INTEGER: Final = 2**31 - 1
 
 
 class ErrorKind(StrEnum):
-    """The kinds of errors; the values are their names in the conformance kit."""
+    """The kinds of errors; the values are their names in the conformance tests."""
 
     PARSE = "parse"
     MATH = "math"
@@ -32,7 +32,7 @@ class ErrorKind(StrEnum):
 
 
 class ErrorValue:
-    """A value with the errors that led to it, each kind once. It is equal to nothing but itself."""
+    """A value with the errors that occurred while it was computed, each kind once. It equals only itself."""
 
     __slots__ = ("errors", "value")
 
@@ -41,27 +41,27 @@ class ErrorValue:
         self.errors = tuple(dict.fromkeys(errors))
 
 
-#: What a part of an expression comes to.
+#: The result of a part of an expression.
 ValueOrError = CesqlValue | ErrorValue
 
-#: Zeros are possessive, so a long text is read once.
+#: Zeros are matched possessively, so a long text is read once.
 _INTEGER: Final = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]{0,10})\Z")
 _TRUTH: Final = {"true": True, "false": False}
 _LONGEST_TRUTH: Final = max(map(len, _TRUTH))
 _MISSING: Final = ErrorValue(False, ErrorKind.MISSING_ATTRIBUTE)
 
-#: Attributes that the CloudEvents spec defines: all are strings to an expression.
+#: Attributes that the CloudEvents spec defines; in expressions all of them are strings.
 SPEC_ATTRIBUTES: Final = frozenset(
     ("id", "source", "specversion", "type", "datacontenttype", "dataschema", "subject", "time"),
 )
 #: Attributes that every valid event has.
 REQUIRED_ATTRIBUTES: Final = frozenset(("id", "source", "specversion", "type"))
-#: What lies beside the context attributes in JSON; no expression sees it (SUB-645).
+#: The member next to the context attributes in JSON; expressions cannot read it (SUB-645).
 DATA_MEMBER: Final = "data"
 
 
 def parse_integer(text: str) -> int | None:
-    """The Integer that a text means; None for one that means none or is out of range."""
+    """The Integer in a text; None where the text is no integer or out of range."""
     found = _INTEGER.match(text)
     if found is None:
         return None
@@ -75,14 +75,14 @@ def canonical_string(value: object) -> str:
         return str(value)
     try:
         return _TEXTS[value] if isinstance(value, bool) else str(value)
-    except (ValueError, RecursionError):  # no value of a CloudEvent, and nothing that Python would write out
+    except (ValueError, RecursionError):  # not a value of a CloudEvent, and Python refuses to convert it
         return ""
 
 
 def attribute_value(value: Any, name: str) -> ValueOrError:
-    """What an attribute is to an expression, where it is not a plain string anyway.
+    """The value of an attribute in an expression, for attributes that are not plain strings.
 
-    An Integer or a Boolean keeps its type unless the spec defines the attribute; everything else is a string.
+    An Integer or a Boolean keeps its type unless the spec defines the attribute; all other values become strings.
     """
     if value is None:
         return _MISSING
@@ -93,7 +93,7 @@ def attribute_value(value: Any, name: str) -> ValueOrError:
 
 
 def cast_value(value: CesqlValue, to: type[CesqlValue]) -> ValueOrError:
-    """A value as one of a type; with an error, the zero value of it."""
+    """A value converted to a type; if that fails, an error with the zero value of the type."""
     made = _CASTS.get((type(value), to))
     return value if made is None else made(value)
 

@@ -1,1 +1,5 @@
-"""What the two older APIs mean by what the registry holds: definitions, their numbers, and where they are published."""
+"""The two legacy APIs in terms of the registry: definitions, their numbers, and the URIs that publish them.
+
+Belongs here: id and URI mapping, format names, publications, message definitions (`catalog/`). No I/O, no HTTP.
+Begin with `legacy_apis.py`, which describes both APIs, then `publications.py`.
+"""

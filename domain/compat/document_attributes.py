@@ -1,4 +1,4 @@
-"""Attributes of a document of the older APIs, and where a request or an answer has them (§ 5.1)."""
+"""Attributes of a legacy document, and the parameters and headers that carry them (§ 5.1)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from domain.compat.legacy_apis import MESSAGECATALOG, LegacyApi
 
 @dataclass(frozen=True, slots=True)
 class DocumentAttributes:
-    """What a POST says of its document, None where it says nothing.
+    """The attributes that a POST gives for its document; None where it gives none.
 
-    description: of the Version. about: the description of the schema or definition.
+    description: of the Version. about: the description of the schema or message definition.
     """
 
     description: str | None = None
@@ -23,7 +23,7 @@ class DocumentAttributes:
 
 
 def request_names(family: LegacyApi) -> Mapping[str, tuple[str, str]]:
-    """The parameter and the header of each member of `DocumentAttributes`."""
+    """The query parameter and the header for each member of `DocumentAttributes`."""
     about = "messagedescription" if family is MESSAGECATALOG else "schemadescription"
     prefix = family.headers
     return {

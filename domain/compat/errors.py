@@ -1,4 +1,4 @@
-"""What the older APIs refuse: with 409 whatever the state of the registry does not allow (LEG-211)."""
+"""Errors of the legacy APIs. They answer 409 where the state of the registry forbids a request (LEG-211)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from domain.errors.problems import Problem
 
 
 class Conflict(HttpProblem):
-    """`conflict`, HTTP 409: what is stored does not go with what is asked."""
+    """`conflict`, HTTP 409: the stored state does not allow the request."""
 
     name = "conflict"
     status = 409
@@ -18,7 +18,7 @@ class Conflict(HttpProblem):
 
 
 class InvalidDefinition(HttpProblem):
-    """`invalid_definition`, HTTP 400: an attribute, a document or a URI breaks a rule, whatever is stored."""
+    """`invalid_definition`, HTTP 400: an attribute, document or URI breaks a rule, independent of what is stored."""
 
     name = "invalid_definition"
     status = 400
@@ -26,15 +26,15 @@ class InvalidDefinition(HttpProblem):
 
 
 class NoSuchVersion(HttpProblem):
-    """`no_such_version`, HTTP 404: nothing has this number."""
+    """`no_such_version`, HTTP 404: no Version has this number."""
 
     name = "no_such_version"
     status = 404
     title = 'For "<subject>", there is no version <number>.'
 
 
-#: What the registry refuses with another status because of what it holds; `removal` that is not reached and ids that
-#: differ in case only are its BadRequests.
+#: Problems that the registry raises with another status because of its stored state. BadRequest is among them: the
+#: registry raises it for a `removal` that is not reached and for ids that differ in case only.
 _STORED: Final = (
     problems.BadRequest,
     problems.Readonly,
@@ -48,12 +48,12 @@ _STORED: Final = (
 
 
 def invalid_definition(name: str, reason: str, rule: str) -> Problem:
-    """The refusal of one attribute or parameter, which names the rule that it breaks (LEG-211)."""
+    """The problem for one attribute or parameter; it names the rule that the value breaks (LEG-211)."""
     return InvalidDefinition(name=name, error_detail=f"{reason} ({rule})")
 
 
 def to_legacy_problem(problem: Problem) -> Problem:
-    """A problem as an older API tells it: a Conflict where the registry's state is the reason (LEG-211, LEG-705)."""
+    """The problem that a legacy API returns: a Conflict where the stored state is the reason (LEG-211, LEG-705)."""
     if not isinstance(problem, _STORED):
         return problem
     return Conflict(error_detail=problem.text(), detail=problem.detail, extensions=problem.extensions)

@@ -1,8 +1,8 @@
-"""Ids of the older APIs, which are any text in percent-encoding, and the ids under which the registry keeps them.
+"""The mapping between legacy ids, which are arbitrary text in percent-encoding, and ids of the registry.
 
-An id is the text that its percent-encoding stands for, so `a%2Db` is `a-b`, and an encoded slash is a character like
-any other. One that the registry cannot have as it is gets a name that begins with `_~`, and so does one that is such a
-name already. So each id of either side has exactly one on the other, whoever chose it.
+A legacy id is the decoded text: `a%2Db` is `a-b`, and an encoded slash is an ordinary character. An id that the
+registry does not allow is stored under an escaped id that begins with `_~`. A legacy id that already looks like an
+escaped one is escaped as well. So the mapping is one to one in both directions, for ids of any client.
 Spec: RFC 3986, section 3.3, `segment-nz-nc`; CloudEvents 1.0, "Type System". Rules LEG-401, LEG-403, LEG-404, LEG-1109.
 """
 
@@ -14,17 +14,17 @@ from urllib.parse import quote, unquote_to_bytes
 
 from domain.values import xid as xids
 
-#: What the registry's name of an id begins with that it cannot have as it is.
+#: The prefix of escaped ids.
 _MADE: Final = "_~"
-#: Characters of an id that such a name has as they are.
+#: Bytes that an escaped id contains unchanged; all others are written as `~XX`.
 _PLAIN: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_@")
 _BYTES: Final = re.compile(r"(?:[A-Za-z0-9.\-_@]|~[0-9A-F]{2})+\Z")
-#: The most characters that an id of the registry has.
+#: The maximum length of an id in the registry, in characters.
 _LONGEST: Final = 128
 
 _SUBDELIMS: Final = "!$&'()*+,;="
 _SEGMENT: Final = re.compile(rf"(?:[A-Za-z0-9\-._~@{_SUBDELIMS}]|%[0-9A-Fa-f]{{2}})+\Z")
-#: What no String of CloudEvents has: control characters and code points that are no characters.
+#: Code points that the String type of CloudEvents forbids: control characters, surrogates and noncharacters.
 NONCHARACTERS: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
     + "".join(chr(plane << 16 | last) for plane in range(17) for last in (0xFFFE, 0xFFFF))
@@ -33,9 +33,9 @@ NONCHARACTERS: Final = re.compile(
 
 
 def to_registry_id(id: str) -> str:
-    """The id under which the registry keeps what an older API calls by this one.
+    """The id under which the registry stores an entity with this legacy id.
 
-    Different ids have different ones. Raises: ValueError for what is no id, and for one that gets too long.
+    Different ids give different results. Raises: ValueError where the text is no id, and where the result is too long.
     """
     _checked(id)
     if xids.ID.match(id) and _meant(id) is None:
@@ -47,18 +47,18 @@ def to_registry_id(id: str) -> str:
 
 
 def to_legacy_id(id: str) -> str:
-    """The id by which an older API calls what the registry keeps under this one: `to_xid(from_xid(id)) == id`."""
+    """The legacy id of an entity with this registry id: `to_registry_id(to_legacy_id(id)) == id`."""
     meant = _meant(id)
     return id if meant is None else meant
 
 
 def encode_segment(id: str) -> str:
-    """An id as a segment of a path, without a colon: what is not allowed there is percent-encoded in UTF-8."""
+    """An id as a path segment without a colon; characters that are not allowed there are percent-encoded UTF-8."""
     return quote(id, safe=_SUBDELIMS + "@")
 
 
 def decode_segment(segment: str) -> str:
-    """The id that a segment of a path stands for, as it is sent. Raises: ValueError for what stands for none."""
+    """The id that a path segment encodes, given as it was sent. Raises: ValueError where it encodes no id."""
     if not segment:
         raise ValueError("it is empty")
     if not _SEGMENT.match(segment):
@@ -70,7 +70,7 @@ def decode_segment(segment: str) -> str:
 
 
 def _meant(id: str) -> str | None:
-    """The id that this one of the registry was made for; None for one that `to_xid` would not make."""
+    """The legacy id that was escaped into this registry id; None where `to_registry_id` does not make this id."""
     if not id.startswith(_MADE) or not _BYTES.match(id, len(_MADE)):
         return None
     try:

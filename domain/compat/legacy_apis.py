@@ -1,7 +1,7 @@
-"""The two older APIs side by side: what each calls the Groups, Resources and paths that it shows.
+"""The two legacy APIs: how each names Groups, Resources and paths, and the numbers of Versions.
 
-A definition is a schema or a message definition; a number is the integer version that the older APIs know it under.
-Rules LEG-101, LEG-405, LEG-1205; the tables of the path rows S1 to S13 and M1 to M13.
+A definition is a schema or a message definition. A number is the integer by which the legacy APIs identify a Version.
+Rules LEG-101, LEG-405, LEG-1205; the path rows S1 to S13 and M1 to M13 of the tables.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Any, Final
 
 from domain.values import xid as xids
 
-#: The private member of an entity with what only the older APIs know of it; absent where that is nothing.
+#: The private member of an entity that holds data which only the legacy APIs use; absent where there is none.
 FACADE: Final = "facade"
-#: Digits of a number, and of an id that is taken for one: readers of JSON have all digits of so many.
+#: Maximum digits of a number, and of a versionid that counts as a number: JSON readers keep all digits of these.
 _LONGEST: Final = 18
 _LONGEST_ID: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
 class LegacyApi:
-    """One of the older APIs.
+    """One of the legacy APIs.
 
-    groups, resources: plurals of the registry's types. path, children: what its own paths call them. base: what stands
-    between them and the public URL. headers: what those that carry attributes begin with. events: the same of the types
-    of its events. lookup: the path that finds a Version by its URI.
+    groups, resources: plurals of the types in the registry. path, children: their names in the paths of this API. base:
+    the path prefix between the public URL and these paths. headers: prefix of the headers that carry attributes.
+    events: prefix of the types of its events. lookup: the path that finds a Version by its URI.
     """
 
     name: str
@@ -40,7 +40,7 @@ class LegacyApi:
 
     @property
     def type(self) -> str:
-        """The type of its definitions in the registry."""
+        """The type of its definitions in the registry, such as `schemagroups.schemas`."""
         return f"{self.groups}.{self.resources}"
 
 
@@ -74,40 +74,41 @@ _BY_TYPE: Final[dict[str, LegacyApi]] = {
 
 
 def legacy_api_of(xid: str) -> LegacyApi | None:
-    """The family that shows the Group, Resource or Version of an xid; None for all else, collections included."""
+    """The legacy API that shows the Group, Resource or Version of an xid; None for other xids and for collections."""
     return _BY_TYPE.get(xids.type_of(xid)) if xid.count("/") % 2 == 0 else None
 
 
 def legacy_api_of_type(type: str) -> LegacyApi | None:
-    """The same by the type of an entity (`schemagroups.schemas.versions`)."""
+    """The legacy API that shows entities of a type, such as `schemagroups.schemas.versions`; None where none does."""
     return _BY_TYPE.get(type)
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is how a number is written: decimal, from 1 on, without leading zeros (LEG-209).
+    """Whether a text is a valid number: decimal digits, at least 1, without leading zeros (LEG-209).
 
-    It is one of 64 bits, as databases and clients have no others.
+    The value fits in 64 bits, because databases and clients have no larger integers.
     """
     return len(text) <= _LONGEST and text.isdecimal() and text.isascii() and text[0] != "0"
 
 
 def number_from_id(versionid: str) -> int:
-    """The number that an id is by itself, 0 for none. A longer one is a name, or numbers could not go on behind it."""
+    """The number that a versionid itself is, else 0. More digits make it a name, so that higher numbers stay free."""
     return int(versionid) if is_number(versionid) and len(versionid) <= _LONGEST_ID else 0
 
 
 def version_number(versionid: str, private: Mapping[str, Any]) -> int:
-    """The number of a Version, which says it itself only where its id does not (LEG-405).
+    """The number of a Version: the recorded one, else the versionid itself where that is a number (LEG-405).
 
-    private: of its entity. 0 for one that was written before numbers were given and whose id is none.
+    private: private members of the Version. 0 for a Version without a numeric id that is older than the numbering.
     """
     stated: int | None = private.get(FACADE, {}).get("number")
     return stated if stated is not None else int(versionid) if is_number(versionid) else 0
 
 
 def document_hash(private: Mapping[str, Any]) -> str | None:
-    """The hash of the document that an entity's private members refer to: its own, or the one that an older API keeps
-    of a message. None for most, which have none.
+    """The hash of the entity's document: its own, or the one that a legacy API stores for a message; None for neither.
+
+    private: private members of the entity.
     """
     found: str | None = private.get("document") or private.get(FACADE, {}).get("document")
     return found

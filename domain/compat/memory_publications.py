@@ -1,4 +1,4 @@
-"""Publications out of events that are at hand."""
+"""Publications read from events in memory."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from domain.values import xid as xids
 
 
 class MemoryPublications:
-    """`Publications` over a log in memory. Each look-up reads all of it."""
+    """Implements `Publications` over a log in memory. Each look-up reads the whole log."""
 
     def __init__(self, log: Sequence[EntityEvent]) -> None:
-        """log: from the first position on."""
+        """log: all events, from position 1 on."""
         self._log = log
 
     def all(self) -> Iterator[Publication]:
-        """Every publication there has been, by tree key and birth."""
+        """Every publication that ever existed, ordered by tree key and creation position."""
         streams: dict[str, list[tuple[int, EntityEvent]]] = {}
         for position, event in enumerate(self._log, 1):
             streams.setdefault(event.stream, []).append((position, event))

@@ -1,4 +1,4 @@
-"""Sets of numbers as they are written down: ranges such as `1-41,44`."""
+"""Sets of integers, written as ranges such as `1-41,44`."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Final, NamedTuple
 
 
 class NumberRanges(NamedTuple):
-    """A set of integers from 1 on, which takes room for its gaps only. ranges: ascending, first and last of each."""
+    """A set of integers from 1 on; its size grows with its gaps only. ranges: ascending, (first, last) of each."""
 
     ranges: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> NumberRanges:
-        """The set that `text` stands for."""
+        """The set that a text describes, such as `1-41,44`."""
         bounds = (part.partition("-") for part in text.split(",") if part)
         return cls(tuple((int(first), int(last or first)) for first, _, last in bounds))
 
     @property
     def text(self) -> str:
-        """The set as text, empty for the empty one."""
+        """The set as text; empty for the empty set."""
         return ",".join(f"{first}-{last}" if first < last else f"{first}" for first, last in self.ranges)
 
     @property
     def highest(self) -> int:
-        """The highest number, 0 of the empty set."""
+        """The highest number; 0 for the empty set."""
         return self.ranges[-1][1] if self.ranges else 0
 
     def plus(self, numbers: Iterable[int]) -> NumberRanges:
-        """The set with more numbers."""
+        """The set with further numbers."""
         joined: list[tuple[int, int]] = []
         for first, last in sorted([*self.ranges, *((number, number) for number in numbers)]):
             if joined and first <= joined[-1][1] + 1:
@@ -39,7 +39,7 @@ class NumberRanges(NamedTuple):
         return NumberRanges(tuple(joined))
 
     def minus(self, numbers: Iterable[int]) -> NumberRanges:
-        """The set without some numbers."""
+        """The set without the given numbers."""
         left = list(self.ranges)
         for number in numbers:
             at = bisect_right(left, (number, _BEYOND)) - 1
@@ -54,5 +54,5 @@ class NumberRanges(NamedTuple):
         return at >= 0 and self.ranges[at][1] >= number
 
 
-#: Above every last number of a range.
+#: Greater than the last number of any range.
 _BEYOND: Final = float("inf")

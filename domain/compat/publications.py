@@ -1,8 +1,8 @@
-"""What has been published under numbers and URIs, and where decisions look it up.
+"""Versions that are published under numbers and URIs, and the port through which decisions look them up.
 
-A Version that `maxversions` pruned is kept: it has left the registry, and the older APIs go on serving it, as what was
-published has to be found (LEG-707). A stream has one Version at a time: when a kept one's id is created anew, that is
-the same Version, which lives again under its number.
+A Version that `maxversions` pruned is kept: the registry no longer shows it, but the legacy APIs still serve it,
+because clients must be able to find what was published (LEG-707). A stream holds one Version at a time: when the id of
+a kept Version is created again, that is the same Version, which is live again under its old number.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from domain.registry.entities import Entity
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent
 from domain.values import xid as xids
 
-#: The private member of a deletion that says which number went, where that is not the Version's id.
+#: The private member of a deletion with the number of the deleted Version, where that is not its versionid.
 NUMBER: Final = "number"
 
 
 class Publication(NamedTuple):
-    """A Version that was kept at some time, or that had a URI of its own.
+    """A Version that was kept at some time, or that had its own URI or id.
 
-    born: position of the event that created it. number: what the older APIs know it under. id: as given; uri: as
-    composed, and normalised; None where they are the default ones. since: position of its last image where it was
-    pruned, and pruned: where that was; None while it lives. gone: where it was deleted, was forgotten or lived again.
+    born: position of the event that created it. number: its number in the legacy APIs. id: as the client gave it. uri:
+    as composed, normalised. id and uri are None where they are the default ones. since: position of its last
+    after-image before the pruning. pruned: position of the pruning. Both are None while it is live. gone: position
+    where it was deleted, forgotten, or created again.
     """
 
     xid: str
@@ -39,28 +40,28 @@ class Publication(NamedTuple):
 
     @property
     def kept(self) -> bool:
-        """Whether the registry itself shows it no longer, while the older APIs do."""
+        """Whether the legacy APIs still show the Version while the registry no longer does."""
         return self.pruned is not None and self.gone is None
 
 
 class Publications(Protocol):
-    """Where decisions look."""
+    """The look-ups of publications that decisions need."""
 
     def kept(self, xid: str) -> Sequence[Publication]:
-        """The kept Versions at or below a Group, a Resource or a Version, by tree key."""
+        """The kept Versions at or below a Group, a Resource or a Version, ordered by tree key."""
 
     def by_uri(self, family: LegacyApi, uri: str) -> Publication | None:
-        """The Version, living or kept, that has this URI, which is normalised and no default one."""
+        """The live or kept Version with this URI, which must be normalised and not a default one."""
 
     def by_id(self, family: LegacyApi, id: str) -> Publication | None:
-        """The Version, living or kept, that was given this id."""
+        """The live or kept Version to which a client gave this id."""
 
     def image(self, kept: Publication) -> Entity:
-        """What a kept Version was when it was pruned."""
+        """The entity of a kept Version as it was when it was pruned."""
 
 
 class NoPublications:
-    """Of a world that no reader looks at: nothing is kept, and nothing has a URI of its own."""
+    """`Publications` of a world without legacy APIs: nothing is kept, and no Version has its own URI."""
 
     def kept(self, xid: str) -> Sequence[Publication]:
         return ()
@@ -76,7 +77,7 @@ class NoPublications:
 
 
 class LiveVersion(NamedTuple):
-    """A living Version: position of its last event, its private members, and the position of its creation."""
+    """A live Version: position of its last event, its private members, and the position of its creation."""
 
     since: int
     private: Mapping[str, Any]
@@ -84,7 +85,7 @@ class LiveVersion(NamedTuple):
 
 
 def affects_publications(event: EntityEvent) -> bool:
-    """Whether publications can follow from an event. Of ordinary Versions none do, as long as they live."""
+    """Whether an event can change publications. Events of ordinary Versions cannot while the Version is live."""
     if event.type.count(".") != 2 or legacy_api_of(event.xid) is None:
         return False
     if isinstance(event, EntityDeleted):
@@ -95,9 +96,9 @@ def affects_publications(event: EntityEvent) -> bool:
 def fold_publications(
     events: Iterable[tuple[int, EntityEvent]], living: LiveVersion | None = None, kept: Publication | None = None
 ) -> list[Publication]:
-    """The publications of one Version's stream that are new or changed after its events, as they are in the end.
+    """The publications of one Version's stream that the events create or change, in their final state.
 
-    events: with positions, in order. living: what is there before; kept: the kept one that is there instead.
+    events: with positions, in order. living: the live Version before the events. kept: the kept one, if none is live.
     """
     found: dict[int, Publication] = {}
     standing = kept
@@ -117,7 +118,7 @@ def fold_publications(
 
 
 def live_publication(xid: str, living: LiveVersion) -> Publication:
-    """A living Version as it is published."""
+    """The publication of a live Version."""
     facade = living.private.get(FACADE, {})
     uri = facade.get("uri")
     number = version_number(xids.entity_id(xid), living.private)
@@ -131,8 +132,8 @@ def _ended(
     standing: Publication | None,
     found: dict[int, Publication],
 ) -> Publication | None:
-    """The kept one after a deletion."""
-    if living is None:  # it was never there, or its image was pruned before
+    """The kept publication after a deletion, None where none is left. found: collects changed publications by birth."""
+    if living is None:  # the Version never existed, or it was pruned before
         if standing is not None and event.reason == "forgotten":
             found[standing.born] = standing._replace(gone=position)
             return None

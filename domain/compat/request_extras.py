@@ -1,4 +1,4 @@
-"""What an older API says beyond the tree of a command."""
+"""Data of a legacy request that does not fit into the command's tree."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from domain.values.json_text import Json
 
 @dataclass(frozen=True, slots=True)
 class LegacyWrite:
-    """Beside a WriteTree: what the registry's own attributes do not hold, as the client spells it; None: not given.
+    """Accompanies a WriteTree with data that the registry's attributes do not hold, as the client wrote it.
 
-    base: absolute canonical URL of the façade. authority: URI of who controls the definition. id: URI-reference of the
-    Version. format: of the Group or the definition; of a message definition, what its document was read as.
-    description: of the definition; the Version's is in the tree. content, contenttype: bytes and media type of a
-    message definition's document, which the registry has no place for. left: of it, what the attributes cannot hold.
+    None: not given. base: absolute canonical URL of the façade. authority: URI of the owner of the definition. id: URI
+    reference of the Version. format: of the Group or the definition; for a message definition, the format that its
+    document was read as. description: of the definition; the description of the Version is in the tree. content,
+    contenttype: bytes and media type of a message definition's document, which the registry does not store as a
+    document. left: the part of that document that the attributes cannot hold.
     """
 
     family: LegacyApi
@@ -32,7 +33,7 @@ class LegacyWrite:
 
 @dataclass(frozen=True, slots=True)
 class LegacyDeletion:
-    """Beside a DeleteEntities. number: of the Version that goes, where the command names `.../versions`; else None."""
+    """Accompanies a DeleteEntities. number: the Version to delete where the command names `.../versions`; else None."""
 
     family: LegacyApi
     number: int | None = None

@@ -1,4 +1,4 @@
-"""URIs of Versions: what they are made of, when two are the same, and which path of this registry one names.
+"""URIs of Versions: how they are composed, when two are equal, and which Version of this registry a path names.
 
 Spec: RFC 3986, sections 3, 4.1, 6.2.2 and appendix A. Rules LEG-601 to 603, LEG-607, LEG-608.
 """
@@ -16,12 +16,12 @@ from domain.compat.legacy_apis import LegacyApi, is_number, legacy_api_of
 from domain.values import xid as xids
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
-#: The parts of any reference, as appendix B of RFC 3986 has them.
+#: Splits any reference into its parts, as in appendix B of RFC 3986.
 _PARTS: Final = re.compile(r"(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?\Z", re.DOTALL)
 _UNRESERVED: Final = r"A-Za-z0-9\-._~"
 _SUBDELIMS: Final = r"!$&'()*+,;="
 _ENCODED: Final = re.compile(r"%([0-9A-Fa-f]{2})")
-#: Whether a text has characters of one part only.
+#: These match a text that is valid as one part of a URI.
 _PATH: Final = re.compile(rf"(?:[{_UNRESERVED}{_SUBDELIMS}:@/]|%[0-9A-Fa-f]{{2}})*\Z")
 _QUERY: Final = re.compile(rf"(?:[{_UNRESERVED}{_SUBDELIMS}:@/?]|%[0-9A-Fa-f]{{2}})*\Z")
 _AUTHORITY: Final = re.compile(
@@ -29,7 +29,7 @@ _AUTHORITY: Final = re.compile(
     rf"(?:\[([^\[\]]*)\]|(?:[{_UNRESERVED}{_SUBDELIMS}]|%[0-9A-Fa-f]{{2}})*)(?::[0-9]*)?\Z"
 )
 _FUTURE: Final = re.compile(rf"[vV][0-9A-Fa-f]+\.[{_UNRESERVED}{_SUBDELIMS}:]+\Z")
-#: Finds the Version that a path names.
+#: A function that returns the Version which a path names.
 _PathReader = Callable[[LegacyApi, str], "VersionLocation | None"]
 _SINGULAR: Final = re.compile(r"/version/([^/?#]+)\Z")
 _DETAILS: Final = "$details"
@@ -38,8 +38,8 @@ _DETAILS: Final = "$details"
 class VersionLocation(NamedTuple):
     """The Version that a path names, by ids of the registry.
 
-    version: its number; where nothing has that one, the Version whose versionid is spelled so is meant. A text is a
-    versionid and nothing else.
+    version: an int is the number of the Version. If no Version has that number, it is the versionid with these digits.
+    A text is always a versionid.
     """
 
     groupid: str
@@ -48,9 +48,9 @@ class VersionLocation(NamedTuple):
 
 
 def compose_uri(authority: str | None, id: str | None, base: str, path: str) -> str:
-    """The URI of a Version: its id behind the authority, joined without resolving, or the id alone if that is whole.
+    """The URI of a Version: the authority, then its id, joined without resolving; the id alone if it is absolute.
 
-    authority, id: empty or None where the client gave none. base: of the façade. path: what `path_of` gives.
+    authority, id: empty or None where the client gave none. base: URL of the façade. path: from `default_version_path`.
     """
     front, back = authority or base, id or path
     if is_absolute(back):
@@ -58,7 +58,7 @@ def compose_uri(authority: str | None, id: str | None, base: str, path: str) -> 
     scheme, _, rest = front.partition(":")
     if rest.startswith("/") and back.startswith("//"):
         return f"{scheme}:{back}"
-    if "#" in front:  # a URI has one fragment
+    if "#" in front:  # a URI has only one fragment
         back = back.replace("#", "%23")
     if not rest.startswith("/"):
         return f"{front.removesuffix(':')}:{back[1:] if back[0] in ':/' else back}"
@@ -68,15 +68,15 @@ def compose_uri(authority: str | None, id: str | None, base: str, path: str) -> 
 def default_version_path(family: LegacyApi, groupid: str, id: str, number: int) -> str:
     """The default id of a Version, a relative reference: its path below the base of its façade.
 
-    groupid, id: as the older API means them, decoded.
+    groupid, id: decoded legacy ids.
     """
     return f"/{family.path}/{encode_segment(groupid)}/{family.children}/{encode_segment(id)}/versions/{number}"
 
 
 def entity_path(xid: str, number: int | None = None) -> str:
-    """The path of a Group or a definition below the base of its façade, by its xid; with a number, of that Version.
+    """The path of a Group or a definition below the base of its façade; with a number, the path of that Version.
 
-    Raises: ValueError for what no façade shows.
+    Raises: ValueError where no legacy API shows the xid.
     """
     family = legacy_api_of(xid)
     if family is None:
@@ -87,19 +87,19 @@ def entity_path(xid: str, number: int | None = None) -> str:
 
 
 def is_absolute(reference: str) -> bool:
-    """Whether a URI reference has a scheme, and so is a URI by itself."""
+    """Whether a URI reference has a scheme and therefore is a URI."""
     return bool(_SCHEME.match(reference))
 
 
 def check_uri(value: str) -> str:
-    """The value again when it is a URI, which has a scheme. Raises: ValueError."""
+    """The value itself, if it is a URI, which has a scheme. Raises: ValueError."""
     if not is_absolute(value):
         raise ValueError("it is no URI: it has no scheme")
     return check_reference(value)
 
 
 def check_reference(value: str) -> str:
-    """The value again when it is a URI reference, absolute or relative, an empty one too. Raises: ValueError."""
+    """The value itself, if it is a URI reference: absolute, relative or empty. Raises: ValueError."""
     scheme, authority, path, query, fragment = _parts(value)
     nameless = scheme is None and authority is None and path.startswith(":")
     if nameless or (scheme is not None and not _SCHEME.match(scheme + ":")):
@@ -112,9 +112,10 @@ def check_reference(value: str) -> str:
 
 
 def normalize_uri(uri: str) -> str:
-    """The same URI with scheme and host in lower case, and with no percent-encoding that is needless or lower-case.
+    """The URI with scheme and host in lower case, percent-encoding in upper case, and no unnecessary percent-encoding.
 
-    A reference without a scheme is treated alike; what is no reference at all comes back with its encoding put right.
+    References without a scheme are handled the same way. In a text that is no reference, only the encoding is
+    normalised.
     """
     scheme, authority, path, query, fragment = _parts(_ENCODED.sub(_plain, uri))
     front = "" if scheme is None else f"{scheme.lower()}:"
@@ -126,7 +127,7 @@ def normalize_uri(uri: str) -> str:
 
 
 def uri_candidates(uri: str) -> tuple[str, ...]:
-    """The normalised URIs that one asked for may mean: itself, and with `versions` where it ends in `version/<n>`."""
+    """The normalised URIs that a requested one may mean: itself, and `versions/<n>` for `version/<n>` at its end."""
     plain = normalize_uri(uri)
     found = _SINGULAR.search(plain)
     if found is None or not is_number(found[1]):
@@ -135,10 +136,10 @@ def uri_candidates(uri: str) -> tuple[str, ...]:
 
 
 def locate_version(family: LegacyApi, uri: str, bases: Sequence[str]) -> VersionLocation | None:
-    """The Version of a family that a path names, or a URL with one: of the older API, or the registry's own.
+    """The Version that a path or a URL names, in the form of the legacy API or of the registry itself.
 
-    bases: URLs below which the older API has its paths, and the registry's public URL. One that, with the family's
-    `base` behind it, is among them as well is the registry's: its paths name Versions by versionid.
+    bases: URLs below which the legacy API has its paths, and the registry's public URL. A base is the registry's if the
+    same URL followed by the API's `base` is in the list too; paths below it identify Versions by versionid.
     """
     plain = uri_candidates(uri)[-1]
     for path, means in _path_candidates(family, plain, {normalize_uri(base).rstrip("/") for base in bases}):
@@ -148,13 +149,13 @@ def locate_version(family: LegacyApi, uri: str, bases: Sequence[str]) -> Version
 
 
 def locate_by_ending(family: LegacyApi, uri: str) -> VersionLocation | None:
-    """The Version whose path below the base of its older API a URI ends with, whatever is before it."""
+    """The Version whose path below the base of its legacy API ends the URI, with any text before that path."""
     found = re.search(rf"(?<=[:/]){family.path}(?:/[^/]+){{5}}\Z", normalize_uri(uri))
     return _locate_by_number(family, f"/{found[0]}") if found else None
 
 
 def _path_candidates(family: LegacyApi, uri: str, roots: set[str]) -> Iterator[tuple[str, _PathReader]]:
-    """The paths that a URI may be, and as whose each is to be read."""
+    """The paths that a URI may contain, each with the function that reads it."""
     if uri.startswith("/"):
         yield uri.removeprefix(family.base), _locate_by_number
         yield uri, _locate_by_xid
@@ -162,14 +163,14 @@ def _path_candidates(family: LegacyApi, uri: str, roots: set[str]) -> Iterator[t
         if not uri.startswith(root + "/"):
             continue
         own = root + family.base in roots
-        if not own or family.path != family.groups:  # the root has an alias where it has no type of that name
+        if not own or family.path != family.groups:  # the root serves legacy paths unless a type has that name
             yield uri[len(root) :], _locate_by_number
         if own:
             yield uri[len(root) :], _locate_by_xid
 
 
 def _locate_by_number(family: LegacyApi, path: str) -> VersionLocation | None:
-    """What a path of the older API names."""
+    """The Version that a path of the legacy API names."""
     parts = path[1:].split("/")
     if len(parts) != 6 or parts[::2] != [family.path, family.children, "versions"] or not is_number(parts[5]):
         return None
@@ -182,7 +183,7 @@ def _locate_by_number(family: LegacyApi, path: str) -> VersionLocation | None:
 
 
 def _locate_by_xid(family: LegacyApi, path: str) -> VersionLocation | None:
-    """What an xid names, or the path of a `self`."""
+    """The Version that an xid or the path of a `self` URL names."""
     parts = [unquote(part) for part in path.removesuffix(_DETAILS)[1:].split("/")]
     if len(parts) != 6 or parts[::2] != [family.groups, family.resources, "versions"]:
         return None
@@ -190,9 +191,9 @@ def _locate_by_xid(family: LegacyApi, path: str) -> VersionLocation | None:
 
 
 def _parts(uri: str) -> tuple[str | None, str | None, str, str | None, str | None]:
-    """Scheme, authority, path, query and fragment of any text; None for those that are missing."""
+    """Scheme, authority, path, query and fragment of any text; None for missing ones."""
     found = _PARTS.match(uri)
-    assert found is not None  # every text fits
+    assert found is not None  # the pattern matches every text
     return found[1], found[2], found[3], found[4], found[5]
 
 
@@ -208,6 +209,6 @@ def _check_authority(authority: str) -> None:
 
 
 def _plain(found: re.Match[str]) -> str:
-    """What an encoded octet is written as: itself where it is unreserved, else with digits in upper case."""
+    """The normal form of an encoded octet: the character if it is unreserved, else its encoding in upper case."""
     character = chr(int(found[1], 16))
     return character if re.match(f"[{_UNRESERVED}]", character) else found[0].upper()

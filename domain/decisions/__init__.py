@@ -1,5 +1,5 @@
-"""Commands and how each is decided: from a command and the world to events, or to an error.
+"""Commands, and how each is decided: a command and the current World result in events, or in an error.
 
-State belongs to `registry`; commands about subscriptions, links and the legacy APIs to the rooms of these.
+Entities and events are in `registry`; decisions about the legacy APIs and links are in `legacy` and `links`.
 Begin with `decide.py`.
 """

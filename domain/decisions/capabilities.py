@@ -1,4 +1,4 @@
-"""The capabilities: what this server offers, what a registry has switched on, and how a request changes that.
+"""Capabilities: what this server offers, what a registry enables, and how a request changes that.
 
 Spec: core 1.0-rc4, "Registry Capabilities". Rules CAP-1 to CAP-15.
 """
@@ -29,7 +29,7 @@ from domain.values.json_text import Json, dumps
 
 SPECVERSION: Final = "1.0-rc4"
 
-#: What can be switched on. Lists name their possible members, booleans their possible values.
+#: What a registry can enable. Lists name their possible members, booleans their possible values.
 OFFERED: Final[dict[str, tuple[Any, ...]]] = {
     "flags": (
         *("binary", "collections", "doc", "epoch", "filter", "ignore", "inline"),
@@ -42,11 +42,11 @@ OFFERED: Final[dict[str, tuple[Any, ...]]] = {
     "specversions": (SPECVERSION,),
     "versionmodes": MODES,
 }
-#: The rules of compatibility by format.
+#: The compatibility rules that each format supports.
 RULES: Final[dict[str, tuple[str, ...]]] = {
     name: formats.COMPATIBILITIES for room in formats.FORMAT_MODULES if room.compares for name in room.names
 }
-#: Kinds of data and whether they can be mutable.
+#: The kinds of data, and whether each can be mutable.
 AVAILABLE: Final[dict[str, tuple[bool, ...]]] = {
     "capabilities": (False, True),
     "capabilitiesoffered": (False,),
@@ -73,9 +73,9 @@ DEFAULTS: Final[dict[str, Json]] = {
     "specversions": [SPECVERSION],
     "versionmodes": ["manual"],
 }
-#: Those that say which documents are let in. The others say how this server is asked.
+#: The capabilities that decide which documents are accepted. The others concern the HTTP interface.
 DATA_CAPABILITIES: Final = ("compatibilities", "formats")
-#: What a new registry starts with: everything.
+#: The capabilities of a new registry: everything is enabled.
 INITIAL: Final[dict[str, Json]] = {
     **DEFAULTS,
     "available": {name: {"mutable": values[-1]} for name, values in AVAILABLE.items()},
@@ -110,9 +110,10 @@ def _object(attributes: dict[str, Any]) -> Json:
 
 
 def write_capabilities(changes: ChangeSet, value: Json, *, patch: bool) -> None:
-    """Takes new capabilities into a change, as an event of their own and an update of the registry.
+    """Adds new capabilities to a change: one event of their own, and an update of the registry.
 
-    value: null stands for all defaults. Nothing happens where nothing differs. Raises: the Capability problems.
+    value: null means all defaults. If no capability differs, the function does nothing.
+    Raises: the Capability problems.
     """
     before = current_capabilities(changes)
     after = apply_request(before, value, patch=patch)
@@ -130,21 +131,21 @@ def write_capabilities(changes: ChangeSet, value: Json, *, patch: bool) -> None:
 
 
 def capabilities_after(changes: ChangeSet) -> Mapping[str, Json]:
-    """The capabilities as the change leaves them, which count for its data (ENT-68)."""
+    """The capabilities that result from the change. They apply to the data of the same request (ENT-68)."""
     facts = changes.roots.get(xids.CAPABILITIES)
     return facts.attributes if facts else current_capabilities(changes)
 
 
 def current_capabilities(changes: ChangeSet) -> dict[str, Json]:
-    """The capabilities in force."""
+    """The capabilities in force before the change."""
     entity = changes.world.get(xids.CAPABILITIES)
     return entity.attributes if entity else INITIAL
 
 
 def supported_data_capabilities(given: Mapping[str, Any]) -> dict[str, Json]:
-    """Of another registry's capabilities those of the data, as far as this server offers them.
+    """The data capabilities of another registry, reduced to what this server offers.
 
-    What is missing is left out; what is none of the kind stays, for a write to refuse.
+    Unsupported members are left out. Values of a wrong type stay, so that the write refuses them.
     """
     found: dict[str, Json] = {}
     if (named := given.get("formats")) is not None:
@@ -169,7 +170,7 @@ def _offered_rules(format: str, value: Any) -> Json:
 
 
 def record_capabilities(changes: ChangeSet, capabilities: dict[str, Json], differing: tuple[str, ...] = ()) -> None:
-    """Records capabilities as they now are. A link that writes them brings them from then on (LEG-909)."""
+    """Records the capabilities. If a link writes them, that link owns them from then on (LEG-909)."""
     before = changes.world.get(xids.CAPABILITIES)
     link = changes.context.link or (before.private.get(LINK) if before else None)
     changes.roots[xids.CAPABILITIES] = AfterImage(
@@ -229,7 +230,10 @@ def _formats(name: str, value: Json) -> list[str]:
 
 
 def _offered_format(item: str) -> str:
-    """A format as the offer spells it, or the part of the offer that it stands for (SC-15). Raises: CapabilityError."""
+    """A format as the server offers it, or the part of an offered format that it matches (SC-15).
+
+    Raises: CapabilityError.
+    """
     offered: dict[str, str] = {name.lower(): name for name in OFFERED["formats"]}
     if item.lower() in offered:
         return offered[item.lower()]
@@ -286,7 +290,7 @@ def _all_rules(name: str, value: list[str], offered: set[str]) -> list[Json]:
 
 
 def _check_rules(after: Mapping[str, Json]) -> None:
-    """Raises: CapabilityError for rules of a format that is not switched on."""
+    """Raises: CapabilityError for rules of a format that is not enabled."""
     for format in after["compatibilities"]:
         if not any(_overlap(name, format) for name in after["formats"]):
             raise CapabilityError(error_detail=f'"compatibilities" has "{format}", which "formats" lacks')
@@ -310,9 +314,9 @@ _CHECKS: Final[dict[str, Callable[[str, Json], Json]]] = {
 
 
 def require_mutable(changes: ChangeSet, name: str, *, patch: bool) -> None:
-    """Raises: ActionNotSupported where the capabilities before the request say that this is fixed (ENT-68, C-7).
+    """Raises: ActionNotSupported if the capabilities before the request make this data immutable (ENT-68, C-7).
 
-    An admin can change the capabilities all the same, so that none of their values lasts for ever.
+    An admin can always change the capabilities, so no capability value is permanent.
     """
     if name == "capabilities" and changes.context.role is Role.ADMIN:
         return
@@ -322,7 +326,7 @@ def require_mutable(changes: ChangeSet, name: str, *, patch: bool) -> None:
 
 
 def check_versionmodes(changes: ChangeSet, modes: list[str]) -> None:
-    """Raises: CapabilityError for a Resource type whose `versionmode` is not among some modes (CAP-15)."""
+    """Raises: CapabilityError for a Resource type whose `versionmode` is not among the given modes (CAP-15)."""
     for group in changes.model.groups.values():
         for type in group.resources.values():
             if type.versionmode not in modes:
@@ -332,7 +336,7 @@ def check_versionmodes(changes: ChangeSet, modes: list[str]) -> None:
 
 
 class EnabledFormats:
-    """Which formats and which rules of compatibility are switched on (SC-15)."""
+    """The formats and compatibility rules that are enabled (SC-15)."""
 
     def __init__(self, capabilities: Mapping[str, Json]) -> None:
         self.formats: Sequence[str] = capabilities["formats"]
@@ -340,7 +344,7 @@ class EnabledFormats:
         self._validates: dict[str, bool] = {}  # many Versions share few formats
 
     def validates(self, name: str) -> bool:
-        """Whether documents of a format are checked."""
+        """Whether documents of a format are validated."""
         found = self._validates.get(name)
         if found is None:
             found = formats.find_format(name) is not None and any(
@@ -350,14 +354,14 @@ class EnabledFormats:
         return found
 
     def compares(self, name: str, rule: str) -> bool:
-        """Whether a rule is checked between documents of a format."""
+        """Whether a compatibility rule is checked between documents of a format."""
         return any(rule in rules for pattern, rules in self._rules.items() if formats.matches_format(name, pattern))
 
 
 def recheck_versions(changes: ChangeSet, before: EnabledFormats, after: EnabledFormats) -> None:
-    """Has Versions looked at again for which a format or a rule was switched on. Cost: O(Versions).
+    """Schedules a new check of the Versions whose format or rule was enabled. Cost: O(Versions).
 
-    Raises: CapabilityError where one that is in use is switched off (CAP-15).
+    Raises: CapabilityError if a format or rule that is in use is disabled (CAP-15).
     """
     for group in changes.model.groups.values():
         for type in group.resources.values():
@@ -369,7 +373,7 @@ def recheck_versions(changes: ChangeSet, before: EnabledFormats, after: EnabledF
 
 
 def _touched(changes: ChangeSet, type: str, before: EnabledFormats, after: EnabledFormats) -> Iterable[str]:
-    """The Resources for which something is switched on, each once."""
+    """The Resources for which a format or rule is enabled, each once."""
     rules = {
         entity.xid: rule.lower()
         for entity in changes.world.of_type(type)

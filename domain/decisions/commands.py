@@ -1,4 +1,4 @@
-"""What callers ask for. A command that decides into events is an interaction."""
+"""Commands: what callers request. Each command that results in events is one interaction."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ IGNORES = ("capabilities", "defaultversionid", "defaultversionsticky", "epoch", 
 class WriteMethod(StrEnum):
     """How a write treats what it does not mention (HTTP binding, "Creating or Updating Entities").
 
-    PUT replaces the entity that the path names; PATCH merges one level deep, and so it does with each entry of a
-    collection; POST creates or replaces the members of a collection, or adds a Version to a Resource.
+    PUT replaces the entity that the path names. PATCH merges one level deep, also for each entry of a collection. POST
+    creates or replaces the members of a collection, or adds a Version to a Resource.
     """
 
     PUT = "PUT"
@@ -32,16 +32,17 @@ class WriteTree:
     """Create or update the entity or collection at `xid`, with everything nested in `tree`.
 
     xid: an entity (`/`, `/dirs/d1`, `.../files/f1`, `.../f1/meta`, `.../versions/v1`) or a collection (`/dirs`,
-        `/dirs/d1/files`, `.../f1/versions`). Its types exist in the model: the caller has answered 404 otherwise.
-    tree: the parsed JSON object, handed over: deciding takes nested collections apart, because an import of many
-        entities would otherwise be held twice; for a document write the attributes that its headers gave.
+        `/dirs/d1/files`, `.../f1/versions`). Its types exist in the model; otherwise the caller has already answered
+        404.
+    tree: the parsed JSON object; for a document write, the attributes from its headers. The decision owns it and takes
+        nested collections apart, because otherwise an import of many entities would be in memory twice.
     document: bytes of a document write (a Resource or Version whose body is its document), else None. `tree` then has
-        `contenttype`, None where the request had no content type, and a map is complete where it is present.
-    mediatype: media type of the request, taken over as `contenttype` where ENT-123 says so.
+        `contenttype`, None if the request has no content type; a map that is present is complete.
+    mediatype: media type of the request, used as `contenttype` where ENT-123 says so.
     setdefaultversionid: the flag's raw value; None when absent.
-    keepids: Versions keep the ids that another registry gave them, also where their type lets no client choose.
-    facade: what an older API says beyond that. Then `tree` is that of a Group (PUT), whose attributes that the API does
-        not know stay as they are, or of a new Version (POST to a Resource).
+    keepids: Versions keep the ids from another registry, even if their type does not let clients choose ids.
+    facade: what a legacy API adds. Then `tree` is that of a Group (PUT), whose attributes that the API does not know
+        stay unchanged, or that of a new Version (POST to a Resource).
     """
 
     xid: str
@@ -59,9 +60,9 @@ class WriteTree:
 class DeleteEntities:
     """Delete the entity at `xid`, or members of the collection at `xid`.
 
-    targets: the body of a collection's DELETE: None deletes all members, a map those that it names (`{}` none).
+    targets: the body of a collection's DELETE. None deletes all members, a map those that it names (`{}` none).
     epoch: the flag's raw value on a single entity; None when absent.
-    facade: of an older API, which deletes a Group, a Resource or all of a Group, or the Version of a number.
+    facade: set by a legacy API, which deletes a Group, a Resource, all of a Group, or the Version with a number.
     """
 
     xid: str
@@ -81,7 +82,7 @@ class ReplaceModel:
 
 @dataclass(frozen=True, slots=True)
 class WriteCapabilities:
-    """Replace the capabilities (PUT) or the given ones among them (PATCH)."""
+    """Replace all capabilities (PUT) or only the given ones (PATCH)."""
 
     capabilities: Json
     method: WriteMethod
@@ -89,10 +90,10 @@ class WriteCapabilities:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """Bring back what lived at `xid` and below it when the log ended at a position, and remove what did not.
+    """Restore the entities at and below `xid` that existed at a log position, and delete those that did not.
 
     xid: an entity, a collection, a meta, `/model` or `/capabilities`.
-    include: of `/` only: which of `model` and `capabilities` are brought back with it.
+    include: for `/` only: which of `model` and `capabilities` are restored too.
     """
 
     xid: str
@@ -102,7 +103,7 @@ class Restore:
 
 @dataclass(frozen=True, slots=True)
 class CreateRegistry:
-    """The first interaction of an empty log: the registry entity, its capabilities and its first model."""
+    """The first interaction of an empty log: creates the registry entity, its capabilities and its first model."""
 
     registryid: str
     source: Json
@@ -110,12 +111,12 @@ class CreateRegistry:
 
 @dataclass(frozen=True, slots=True)
 class WriteSubscription:
-    """Create the subscription at `xid`, or replace the one that is there.
+    """Create the subscription at `xid`, or replace the existing one.
 
     attributes: its public form, checked and with defaults. secrets: secret values by name. needed, dropped, place: see
     `SubscriptionDocument`. starttime: the first position after `config.starttime`.
-    groups: the xids of the Groups that its caller may read; None for the whole registry. most: how many subscriptions
-    one owner may have.
+    groups: the xids of the Groups that its caller may read; None for the whole registry. most: the maximum number of
+    subscriptions per owner.
     """
 
     xid: str
@@ -139,11 +140,11 @@ class DeleteSubscription:
 
 @dataclass(frozen=True, slots=True)
 class ControlSubscription:
-    """Something that is done with the deliveries of the subscription at `xid`.
+    """A control action on the deliveries of the subscription at `xid`.
 
-    name: `pause`, `resume`, `verify`, `replay`, `redeliver` or `discard`. arguments: what belongs to it, such as
-    `{"from": 1, "to": 9}`. stopped: whether deliveries stand still for a reason of their own, so that `resume` has
-    something to do without a pause.
+    name: `pause`, `resume`, `verify`, `replay`, `redeliver` or `discard`. arguments: those of the action, such as
+    `{"from": 1, "to": 9}`. stopped: whether deliveries stopped for a reason other than a pause; then `resume` has an
+    effect without a pause.
     """
 
     xid: str
@@ -154,7 +155,7 @@ class ControlSubscription:
 
 @dataclass(frozen=True, slots=True)
 class WriteLink:
-    """Create the replication link at `xid`, or replace the one that is there.
+    """Create the replication link at `xid`, or replace the existing one.
 
     attributes: its public form, checked and with defaults. secrets: secret values by name.
     """
@@ -167,16 +168,16 @@ class WriteLink:
 
 @dataclass(frozen=True, slots=True)
 class DeleteLink:
-    """Delete the link at `xid`; what came over it stays."""
+    """Delete the link at `xid`; the entities that it delivered stay."""
 
     xid: str
 
 
 @dataclass(frozen=True, slots=True)
 class ControlLink:
-    """Something that is done with the link at `xid`.
+    """A control action on the link at `xid`.
 
-    name: `promote`, `pause`, `resume`, or `repaired` once a `Repair` is recorded, so that whoever runs it begins anew.
+    name: `promote`, `pause`, `resume`, or `repaired` once a `Repair` is recorded, so that the link's worker restarts.
     """
 
     xid: str
@@ -185,9 +186,9 @@ class ControlLink:
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """Take in interactions of another registry's log as they are, in their order; those that are here are passed over.
+    """Append interactions of another registry's log unchanged and in order; those that are already here are skipped.
 
-    xid: of the link that they came over.
+    xid: of the link that delivers them.
     """
 
     xid: str
@@ -196,10 +197,11 @@ class Follow:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """Have entities be what they are in the registry that they came from.
+    """Set entities to the state that they have in the registry of their origin.
 
-    xid: of the link that they came over. position: of this registry's log, when the two were compared. entities: their
-    last events there. gone: xids of what was never there. documents: bytes that events refer to, by SHA-256 in hex.
+    xid: of the link that delivered them. position: of this registry's log, when the two were compared. entities: their
+    last events in the other log. gone: xids that never existed there. documents: bytes that events refer to, by SHA-256
+    in hex.
     """
 
     xid: str

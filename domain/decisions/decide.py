@@ -1,4 +1,4 @@
-"""decide: from a command and the world it meets to the events that it comes to."""
+"""decide: the events that result from a command and the current World."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ from domain.errors.problems import Problem
 from domain.model import compile_model
 from domain.values import xid as xids
 
-#: What has to hold once everything in a request is written, in this order; one of them counts what it lets pass.
+#: Rules that must hold after everything in a request is written, in this order. One rule returns the number of findings
+#: that it lets pass.
 RULES: Final[tuple[Callable[[ChangeSet], int | None], ...]] = (
     entities_comply_with_model,
     resources_settle,
@@ -66,9 +67,9 @@ RULES: Final[tuple[Callable[[ChangeSet], int | None], ...]] = (
 
 
 def decide(command: Command, world: World, context: Context) -> Decision:
-    """The events of a command, or the Problem that refuses it; the world stays as it is.
+    """The events of a command, without a change to the World.
 
-    Raises: Problem.
+    Raises: Problem, if the command is refused.
     """
     if isinstance(command, WriteSubscription | DeleteSubscription | ControlSubscription):
         return subscriptions.decide_subscription(command, world, context)

@@ -1,4 +1,4 @@
-"""DeleteEntities: which entities a DELETE takes, and the checks before they go.
+"""DeleteEntities: which entities a DELETE removes, and the checks before it.
 
 Spec: core 1.0-rc4, "Deleting Entities"; HTTP binding 1.0-rc4, DELETE of entities and collections. Rules ENT-160 to 164.
 """
@@ -23,7 +23,7 @@ from domain.values.json_text import Json
 
 
 def delete_entities(changes: ChangeSet, command: DeleteEntities) -> None:
-    """Applies one DeleteEntities to a change, but for what settles at its end.
+    """Applies one DeleteEntities to a change; the rules settle the rest at its end.
 
     Raises: NotFound, MismatchedEpoch, MismatchedId, MisplacedEpoch, BadRequest.
     """
@@ -46,7 +46,7 @@ def delete_entities(changes: ChangeSet, command: DeleteEntities) -> None:
 
 
 def delete_entity(changes: ChangeSet, entity: Entity) -> None:
-    """Deletes a Group or a Resource that nothing protects. Raises: Readonly, BadRequest."""
+    """Deletes a Group or a Resource that is not protected. Raises: Readonly, BadRequest."""
     if entity.type.count(".") == 1:
         check_writable(changes, entity.xid, frozenset())
     _check_removable(changes, entity)
@@ -54,7 +54,7 @@ def delete_entity(changes: ChangeSet, entity: Entity) -> None:
 
 
 def _check_versions(changes: ChangeSet, command: DeleteEntities) -> None:
-    """What a DELETE of Versions needs of their Resource: neither a pointer (ENT-135) nor read-only (ENT-140)."""
+    """Checks the Resource of a DELETE of Versions: it has no xref (ENT-135) and is not read-only (ENT-140)."""
     xid = xids.join(*xids.segments(command.xid)[:4])
     check_writable(changes, xid, command.ignore)
     if changes.find(xid) is not None:
@@ -62,7 +62,7 @@ def _check_versions(changes: ChangeSet, command: DeleteEntities) -> None:
 
 
 def _is_kept(changes: ChangeSet, command: DeleteEntities, entity: Entity) -> bool:
-    """Whether a read-only Resource in a collection is passed over. Raises: Readonly, BadFlag (ENT-140)."""
+    """Whether a read-only Resource in a collection is skipped. Raises: Readonly, BadFlag (ENT-140)."""
     if entity.type.count(".") != 1:
         return False
     if command.xid == entity.xid:
@@ -80,7 +80,7 @@ def _single(changes: ChangeSet, command: DeleteEntities) -> Entity:
 
 
 def _collection(changes: ChangeSet, command: DeleteEntities) -> list[Entity]:
-    """The members that go. Unknown ones are passed over; a missing owner is a missing target (ENT-161)."""
+    """The members to delete. Unknown members are skipped; a missing owner is a missing target (ENT-161)."""
     owner = xids.parent(command.xid + "/x")
     if owner is not None and owner != xids.REGISTRY and changes.find(owner) is None:
         raise NotFound(command.xid)
@@ -106,7 +106,7 @@ def _listed(changes: ChangeSet, command: DeleteEntities, id: str, entry: Json) -
 
 
 def _epoch(entity: Entity, entry: Mapping[str, Json]) -> Json:
-    """The epoch that an entry states; a Resource's has to be in its `meta` (ENT-163)."""
+    """The epoch that an entry states; for a Resource it must be in its `meta` (ENT-163)."""
     if entity.type.count(".") != 1:
         return entry.get("epoch")
     meta = entry.get("meta")

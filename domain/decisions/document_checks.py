@@ -1,7 +1,7 @@
-"""Questions that a decision asks about documents, and their answers.
+"""Checks of documents that a decision requires, and their results.
 
-An answer depends on bytes only, so it holds for ever and can be worked out anywhere: a decision says what it has to
-know, and whoever holds the write lock never works it out himself.
+A result depends on bytes only, so it is valid forever and any process can compute it. A decision states which checks it
+needs; the holder of the write lock never runs them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class FormatCheck(NamedTuple):
 
 
 class CompatibilityCheck(NamedTuple):
-    """Can what is written with one document be read with the other? newer: which of them came later."""
+    """Can data written with one document be read with the other? newer: which of the two is newer."""
 
     reader: FormatCheck
     writer: FormatCheck
@@ -31,25 +31,25 @@ class CompatibilityCheck(NamedTuple):
 
 
 DocumentCheck = FormatCheck | CompatibilityCheck
-#: What stands in the way; nothing where the answer is yes.
+#: The incompatibilities; empty if the check passes.
 CheckResult = tuple[Incompatibility, ...]
 CheckResults = Mapping[DocumentCheck, CheckResult]
-#: The form of a document that its format compares. Raises: Violation.
+#: Returns the parsed document in the form that its format compares. Raises: InvalidDocument.
 ParseDocument = Callable[[FormatCheck], Any]
 
-#: The `rule` of what is not a document of its format at all.
+#: The `rule` for a document that is not valid in its format.
 FORMAT_RULE: Final = "format"
 _EMPTY: Final = (Incompatibility(FORMAT_RULE, "the document is empty"),)
-#: What stands in the way of an answer; another time there may be one.
+#: Failures to run a check; a later attempt may succeed.
 TIMED_OUT: Final = Incompatibility(FORMAT_RULE, "checking it takes longer than is given to one document")
 OUT_OF_MEMORY: Final = Incompatibility(FORMAT_RULE, "checking it takes more memory than is given to one document")
 CRASHED: Final = Incompatibility(FORMAT_RULE, "it cannot be checked: what reads its format does not survive it")
 
 
 class ChecksRequired(Exception):
-    """A decision cannot be taken before these questions are answered.
+    """A decision needs the results of these checks first.
 
-    documents: bytes by SHA-256 of those that nothing has stored yet.
+    documents: bytes by SHA-256 of the documents that are not stored yet.
     """
 
     def __init__(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> None:
@@ -59,7 +59,7 @@ class ChecksRequired(Exception):
 
 
 def run_check(question: DocumentCheck, parse: ParseDocument) -> CheckResult:
-    """The answer to a question; whatever goes wrong inside a format is one as well. Cost: that of the format."""
+    """The result of a check; an error inside a format is a result too. Cost: that of the format."""
     try:
         if isinstance(question, FormatCheck):
             if question.sha256 is None:
@@ -69,16 +69,16 @@ def run_check(question: DocumentCheck, parse: ParseDocument) -> CheckResult:
         return _check_compatibility(question, parse)
     except InvalidDocument as violation:
         return (Incompatibility(FORMAT_RULE, violation.text, violation.spot),)
-    except (MemoryError, SystemError):  # the second is what C code says that ran out of memory without noticing
+    except (MemoryError, SystemError):  # C code raises SystemError if it runs out of memory unnoticed
         return (OUT_OF_MEMORY,)
     except RecursionError:
         return (Incompatibility(FORMAT_RULE, "it is nested too deeply"),)
-    except Exception as error:  # a defect of a format or of its library is no reason to take a document unchecked
+    except Exception as error:  # a defect of a format or its library is no reason to accept a document unchecked
         return (Incompatibility(FORMAT_RULE, f"it cannot be checked: {type(error).__name__}: {error}"[:500]),)
 
 
 def parse_document(document: FormatCheck, content: bytes) -> Any:
-    """What a format makes of a document's bytes. Raises: InvalidDocument; KeyError for a format that is not known."""
+    """The document as its format parses it. Raises: InvalidDocument; KeyError for an unknown format."""
     room = formats.find_format(document.format)
     if room is None:
         raise KeyError(document.format)
@@ -97,7 +97,7 @@ def _check_compatibility(question: CompatibilityCheck, parse: ParseDocument) -> 
 
 
 def _unquoted(content: bytes) -> bytes:
-    """A text document that came as a JSON string (inlined in a body of type application/json)."""
+    """The content of a text document that is sent as a JSON string (inlined in a body of type application/json)."""
     if content.lstrip()[:1] != b'"':
         return content
     try:

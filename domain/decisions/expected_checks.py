@@ -1,7 +1,7 @@
-"""The questions about documents that a write will most likely ask, found before it is decided.
+"""The document checks that a write will most likely need, found before it is decided.
 
-Only a decision knows all of them, because formats may be stored already or come from a Group's constraints; but an
-import says them, and answered beforehand it is decided once.
+Only the decision knows all of them, because a format may be stored already or result from a Group's constraints. But an
+import states its formats. If these checks run beforehand, the import is decided only once.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from domain.values.json_text import Json
 
 
 def expected_checks(command: WriteTree, model: Model) -> tuple[frozenset[DocumentCheck], dict[str, bytes]]:
-    """Whether the documents in a tree are of the formats that stand beside them, and their bytes by SHA-256.
+    """The format checks of the documents in a tree that states their formats, and the document bytes by SHA-256.
 
-    A document given as JSON is replaced in the tree by its bytes, so that it is written out once.
+    A document given as JSON is replaced in the tree by its bytes, so that it is serialized once.
     """
     documents: dict[str, bytes] = {}
     questions: set[DocumentCheck] = set()
@@ -40,7 +40,7 @@ def expected_checks(command: WriteTree, model: Model) -> tuple[frozenset[Documen
 
 
 def _content(type: ResourceType, version: MutableMapping[str, Json], mediatype: str) -> bytes | None:
-    """The bytes of a Version's document; None where it has none, or none that can be told by itself."""
+    """The bytes of a Version's document; None if it has none, or none that can be determined without the decision."""
     inline, encoded = version.get(type.singular), version.get(type.singular + "base64")
     if isinstance(encoded, str):
         try:
@@ -57,7 +57,7 @@ def _content(type: ResourceType, version: MutableMapping[str, Json], mediatype: 
 
 
 def _versions(command: WriteTree, model: Model) -> Iterator[tuple[ResourceType, dict[str, Any]]]:
-    """Every part of a tree that describes a Version, as far as the tree has the shape that it should have."""
+    """Every part of a tree that describes a Version, as far as the tree is well-formed."""
     parts, tree = xids.segments(command.xid), command.tree
     group = model.groups.get(parts[0]) if parts else None
     type = group.resources.get(parts[2]) if group and len(parts) > 2 else None

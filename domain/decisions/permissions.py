@@ -1,4 +1,4 @@
-"""Whether a caller may have a command carried out, by the roles at what it names."""
+"""Whether a caller may execute a command, by the caller's roles at the entities that the command names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from domain.values import xid as xids
 
 
 def role_for(caller: Caller, command: Command) -> Role | None:
-    """The least of the caller's roles at what a command names."""
+    """The lowest of the caller's roles at the entities that a command names."""
     if not caller.groups:
         return caller.role
     if isinstance(command, WriteSubscription | DeleteSubscription | ControlSubscription):
@@ -29,14 +29,14 @@ def role_for(caller: Caller, command: Command) -> Role | None:
 
 
 def may_ask(caller: Caller, command: Command) -> bool:
-    """Whether the caller may have a command carried out, and may see what it refers to."""
+    """Whether the caller may execute a command, and may see what it refers to."""
     return RANK[role_for(caller, command)] >= RANK[Role.WRITER] and (
         caller.role is not None or all(map(caller.reads, _xref_targets(command)))
     )
 
 
 def _named_groups(command: Command) -> Iterator[str]:
-    """What a command is about: Groups, or the registry where it is not confined to Groups that it names."""
+    """The Groups that a command affects; the registry if the command is not limited to named Groups."""
     match command:
         case WriteTree(xid=xids.REGISTRY, method=WriteMethod.POST, tree=tree) if tree:
             yield from (f"/{plural}/{id}" for plural, members in tree.items() for id in _keys(members))
@@ -59,7 +59,7 @@ def _is_collection_of_groups(xid: str) -> bool:
 
 
 def _xref_targets(command: Command) -> Iterator[str]:
-    """The Resources that cross references in a body point to: what is written shows them."""
+    """The Resources that xrefs in a body refer to, because the written Resource shows them."""
     if isinstance(command, WriteTree):
         yield from _references(command.tree)
 

@@ -1,4 +1,4 @@
-"""Replacing the model: what it does to the registry and to the entities that are stored.
+"""Replaces the model: the effects on the registry and on stored entities.
 
 Spec: model 1.0-rc4, "Creating or Updating the Registry Model". Rules MOD-1, MOD-5, MOD-12, MOD-90 to 96, ENT-105.
 """
@@ -31,10 +31,11 @@ from domain.values.json_text import Json
 
 
 def replace_model(changes: ChangeSet, source: Json, *, patch: bool = False) -> None:
-    """Puts a new model in force for the rest of the change; stored entities are held against it at its end.
+    """Sets a new model for the rest of the change; stored entities are validated against it at its end.
 
-    patch: whether it came in a PATCH of the registry; it replaces the model all the same (MOD-90). Nothing happens
-    where the source says the same. Raises: the model problems, ActionNotSupported.
+    patch: it came in a PATCH of the registry, which replaces the model nevertheless (MOD-90). An equal source changes
+    nothing.
+    Raises: the model problems, ActionNotSupported.
     """
     previous = changes.model
     if source == previous.source:
@@ -58,7 +59,7 @@ def replace_model(changes: ChangeSet, source: Json, *, patch: bool = False) -> N
 
 
 def record_model(changes: ChangeSet, differing: tuple[str, ...] = ()) -> None:
-    """Records the model as it now is."""
+    """Records the current model."""
     before = changes.world.get(xids.MODEL)
     changes.roots[xids.MODEL] = AfterImage(
         xids.MODEL,
@@ -72,7 +73,7 @@ def record_model(changes: ChangeSet, differing: tuple[str, ...] = ()) -> None:
 
 
 def entities_comply_with_model(changes: ChangeSet) -> None:
-    """Holds every stored entity of a changed type against the new model (MOD-93).
+    """Validates every stored entity of a changed type against the new model (MOD-93).
 
     O(entities of the changed types). Raises: ModelComplianceError with the offenders, HasdocumentViolation.
     """
@@ -130,7 +131,7 @@ def _comply_resource(changes: ChangeSet, xid: str) -> None:
 
 
 def _comply_pointer(changes: ChangeSet, resource: ResourceDraft, pointer: str) -> None:
-    """A pointer holds nothing that a model could refuse but where it points (ENT-130)."""
+    """Checks a Resource with an xref: a model can refuse nothing but the type of its target (ENT-130)."""
     if not is_of_same_type(changes, resource, pointer):
         raise MalformedXref(xref=pointer, error_detail=f'it is no longer of the type of "{resource.xid}"')
 
@@ -141,7 +142,7 @@ def _has_document(version: VersionDraft, resource: ResourceDraft) -> bool:
 
 
 def _check_types(changes: ChangeSet, previous: Model) -> None:
-    """No type may go, or change its singular, while it has instances that stay (MOD-1, MOD-5)."""
+    """A type with instances that stay can neither be removed nor change its singular (MOD-1, MOD-5)."""
     for plural, group in previous.groups.items():
         kept = changes.model.groups.get(plural)
         if kept is None or kept.singular != group.singular:
@@ -165,8 +166,10 @@ def _check_unused(changes: ChangeSet, type: str) -> None:
 
 
 def _staying(changes: ChangeSet, type: str) -> Iterator[Entity]:
-    """The entities of a type that a new model has to fit, or they it. What becomes of those that a link brings which
-    brings the model, their own log says: there, they went together.
+    """The entities of a type that must comply with a new model.
+
+    If a link delivers the model, the entities in its scope are left out. Their own log deletes them together with the
+    type.
     """
     ids = {link.id: link for link in changes.world.links if link.follows_log}
     link = ids.get(changes.context.link)
@@ -176,7 +179,7 @@ def _staying(changes: ChangeSet, type: str) -> Iterator[Entity]:
 
 
 def _rebase(changes: ChangeSet) -> None:
-    """Drafts made under the old model take their levels from the new one."""
+    """Drafts made under the old model get their levels from the new one."""
     for draft in changes.groups.values():
         if draft.xid == xids.REGISTRY:
             draft.level = changes.model.registry

@@ -1,7 +1,7 @@
-"""Restore: what lived at a place and below it at a position comes back, and what did not live there then goes.
+"""Restore: entities that existed at a position are restored, and entities created since then are deleted.
 
-Only streams that had an event since are looked at. What lived then is written as it was, whole and held against the
-model of today; what came since is deleted. All rules of a write then run over the change as they do over any other.
+It reads only streams with an event since the position. The past state is written as a whole and validated against the
+current model. All rules of a write then apply to the change as to any other.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from domain.registry.explicit_values import DEFAULT_MARKS, join_marks, retain_ma
 from domain.values import xid as xids
 from domain.values.json_text import dumps
 
-#: What follows from the Versions of a Resource, or from the moment of the write.
+#: Attributes that result from the Versions of a Resource, or from the time of the write.
 _SETTLED: Final = frozenset({"modifiedat", "defaultversionid", "defaultversionsticky"})
 
 
 def restore(changes: ChangeSet, command: Restore) -> None:
-    """Applies one Restore to a change, but for what settles at its end.
+    """Applies one Restore to a change; the rules settle the rest at its end.
 
-    Raises: NotFound where nothing lived there then; any Problem of a write.
+    Raises: NotFound if nothing existed there at the position; any Problem of a write.
     """
     past = PastRegistry(changes.world, command.position)
     _check_lived(past, command.xid)
@@ -52,14 +52,14 @@ def restore(changes: ChangeSet, command: Restore) -> None:
 
 
 class PastRegistry:
-    """The registry when the log ended at a position."""
+    """The registry at a log position."""
 
     def __init__(self, world: World, position: int) -> None:
         self.world = world
         self.position = position
 
     def entity(self, xid: str) -> Entity | None:
-        """What lived at exactly this xid."""
+        """The entity that existed at exactly this xid."""
         first = next(self.world.differences(xid, self.position), None)
         differs = first is not None and xids.stream(first.xid) == xids.stream(xid)
         found = first.then if first is not None and differs else self.world.get(xid)
@@ -75,22 +75,22 @@ class PastRegistry:
         return Model.load(attributes["modelsource"], attributes["model"], origins)
 
     def level(self, xid: str) -> Level:
-        """What the model said of the registry or of a Group."""
+        """The level of the registry or of a Group in that model."""
         return self.model.registry if xid == xids.REGISTRY else self.model.groups[xids.segments(xid)[0]].level
 
     def singular(self, group: str, resource: str) -> str | None:
-        """What one Resource of a type was called, None where there was no such type."""
+        """The singular of a Resource type in that model; None if the type did not exist."""
         type = self.model.groups[group].resources.get(resource)
         return type.singular if type else None
 
     def type(self, resource: str) -> ResourceType:
-        """What the model said of a Resource."""
+        """The type of a Resource in that model."""
         group, _, plural, _ = xids.segments(resource)
         return self.model.groups[group].resources[plural]
 
 
 def _check_lived(past: PastRegistry, xid: str) -> None:
-    """Raises: NotFound. A collection was there with its owner, those of Versions where that was no pointer."""
+    """Raises: NotFound. A collection existed if its owner did; one of Versions only if the owner had no xref."""
     parts = xids.segments(xid)
     owner = xids.parent(xid + "/x") if len(parts) % 2 and xid not in _DEFINITIONS else xid
     found = past.entity(owner or xids.REGISTRY)
@@ -99,10 +99,10 @@ def _check_lived(past: PastRegistry, xid: str) -> None:
 
 
 def _delete_obstacles(changes: ChangeSet, past: PastRegistry) -> None:
-    """Deletes Groups that were not there, and Resources of types that were not: a model stays while it has instances.
+    """Deletes Groups that did not exist, and Resources of types that did not: a type with instances cannot be removed.
 
-    A type that has another singular is another one. All that goes with a Group goes through it, so the Groups go
-    whatever their type. What was there is written anew, so it is in no model's way.
+    A type with another singular is another type. Everything in a Group is deleted with it, so such Groups are deleted
+    whatever their type. Entities that did exist are written again, so they do not prevent a change of the model.
     """
     for found in changes.world.differences(xids.REGISTRY, past.position):
         group, *below = xids.type_of(found.xid).split(".")
@@ -115,7 +115,7 @@ def _delete_obstacles(changes: ChangeSet, past: PastRegistry) -> None:
 
 
 class _Restoration:
-    """An entity, a collection or a meta on its way back."""
+    """The restore of an entity, a collection or a meta."""
 
     def __init__(self, changes: ChangeSet, past: PastRegistry, xid: str) -> None:
         parts = xids.segments(xid)
@@ -136,7 +136,7 @@ class _Restoration:
                 self._group(next(found))
 
     def _group(self, found: StreamDifference) -> None:
-        """The registry's or a Group's own attributes."""
+        """Restores the own attributes of the registry or a Group."""
         if found.then is not None:
             draft = self._changes.registry() if found.xid == xids.REGISTRY else self._new_group(found.then.xid)
             differs = compat_restore.restore_group(draft, found.then)
@@ -171,7 +171,7 @@ class _Restoration:
             self._meta(resource, then)
 
     def _unchanged(self, xid: str) -> Entity | None:
-        """The Resource of then where none of the differences is its own."""
+        """The past Resource if none of the differences is its own."""
         owner = xids.join(*xids.segments(xid)[:4])
         return self._past.entity(owner) if self._versions_only else self._changes.world.get(owner)
 
@@ -184,7 +184,7 @@ class _Restoration:
         self._count_on(resource, then)
 
     def _version(self, resource: ResourceDraft, found: StreamDifference, definition: Entity) -> None:
-        """definition: the Resource of then."""
+        """definition: the past Resource."""
         if found.then is not None:
             self._bring_back_version(resource, found.then, definition)
         elif found.now is not None:
@@ -235,7 +235,7 @@ class _Restoration:
             resource.meta.touch()
 
     def _count_on(self, resource: ResourceDraft, then: Entity) -> None:
-        """Ids that the server gave out in the life that comes back are not given out again."""
+        """Prevents that ids which the server assigned in the restored lifetime are assigned again."""
         resource.counter = max(resource.counter, then.private.get("counter", 0))
 
     def _check(self, resource: ResourceDraft) -> None:
@@ -245,7 +245,7 @@ class _Restoration:
 
 
 def xref_target(entity: Entity) -> str | None:
-    """The Resource that an entity stands for, if it is a pointer."""
+    """The Resource that an entity's xref refers to, if it has one."""
     found: str | None = entity.attributes.get("meta", {}).get("xref") if entity.type.count(".") == 1 else None
     return found
 
@@ -256,12 +256,12 @@ def _settling_stream(difference: StreamDifference) -> str:
 
 
 def _ordered(then: Entity, type: ResourceType) -> str | None:
-    """The ordering time of a Version where its type asks for one (ENT-101)."""
+    """The ordering time of a Version if its type needs one (ENT-101)."""
     return str(then.private.get("ordered", then.attributes["modifiedat"])) if type.versionmode == "modifiedat" else None
 
 
 def _restore_draft(draft: EntityDraft, then: Attributes, level: Level) -> bool:
-    """Whether a draft had to be written to be as it was then."""
+    """Restores a draft if it differs; returns whether it was written."""
     differs = _differs(draft, then, level)
     if differs:
         draft.restore(then, level)
@@ -269,7 +269,7 @@ def _restore_draft(draft: EntityDraft, then: Attributes, level: Level) -> bool:
 
 
 def _differs(draft: EntityDraft, then: Attributes, level: Level, settled: frozenset[str] = _SETTLED) -> bool:
-    """Whether an entity is another than it was, but for what settles by itself. level: what it was written under."""
+    """Whether an entity differs from its past state, except in settled attributes. level: of the past model."""
     return draft.before is None or _comparable(level, then, settled) != _comparable(draft.was, draft.before, settled)
 
 

@@ -1,4 +1,4 @@
-"""What becomes of commands about subscriptions: one event at most, and the secret values that come and go with it.
+"""Decides commands about subscriptions: at most one event, and the secret values that it stores or destroys.
 
 Rules SUB-304, SUB-501 to SUB-509, SUB-911 to SUB-917.
 """
@@ -24,12 +24,12 @@ from domain.subscriptions.subscription_document import QUERY_SUFFIX
 from domain.values.json_text import Json, dumps
 
 COLLECTION: Final = "/" + TYPE
-#: Where a subscription begins; a change of these begins anew (SUB-502).
+#: The properties that define where a subscription starts; if they change, it starts again (SUB-502).
 _STARTS: Final = ("startposition", "starttime")
 
 
 def decide_subscription(command: SubscriptionCommand, world: World, context: Context) -> Decision:
-    """The event of a command, if it comes to one. Raises: NotFound, InvalidSubscription, QuotaExceeded."""
+    """The event of a command, if it changes anything. Raises: NotFound, InvalidSubscription, QuotaExceeded."""
     match command:
         case WriteSubscription(new=True):
             return _create(command, world, context)
@@ -42,7 +42,7 @@ def decide_subscription(command: SubscriptionCommand, world: World, context: Con
 
 
 def may_see(owner: str, caller: str, role: Role | None) -> bool:
-    """Whether a subscription is there for a caller (SUB-911)."""
+    """Whether a caller may see a subscription (SUB-911)."""
     return owner == caller or role is Role.ADMIN
 
 
@@ -55,7 +55,7 @@ def secret_pointer(secret: str) -> str:
 
 @dataclass(slots=True)
 class _SecretChanges:
-    """Secret values on their way: references by name, and what is sealed or destroyed."""
+    """The secret values of an update: references by name, and the secrets to store or destroy."""
 
     xid: str
     id: str
@@ -63,7 +63,7 @@ class _SecretChanges:
     settled: list[Secret] = field(default_factory=list)
 
     def put(self, name: str, value: str) -> None:
-        """Adds a value under a new reference, which is the interaction's so that no other has it."""
+        """Adds a value under a new reference, which contains the interaction's id and is therefore unique."""
         self.names[name] = f"{self.id}.{len(self.names)}"
         self.settled.append(Secret(self.names[name], self.xid, name, value))
 
@@ -130,7 +130,7 @@ def _delete(command: DeleteSubscription, world: World, context: Context) -> Deci
 
 
 def _control(command: ControlSubscription, world: World, context: Context) -> Decision:
-    """The event of an action; pausing what is paused and resuming what runs comes to none (SUB-833)."""
+    """The event of an action; none for pausing a paused or resuming a running subscription (SUB-833)."""
     entity = _existing(command.xid, world, context)
     paused = Subscription.of(entity, entity.position).paused
     idle = {"pause": paused, "resume": not paused and not command.stopped}
@@ -150,7 +150,7 @@ def _control(command: ControlSubscription, world: World, context: Context) -> De
 
 
 def _existing(xid: str, world: World, context: Context) -> Entity:
-    """A living subscription that the caller may see. Raises: NotFound."""
+    """An existing subscription that the caller may see. Raises: NotFound."""
     entity = world.get(xid)
     if entity is None or entity.xid != xid or not may_see(entity.private["owner"], context.caller, context.role):
         raise NotFound(xid)
@@ -158,7 +158,7 @@ def _existing(xid: str, world: World, context: Context) -> Entity:
 
 
 def _check_quota(command: WriteSubscription, world: World, context: Context) -> None:
-    """SUB-912. Whose subscriptions there are is looked at only where there are many of them altogether."""
+    """Checks the quota (SUB-912). It counts the caller's subscriptions only if the total reaches the quota."""
     if world.count(COLLECTION) < command.most:
         return
     if sum(entity.private["owner"] == context.caller for entity in world.members(COLLECTION)) >= command.most:
@@ -174,9 +174,9 @@ def _check_current(command: WriteSubscription, context: Context) -> None:
 def _secrets_after_update(
     command: WriteSubscription, stored: Subscription, world: World, context: Context
 ) -> _SecretChanges:
-    """The secrets after an update: what is said anew, and what is left unsaid and may stay (SUB-304).
+    """The secrets after an update: the given ones, and those that are not given and may stay (SUB-304).
 
-    Raises: InvalidSubscription for a secret that would go somewhere else than before.
+    Raises: InvalidSubscription for a secret that would be sent to another place than before.
     """
     secrets = _SecretChanges(command.xid, context.xregcorrelationid)
     for name, reference in stored.secrets.items():
@@ -202,7 +202,7 @@ def _secrets_after_update(
 def _is_retained(
     known: Secret, command: WriteSubscription, stored: Subscription, world: World, context: Context
 ) -> bool:
-    """Whether a secret that is not in a document stays, because answers do not show it to who wrote the document."""
+    """Whether a secret stays that a document lacks, because responses did not show it to the document's author."""
     name, settings = known.name, command.attributes["protocolsettings"]
     if name in command.needed:
         return True
@@ -218,7 +218,7 @@ def _is_retained(
 
 
 def _check_same(name: str, command: WriteSubscription, stored: Subscription) -> None:
-    """SUB-304: a secret stays where it was. Raises: InvalidSubscription."""
+    """Checks that a secret is sent to the same place as before (SUB-304). Raises: InvalidSubscription."""
     protocol, sink = stored.attributes["protocol"], stored.attributes["sink"]
     same = command.place == (protocol, *sink_uris.parse_sink(sink, protocol, ErrorPlace("/sink")).place)
     if same and name.startswith(credentials.PREFIX):
@@ -231,7 +231,7 @@ def _check_same(name: str, command: WriteSubscription, stored: Subscription) -> 
 
 
 def _replay_range(command: ControlSubscription, context: Context) -> dict[str, Json]:
-    """From where to where a replay goes (SUB-834). Raises: InvalidSubscription."""
+    """The range of a replay (SUB-834). Raises: InvalidSubscription."""
     end = context.position
     first, last = command.arguments["from"], command.arguments.get("to", end)
     for pointer, position in (("/fromposition", first), ("/toposition", last)):
@@ -243,9 +243,9 @@ def _replay_range(command: ControlSubscription, context: Context) -> dict[str, J
 
 
 def _starts(command: WriteSubscription, position: int) -> int:
-    """The first position that is considered. position: of the event that says so (SUB-804).
+    """The first position that the subscription delivers. position: of the event that defines it (SUB-804).
 
-    Raises: InvalidSubscription for one that the log has not come to: what it has until then would be left out.
+    Raises: InvalidSubscription for a position beyond the end of the log: the events until then would be left out.
     """
     if command.starttime is not None:
         return command.starttime
@@ -261,13 +261,13 @@ def _start(attributes: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any], secrets: _SecretChanges) -> tuple[str, ...]:
-    """The names of the properties that differ, those included that differ in a secret only."""
+    """The names of the properties that differ, including those that differ only in a secret."""
     names = {name for name in before.keys() | after.keys() if dumps(before.get(name)) != dumps(after.get(name))}
     return tuple(sorted(names | {secret.name.partition(".")[0] for secret in secrets.settled}))
 
 
 def _at(attributes: Mapping[str, Any], path: str) -> Any:
-    """What stands at a path of names with dots, None where nothing does."""
+    """The value at a path of names with dots; None if there is none."""
     found: Any = attributes
     for name in path.split("."):
         found = found.get(name) if isinstance(found, Mapping) else None

@@ -1,4 +1,4 @@
-"""World, the port through which decisions look at the registry; MemoryWorld holds one in memory."""
+"""World, the port through which decisions read the registry, and MemoryWorld, its implementation in memory."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ from domain.replication import link as links
 from domain.replication.link import Link
 from domain.values import xid as xids
 
-#: Whether rules beyond the model are not looked at, are counted, or refuse a command.
+#: Whether rules beyond the model are skipped, are counted, or refuse a command.
 DomainValidation = Literal["off", "warn", "strict"]
 
 
 def can_read_everything(xid: str) -> bool:
-    """What a caller may see that sees everything."""
+    """The read permission of a caller that sees everything."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What one interaction shares: its time, its correlation id, who asked and with which role at what is asked for.
+    """The values that one interaction shares: its time, its correlation id, the caller and its role at the target.
 
-    domainvalidation: what the rules of `domain.messaging.findings` come to. reads: whether who asks may see an entity.
-    position: of the log's last event before this interaction. link: id of the link whose doing it is; empty for
-    everybody else.
+    domainvalidation: the effect of the rules of `domain.messaging.findings`. reads: whether the caller may see an
+    entity.
+    position: of the log's last event before this interaction. link: id of the link that writes; empty for all other
+    callers.
     """
 
     now: datetime
@@ -50,7 +51,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class StreamDifference:
-    """A stream that had events since: what lived in it then, and what lives in it now; perhaps neither.
+    """A stream with events since a position: its entity then and its entity now, either of which may be None.
 
     xid: as its last event spells it.
     """
@@ -62,9 +63,10 @@ class StreamDifference:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A value that the log only refers to. owner: xid of what has it; name: what it is there. Both are sealed with it.
+    """A value that the log only refers to.
 
-    value: None once it is destroyed.
+    owner: xid of the entity that has it; name: its name there. Both are sealed with the value. value: None once it is
+    destroyed.
     """
 
     reference: str
@@ -75,14 +77,14 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a command comes to.
+    """The result of a command.
 
     events: in the order in which the log holds them (EV-77); empty when nothing changed.
     documents: new document bytes by SHA-256 in hex.
-    processed: xids of the entities that the request named, in its order: what its answer shows.
-    findings: how many things rules beyond the model find in what it wrote.
-    secrets: values to be sealed, and those to be destroyed.
-    number: of the Version that an older API wrote, or had there already.
+    processed: xids of the entities that the request named, in its order; the response shows them.
+    findings: the number of findings by rules beyond the model in what the command wrote.
+    secrets: values to store, and values to destroy.
+    number: of the Version that a legacy API wrote, or that existed already.
     """
 
     events: tuple[EntityEvent, ...]
@@ -94,72 +96,75 @@ class Decision:
 
 
 class World(Protocol):
-    """The registry as decisions see it, inside the write lock."""
+    """The registry as decisions read it, inside the write lock."""
 
     @property
     def model(self) -> Model:
         """The model in force."""
 
     def prefetch(self, names: Iterable[str]) -> None:
-        """Announces entities that will be asked for, so that a store can read them in one go."""
+        """Announces entities that will be read, so that a store can read them in one query."""
 
     def get(self, xid: str) -> Entity | None:
-        """The live entity in the stream of an xid. Its own xid may differ from the one asked for, in case only."""
+        """The live entity in the stream of an xid. Its own xid may differ from the given one, but only in case."""
 
     def revision(self, xid: str) -> int:
-        """Number of the last event in the stream of an xid, 0 if there is none; deleted entities keep theirs."""
+        """Number of the last event in the stream of an xid, 0 if there is none; a deleted entity keeps its number."""
 
     def members(self, collection: str) -> Sequence[Entity]:
         """The live entities of one collection (`/dirs`, `/dirs/d1/files`, `.../f1/versions`), by tree key."""
 
     def count(self, collection: str) -> int:
-        """How many live entities one collection has."""
+        """The number of live entities in one collection."""
 
     def subtree(self, xid: str) -> Iterator[Entity]:
-        """The live entities below an entity, by tree key, itself and what is apart from the tree left out."""
+        """The live entities below an entity, by tree key, without itself and without entities outside the tree."""
 
     def of_type(self, type: str) -> Iterator[Entity]:
         """Every live entity of a type (`dirs.files`), by tree key."""
 
     def differences(self, xid: str, position: int) -> Iterator[StreamDifference]:
-        """The streams at and below an entity or collection that had events beyond a position, by tree key.
+        """The streams at and below an entity or collection that have events after a position, by tree key.
 
-        Those of the model and the capabilities are below the registry; what is apart from the tree is not. Whatever
-        else is there is as it was.
+        Those of the model and the capabilities are below the registry; entities outside the tree are not. All other
+        streams are unchanged since the position.
         """
 
     def sources(self, xid: str) -> Sequence[str]:
-        """The xids of the living Resources whose `meta.xref` names this one."""
+        """The xids of the live Resources whose `meta.xref` names this one."""
 
     def prefetch_sources(self, names: Iterable[str]) -> None:
-        """Announces Resources whose sources will be asked for, so that a store can read them in one go."""
+        """Announces Resources whose sources will be read, so that a store can read them in one query."""
 
     def document(self, sha256: str) -> bytes:
         """The bytes of a stored document."""
 
     @property
     def published(self) -> Publications:
-        """What has been published, as the older APIs see it."""
+        """The published Versions, as the legacy APIs see them."""
 
     @property
     def links(self) -> Sequence[Link]:
-        """The replication links that there are."""
+        """All replication links."""
 
     def secret(self, secret: Secret) -> str | None:
-        """The value that a reference stands for; None where it is destroyed or cannot be opened."""
+        """The value of a secret reference; None if it is destroyed or cannot be decrypted."""
 
     def verdicts(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
-        """Answers to questions about documents. documents: those not stored yet, by SHA-256. Raises: ChecksRequired."""
+        """The results of document checks. documents: bytes that are not stored yet, by SHA-256.
+
+        Raises: ChecksRequired.
+        """
 
 
 class CurrentModel:
-    """The model in force, compiled again when its entity has moved on."""
+    """The model in force, compiled again when its entity changes."""
 
     def __init__(self) -> None:
         self._last: tuple[int, Model] | None = None
 
     def of(self, entity: Entity | None) -> Model:
-        """The model of the entity that holds it; the empty one where there is none."""
+        """The model of the entity that holds it; the empty model for None."""
         if entity is None:
             return compile_model({})
         if self._last is None or self._last[0] != entity.revision:
@@ -169,7 +174,7 @@ class CurrentModel:
 
 
 class MemoryWorld:
-    """A World over dicts: what tests decide against, and what a fold of events gives."""
+    """A World over dicts: tests decide against it, and it is the result of a fold over events."""
 
     def __init__(self, events: Iterable[EntityEvent] = ()) -> None:
         self._entities: dict[str, Entity] = {}
@@ -186,7 +191,7 @@ class MemoryWorld:
         documents: dict[str, bytes] | None = None,
         secrets: Iterable[Secret] = (),
     ) -> None:
-        """Takes events in, in log order."""
+        """Applies events in log order."""
         self._documents.update(documents or {})
         self._secrets.update({secret.reference: secret for secret in secrets})
         for event in events:
@@ -266,7 +271,7 @@ class MemoryWorld:
         return found.value if found is not None and same else None
 
     def verdicts(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
-        """See World; worked out at once."""
+        """See World; the checks run immediately."""
         known = {**self._documents, **documents}
 
         def parse(document: document_checks.FormatCheck) -> object:
@@ -275,5 +280,5 @@ class MemoryWorld:
         return {question: document_checks.run_check(question, parse) for question in questions}
 
     def entities(self) -> Iterator[Entity]:
-        """Everything alive, in the order of EV-77."""
+        """All live entities, in the order of EV-77."""
         yield from sorted(self._entities.values(), key=lambda entity: xids.event_order(entity.xid))

@@ -1,4 +1,4 @@
-"""WriteTree: from the path and the body of a request to writes of single entities, parents first.
+"""WriteTree: splits the path and the body of a request into writes of single entities, parents first.
 
 Spec: core 1.0-rc4, "Updating Nested Registry Collections"; HTTP binding 1.0-rc4, "Creating or Updating Entities".
 """
@@ -41,12 +41,12 @@ from domain.errors.problems import (
 from domain.values import xid as xids
 from domain.values.json_text import Json
 
-#: Nested collections of a body: entries by id, by plural.
+#: The nested collections of a body: entries by id, by plural.
 NestedCollections = dict[str, dict[str, dict[str, Json]]]
 
 
 def write_tree(changes: ChangeSet, command: WriteTree) -> None:
-    """Applies one WriteTree to a change, but for what settles at its end.
+    """Applies one WriteTree to a change; the rules settle the rest at its end.
 
     Raises: any Problem of a write.
     """
@@ -60,7 +60,7 @@ def write_tree(changes: ChangeSet, command: WriteTree) -> None:
 
 
 def write_registry(changes: ChangeSet, body: Mapping[str, Json], how: WriteOptions) -> None:
-    """`PUT /` and `PATCH /`: capabilities, then the model, then the registry's own attributes, then Groups (ENT-68)."""
+    """Writes `PUT /` and `PATCH /`: capabilities, the model, the registry's own attributes, then Groups (ENT-68)."""
     given = dict(body)
     if "capabilities" in given:
         value = given.pop("capabilities")
@@ -85,7 +85,7 @@ def write_registry(changes: ChangeSet, body: Mapping[str, Json], how: WriteOptio
 
 
 def write_group(changes: ChangeSet, xid: str, body: Mapping[str, Json], how: WriteOptions) -> None:
-    """A Group and everything nested in it."""
+    """Writes a Group and everything nested in it."""
     given = dict(body)
     check_id(xids.entity_id(xid))
     group = changes.group(xid, implied=False)
@@ -101,7 +101,7 @@ def write_group(changes: ChangeSet, xid: str, body: Mapping[str, Json], how: Wri
 
 
 def _unknown_type(unknown: Problem, given: Mapping[str, Json], typed: Callable[[str], Problem]) -> Problem:
-    """An unknown attribute that holds a map of objects was meant as a collection of a type (HTTP-21)."""
+    """The error for an unknown attribute; a map of objects counts as a collection of an unknown type (HTTP-21)."""
     name = unknown.arguments["name"]
     value = given.get(name)
     meant = isinstance(value, dict) and value and all(isinstance(entry, dict) for entry in value.values())
@@ -129,7 +129,7 @@ def _write_resources(changes: ChangeSet, group: str, members: NestedCollections,
 
 
 def _take_collections(given: dict[str, Json], plurals: Mapping[str, object], xid: str) -> NestedCollections:
-    """Takes nested collections out of a body; their URLs and counts mean nothing in a request (ENT-150)."""
+    """Removes nested collections from a body and returns them; their URLs and counts are ignored (ENT-150)."""
     found = {}
     for plural in plurals:
         given.pop(plural + "url", None)
@@ -211,7 +211,7 @@ def _meta(changes: ChangeSet, command: WriteTree, how: WriteOptions) -> None:
 
 
 def _write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, Json], how: WriteOptions) -> None:
-    """A meta by itself; a Resource that has no Version yet, or none of its own, gets a first one."""
+    """Writes only a meta; a Resource without a Version of its own gets a first one."""
     pointer = xrefs.requested_xref(resource, body, how.patch)
     if pointer is not None:
         xrefs.set_xref(changes, resource, pointer, {}, body)
@@ -259,7 +259,7 @@ _WRITERS: Final[dict[int | str, Callable[[ChangeSet, WriteTree, WriteOptions], N
 
 
 def _rootless(command: WriteTree, *singulars: str) -> Mapping[str, Json]:
-    """The body, without the ids of its root entity where `ignore=id` says so (ENT-35)."""
+    """The body, without the ids of its root entity if `ignore=id` is given (ENT-35)."""
     if "id" not in command.ignore:
         return command.tree
     ids = {singular + "id" for singular in singulars} | (
@@ -275,7 +275,7 @@ def _check_parents(resource: str) -> None:
 
 
 def _first_version(meta: Mapping[str, Json]) -> str | None:
-    """The id for the first Version of a Resource that comes into being through its meta."""
+    """The id for the first Version of a Resource that is created through its meta."""
     named = meta.get("defaultversionid")
     return named if isinstance(named, str) else None
 
@@ -299,9 +299,9 @@ def set_default_version(changes: ChangeSet, command: WriteTree) -> None:
 
 
 def request_default_version(resource: ResourceDraft, value: str) -> None:
-    """Takes a `setdefaultversionid` value as the wish for the default Version: `null` or the id of a Version.
+    """Records a `setdefaultversionid` value as the requested default Version: `null` or the id of a Version.
 
-    It says what a meta would say, so that of a read-only attribute counts for nothing (ENT-15).
+    It is equivalent to the attributes in a meta, so it has no effect if the attribute is read-only (ENT-15).
     """
     if not value:
         raise BadDefaultversionid(value=value, error_detail="it has to name one Version, or be null")

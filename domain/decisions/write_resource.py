@@ -1,4 +1,4 @@
-"""Writing a Resource: its Versions, its meta, and how both settle at the end of a request.
+"""Writes a Resource: its Versions and its meta, which are settled at the end of the request.
 
 Spec: core 1.0-rc4, "Resource Processing Algorithm", "Default Version of a Resource"; rules ENT-80 to 108.
 """
@@ -22,17 +22,17 @@ from domain.model import ResourceType
 from domain.values import xid as xids
 from domain.values.json_text import Json
 
-#: What a Resource shows of itself beside its nested entities; requests may carry it, and it means nothing (ENT-150).
+#: Members of a Resource that only a response sets; in a request they are ignored (ENT-150).
 NAVIGATION: Final = ("self", "shortself", "xid", "metaurl", "versionsurl", "versionscount")
 #: The entities nested in a Resource.
 NESTED: Final = ("meta", "versions")
-#: All that belongs to a Resource and not to its default Version (HTTP-24).
+#: The members of a Resource that are not attributes of its default Version (HTTP-24).
 RESOURCE_MEMBERS: Final = (*NAVIGATION, *NESTED)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How a request writes: what every step of a tree has in common."""
+    """The options of a request that apply to every part of its tree."""
 
     patch: bool
     mediatype: str = "application/json"
@@ -40,14 +40,14 @@ class WriteOptions:
     keepids: bool = False
 
     def given(self, body: dict[str, Json]) -> dict[str, Json]:
-        """A body as far as it counts: without its epoch where `ignore=epoch` says so."""
+        """The relevant part of a body: without its epoch if `ignore=epoch` is given."""
         return body if "epoch" not in self.ignore else {name: value for name, value in body.items() if name != "epoch"}
 
 
 def write_resource(
     changes: ChangeSet, xid: str, body: Mapping[str, Json], how: WriteOptions, document: bytes | None
 ) -> None:
-    """Steps 1, 2 and 4 of the algorithm; `settle` does the rest once for the whole request."""
+    """Applies steps 1, 2 and 4 of the algorithm; `settle` does the rest once for the whole request."""
     given = dict(body)
     check_id(xids.entity_id(xid))
     resource = changes.resource(xid)
@@ -79,9 +79,10 @@ def write_version(
     how: WriteOptions,
     document: bytes | None = None,
 ) -> VersionDraft:
-    """Creates or updates one Version. versionid: None: the one in the body, or else the server chooses.
+    """Creates or updates one Version. versionid: None: the one in the body, otherwise the server chooses.
 
-    Raises: UnknownAttribute for what is nested in a Resource and would get lost here (ENT-17); any Problem of a write.
+    Raises: UnknownAttribute for members nested in a Resource, which would be lost here (ENT-17); any Problem of a
+    write.
     """
     given = dict(body)
     stated = given.pop("versionid", None)
@@ -103,7 +104,7 @@ def write_version(
 
 
 def write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, Json], how: WriteOptions) -> None:
-    """Writes a meta; what it says about the default Version is worked out when the Resource settles."""
+    """Writes a meta. Its request for a default Version is applied when the Resource settles."""
     given = dict(body)
     take_id(given, resource.type.singular, xids.entity_id(resource.xid), resource.meta.xid)
     given.pop("xref", None)
@@ -127,7 +128,7 @@ def _object(meta: Json, xid: str) -> dict[str, Json] | None:
 
 
 def next_version_id(changes: ChangeSet, resource: ResourceDraft) -> str:
-    """The next of the server's own version ids: 1, 2, 3 ..., skipping those in use, never one twice (ENT-75)."""
+    """The next server-assigned version id: 1, 2, 3 ..., skipping those in use; no id is assigned twice (ENT-75)."""
     while True:
         resource.counter += 1
         versionid = str(resource.counter)
@@ -137,13 +138,13 @@ def next_version_id(changes: ChangeSet, resource: ResourceDraft) -> str:
 
 
 def pop_entries(entries: dict[str, dict[str, Json]]) -> Iterator[tuple[str, dict[str, Json]]]:
-    """The entries of a request's map, each taken out of it, so that what is done needs no memory any more."""
+    """The entries of a request's map. Each is removed from the map, so that its memory is free after its write."""
     for key in list(entries):
         yield key, entries.pop(key)
 
 
 def map_of_objects(value: Json, name: str, xid: str) -> dict[str, dict[str, Json]]:
-    """A nested collection of a request: absent and null are empty. Raises: InvalidAttribute, BadRequest (ENT-150)."""
+    """A nested collection of a request; absent and null are empty. Raises: InvalidAttribute, BadRequest (ENT-150)."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -157,9 +158,9 @@ def map_of_objects(value: Json, name: str, xid: str) -> dict[str, dict[str, Json
 def _targets(
     resource: ResourceDraft, given: dict[str, Json], meta: Json, entries: Mapping[str, Any]
 ) -> list[str | None]:
-    """Which Version the top-level attributes are for: none or one; None is one whose id the server chooses.
+    """The Version that the top-level attributes apply to: none or one; None is one whose id the server chooses.
 
-    Rules ENT-90, ENT-91: a Version that is in the map as well takes nothing from the top level.
+    Rules ENT-90, ENT-91: the top level does not apply to a Version that is also in the map.
     """
     if resource.default_before is not None:
         take_id(given, "version", resource.default_before, resource.xid)
@@ -173,7 +174,7 @@ def _targets(
 
 
 def add_version(changes: ChangeSet, resource: ResourceDraft, draft: VersionDraft, chosen: bool) -> None:
-    """Lets a new Version in, and marks what that changes (ENT-77, ENT-102). chosen: a client chose its id."""
+    """Adds a new Version and marks what it changes (ENT-77, ENT-102). chosen: a client chose its id."""
     if chosen and not resource.type.setversionid:
         raise VersionidNotAllowed(resource.xid, plural=resource.type.plural)
     check_version_order(resource.type, draft)
@@ -182,7 +183,7 @@ def add_version(changes: ChangeSet, resource: ResourceDraft, draft: VersionDraft
 
 
 def check_version_order(type: ResourceType, draft: VersionDraft) -> None:
-    """Raises: InvalidAttribute for an id that cannot take part in the order of its `versionmode` (ENT-102)."""
+    """Raises: InvalidAttribute for an id without a place in the order of its `versionmode` (ENT-102)."""
     if type.versionmode == "semver" and not is_semver(draft.id):
         detail = 'with the versionmode "semver" it has to be a semantic version such as 1.0.0'
         raise InvalidAttribute(draft.xid, name="versionid", error_detail=detail)
@@ -196,7 +197,10 @@ def _write_attributes(
     how: WriteOptions,
     document: bytes | None,
 ) -> None:
-    """The attributes and the document of a Version. A document write merges: only headers that came count."""
+    """Writes the attributes and the document of a Version.
+
+    A document write merges: only headers that are present count.
+    """
     type = resource.type
     patch = how.patch or document is not None
     stored = draft.before or {}
@@ -210,7 +214,7 @@ def _write_attributes(
     ancestor = draft.ancestorid or draft.id
     kept = {type.singular + "id": xids.entity_id(resource.xid), "versionid": draft.id, "ancestorid": ancestor}
     before = draft.attributes.get("createdat") if draft.before else None
-    read = "xid" in given  # only answers have it
+    read = "xid" in given  # only responses have it
     draft.write(how.given(given), patch=patch, kept=kept, defaults=constraint_defaults(changes, resource), read=read)
     if draft.attributes.get("createdat") != before or type.versionmode == "modifiedat":
         resource.unsettled = True
@@ -224,7 +228,7 @@ def _write_attributes(
 
 
 def _store_document(changes: ChangeSet, draft: VersionDraft, type: ResourceType, value: Json) -> str | None:
-    """Stores a document that came as a JSON value or as base64; null is the empty one."""
+    """Stores a document that is given as a JSON value or as base64; null is the empty document."""
     if value is None:
         return None
     text = isinstance(value, str)
@@ -234,7 +238,7 @@ def _store_document(changes: ChangeSet, draft: VersionDraft, type: ResourceType,
 
 
 def _set_ancestor(resource: ResourceDraft, draft: VersionDraft, ancestor: Json) -> None:
-    """Remembers a stated `ancestorid`; the computed modes never keep one (ENT-100)."""
+    """Records a stated `ancestorid`; the computed modes ignore it (ENT-100)."""
     if ancestor is None:
         return
     if not isinstance(ancestor, str):
@@ -245,7 +249,7 @@ def _set_ancestor(resource: ResourceDraft, draft: VersionDraft, ancestor: Json) 
 
 
 def _default_request(resource: ResourceDraft, given: Mapping[str, Json], patch: bool) -> DefaultVersionRequest:
-    """The table of ENT-82, less what the type pins; ids of the wrong type are refused."""
+    """The request for a default Version by the table of ENT-82. Raises: InvalidAttribute for an id of a wrong type."""
     id, sticky = given.get("defaultversionid"), given.get("defaultversionsticky")
     if id is not None and not isinstance(id, str):
         raise InvalidAttribute(resource.meta.xid, name="defaultversionid", error_detail="it has to be a string")

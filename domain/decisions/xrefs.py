@@ -1,6 +1,7 @@
-"""Cross references: a Resource that stands for another one of its type and holds nothing itself.
+"""Cross references: a Resource with an xref shows another Resource of its type and has no content of its own.
 
-Spec: core 1.0-rc4, "Cross Referencing Resources". Rules ENT-130 to 136, EV-120 to 127.
+Such a Resource is also called a pointer. Spec: core 1.0-rc4, "Cross Referencing Resources". Rules ENT-130 to 136,
+EV-120 to 127.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from domain.model.value_errors import InvalidXref
 from domain.values import xid as xids
 from domain.values.json_text import Json
 
-#: What a meta may carry beside its pointer: ids, and what a copied answer has.
+#: What a meta may have next to its xref: ids, and the members of a copied response.
 _NAVIGATION: Final = frozenset({"self", "shortself", "xid", "defaultversionurl"})
 
 
 def requested_xref(resource: ResourceDraft, meta: Mapping[str, Json] | None, patch: bool) -> Json:
-    """Where a Resource points after a write of its meta, None for nowhere (ENT-136)."""
+    """The xref of a Resource after a write of its meta, None for none (ENT-136)."""
     if meta is None:
         return resource.xref
     return meta.get("xref", resource.xref if patch else None)
@@ -32,9 +33,9 @@ def requested_xref(resource: ResourceDraft, meta: Mapping[str, Json] | None, pat
 def set_xref(
     changes: ChangeSet, resource: ResourceDraft, pointer: Json, others: Mapping[str, Json], meta: Json
 ) -> None:
-    """Makes a Resource a pointer; its Versions go for good (ENT-132).
+    """Sets the xref of a Resource; its Versions are deleted permanently (ENT-132).
 
-    others: what else the request says about the Resource; nothing may (ENT-131).
+    others: other members of the Resource in the request; any such member is an error (ENT-131).
     Raises: MalformedXref, ExtraXrefAttribute, MismatchedEpoch.
     """
     given = dict(meta or {})
@@ -55,7 +56,7 @@ def set_xref(
 
 
 def remove_xref(changes: ChangeSet, resource: ResourceDraft) -> None:
-    """Makes a pointer an ordinary Resource again, whose Versions the request now creates (ENT-136)."""
+    """Removes the xref of a Resource, whose Versions the request now creates (ENT-136)."""
     assert resource.xref is not None, "only a pointer can be released"
     target = changes.find(resource.xref)
     shown = target.epoch if target is not None and "xref" not in target.attributes["meta"] else 0
@@ -65,18 +66,18 @@ def remove_xref(changes: ChangeSet, resource: ResourceDraft) -> None:
 
 
 def extra_xref_attribute(resource: ResourceDraft, name: str) -> Problem:
-    """The problem of anything that a pointer cannot take."""
+    """The problem of a member that a Resource with an xref cannot have."""
     return ExtraXrefAttribute(resource.xid, name=name, singular=resource.type.singular)
 
 
 def check_no_xref(resource: ResourceDraft, name: str = "versions") -> None:
-    """Raises: ExtraXrefAttribute for a write through a pointer (ENT-135)."""
+    """Raises: ExtraXrefAttribute for a write through an xref (ENT-135)."""
     if resource.xref is not None:
         raise extra_xref_attribute(resource, name)
 
 
 def is_of_same_type(changes: ChangeSet, resource: ResourceDraft, pointer: str) -> bool:
-    """Whether a Resource and the one that it points at have one and the same type; types alike are two (ENT-130)."""
+    """Whether a Resource and its xref's target have the same type; two equal definitions are two types (ENT-130)."""
     plural, _, type, _ = xids.segments(pointer)
     group = changes.model.groups.get(plural)
     return group is not None and type in group.resources and group.resources[type].origin == resource.type.origin

@@ -1,4 +1,4 @@
-"""Refusals that the specifications leave to plain HTTP, in the form of their error types.
+"""Errors that the specifications leave to plain HTTP, in the form of their error types.
 
 Their `type` is `/-/docs#<name>`, below the registry's own root.
 """
@@ -14,14 +14,14 @@ DOCS_PATH: Final = "/-/docs"
 
 
 class HttpProblem(Problem):
-    """A problem whose type is this program's own."""
+    """A problem whose type this program defines."""
 
     document = DOCS_PATH
     about: ClassVar[str | None] = REQUEST_PATH
 
 
 class Unauthorized(HttpProblem):
-    """`unauthorized`, HTTP 401: nobody, or nobody known, asks."""
+    """`unauthorized`, HTTP 401: the caller is missing or unknown."""
 
     name = "unauthorized"
     status = 401
@@ -29,7 +29,7 @@ class Unauthorized(HttpProblem):
 
 
 class Forbidden(HttpProblem):
-    """`forbidden`, HTTP 403: the caller is known, and has no role that allows this."""
+    """`forbidden`, HTTP 403: the caller is known, but has no role that allows this."""
 
     name = "forbidden"
     status = 403
@@ -37,7 +37,7 @@ class Forbidden(HttpProblem):
 
 
 class CrossOrigin(HttpProblem):
-    """`cross_origin`, HTTP 403: a browser sends a write of a page of another origin."""
+    """`cross_origin`, HTTP 403: a browser sends a write for a page of another origin."""
 
     name = "cross_origin"
     status = 403
@@ -48,7 +48,7 @@ class CrossOrigin(HttpProblem):
 
 
 class ForbiddenDestination(HttpProblem):
-    """`forbidden_destination`, HTTP 403: a page would run or embed what is stored."""
+    """`forbidden_destination`, HTTP 403: a page would execute or embed stored content."""
 
     name = "forbidden_destination"
     status = 403
@@ -67,7 +67,7 @@ class MisdirectedRequest(HttpProblem):
 
 
 class NotAcceptable(HttpProblem):
-    """`not_acceptable`, HTTP 406: the answer has none of the forms that the client takes."""
+    """`not_acceptable`, HTTP 406: the response has none of the media types that the client accepts."""
 
     name = "not_acceptable"
     status = 406
@@ -75,7 +75,7 @@ class NotAcceptable(HttpProblem):
 
 
 class PreconditionFailed(HttpProblem):
-    """`precondition_failed`, HTTP 412: what a conditional header asks for is not so. Never about epochs (ERR-7)."""
+    """`precondition_failed`, HTTP 412: the condition in a header does not hold. Never about epochs (ERR-7)."""
 
     name = "precondition_failed"
     status = 412
@@ -83,7 +83,7 @@ class PreconditionFailed(HttpProblem):
 
 
 class BodyTooLarge(HttpProblem):
-    """`body_too_large`, HTTP 413: the request holds more than the server takes."""
+    """`body_too_large`, HTTP 413: the body is larger than the server accepts."""
 
     name = "body_too_large"
     status = 413
@@ -99,7 +99,7 @@ class RequestTimeout(HttpProblem):
 
 
 class UriTooLong(HttpProblem):
-    """`uri_too_long`, HTTP 414: the request line holds more than the server takes."""
+    """`uri_too_long`, HTTP 414: the request line is longer than the server accepts."""
 
     name = "uri_too_long"
     status = 414
@@ -108,7 +108,7 @@ class UriTooLong(HttpProblem):
 
 
 class HeadersTooLarge(HttpProblem):
-    """`headers_too_large`, HTTP 431: the headers hold more than the server takes."""
+    """`headers_too_large`, HTTP 431: the headers are larger than the server accepts."""
 
     name = "headers_too_large"
     status = 431
@@ -119,7 +119,7 @@ class HeadersTooLarge(HttpProblem):
 
 
 class TooManyConnections(HttpProblem):
-    """`too_many_connections`, HTTP 503: the server has as many connections as it takes."""
+    """`too_many_connections`, HTTP 503: the server has its maximum number of connections."""
 
     name = "too_many_connections"
     status = 503
@@ -128,7 +128,7 @@ class TooManyConnections(HttpProblem):
 
 
 class UnsupportedMediaType(HttpProblem):
-    """`unsupported_media_type`, HTTP 415: the body is in none of the forms that the path takes."""
+    """`unsupported_media_type`, HTTP 415: the body has none of the media types that the path accepts."""
 
     name = "unsupported_media_type"
     status = 415
@@ -136,7 +136,7 @@ class UnsupportedMediaType(HttpProblem):
 
 
 class UnsupportedCoding(HttpProblem):
-    """`unsupported_coding`, HTTP 415: the body is coded in a way that the server does not undo."""
+    """`unsupported_coding`, HTTP 415: the body has a content coding that the server cannot decode."""
 
     name = "unsupported_coding"
     status = 415
@@ -144,7 +144,7 @@ class UnsupportedCoding(HttpProblem):
 
 
 class StoreUnavailable(HttpProblem):
-    """`store_unavailable`, HTTP 503: the disk is full or damaged, a lock is held, or the database is out of reach."""
+    """`store_unavailable`, HTTP 503: the disk is full or damaged, a lock is held, or the database is unreachable."""
 
     name = "store_unavailable"
     status = 503
@@ -152,13 +152,13 @@ class StoreUnavailable(HttpProblem):
 
 
 class InvalidMember(HttpProblem):
-    """HTTP 400: a member of a document of ours breaks a rule. pointer: a JSON Pointer to it."""
+    """HTTP 400: a member of a subscription or a link is invalid. pointer: a JSON Pointer to it."""
 
     status = 400
 
     @classmethod
     def at(cls, code: str, pointer: str, reason: str) -> InvalidMember:
-        """The problem of a place in a document. code: for programs."""
+        """The problem at a place in a document. code: for programs."""
         extensions: dict[str, object] = {"code": code, "pointer": pointer}
         return cls(pointer=pointer, error_detail=reason, extensions=extensions)
 
@@ -178,7 +178,7 @@ class InvalidSubscription(InvalidMember):
 
 
 class QuotaExceeded(HttpProblem):
-    """`quota_exceeded`, HTTP 429: the caller has as much as there may be."""
+    """`quota_exceeded`, HTTP 429: the caller has reached a quota."""
 
     name = "quota_exceeded"
     status = 429
@@ -186,7 +186,7 @@ class QuotaExceeded(HttpProblem):
 
 
 class ReplayRunning(HttpProblem):
-    """`replay_running`, HTTP 409: a second replay would get in the way of the first."""
+    """`replay_running`, HTTP 409: a second replay would interfere with the first."""
 
     name = "replay_running"
     status = 409
@@ -194,7 +194,7 @@ class ReplayRunning(HttpProblem):
 
 
 class RemoteUnavailable(HttpProblem):
-    """`remote_unavailable`, HTTP 502: the registry at the other end of a link is needed, and gives no usable answer."""
+    """`remote_unavailable`, HTTP 502: the other registry of a link is needed, but gives no usable response."""
 
     name = "remote_unavailable"
     status = 502
@@ -203,7 +203,7 @@ class RemoteUnavailable(HttpProblem):
 
 
 class Diverged(HttpProblem):
-    """`diverged`, HTTP 409: what came over a link does not go on where this registry stands."""
+    """`diverged`, HTTP 409: the interactions of a link do not continue the current state of this registry."""
 
     name = "diverged"
     status = 409
@@ -212,7 +212,7 @@ class Diverged(HttpProblem):
 
 
 class NotReceiving(HttpProblem):
-    """`not_receiving`, HTTP 409: a log is pushed to a link that takes none in, or not now."""
+    """`not_receiving`, HTTP 409: a log is pushed to a link that does not receive, or not now."""
 
     name = "not_receiving"
     status = 409
@@ -221,7 +221,7 @@ class NotReceiving(HttpProblem):
 
 
 class LogGap(HttpProblem):
-    """`log_gap`, HTTP 409: what is pushed of a log begins beyond what came before it."""
+    """`log_gap`, HTTP 409: interactions are missing between the received part of a log and the pushed part."""
 
     name = "log_gap"
     status = 409

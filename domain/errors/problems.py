@@ -1,8 +1,8 @@
 """Every error type of the specifications as one exception class each.
 
 A problem is raised where its rule is known, `raise MismatchedEpoch(xid, bad_epoch=9, epoch=3)`, and becomes an HTTP
-answer in one place (`api/http/problem_response.py`). The table below is the catalogue; the placeholders in a title are
-the arguments that the class takes.
+response in one place (`api/http/problem_response.py`). The table below is the catalogue; the placeholders in a title
+are the arguments of the class.
 Spec: core 1.0-rc4, "Error Processing"; HTTP binding 1.0-rc4, "Error Processing".
 """
 
@@ -16,7 +16,7 @@ from domain.values.json_text import dumps
 SPEC: Final = "https://github.com/xregistry/spec/blob/main/core/spec.md"
 HTTP: Final = "https://github.com/xregistry/spec/blob/main/core/http.md"
 
-#: Subjects that are not an entity: the path or URL of the request (filled in where HTTP is known), or none at all.
+#: Subjects that are not an entity: the path or URL of the request (filled in by the HTTP layer), or none at all.
 REQUEST_PATH: Final = "<request_path>"
 REQUEST_URL: Final = "<request_url>"
 NO_SUBJECT: Final = ""
@@ -25,11 +25,11 @@ _PLACEHOLDER: Final = re.compile(r"<([a-z][a-z0-9_]*)>")
 
 
 class Problem(Exception):
-    """One refused request: what is wrong, with what, and how to say it.
+    """One refused request: what is wrong, the subject, and the text of the error.
 
-    subject: an xid, or None where the type itself says that it is the request (or nothing).
-    arguments: exactly the placeholders of the title; kept as strings, as answers carry them.
-    detail: free text for people. extensions: more members of the answer, JSON values.
+    subject: an xid, or None if the type defines that it is the request (or nothing).
+    arguments: exactly the placeholders of the title; stored as strings, as responses show them.
+    detail: free text for people. extensions: additional members of the response, JSON values.
     """
 
     name: ClassVar[str] = "server_error"
@@ -62,22 +62,22 @@ class Problem(Exception):
 
     @classmethod
     def placeholders(cls) -> set[str]:
-        """Names of the arguments that this type takes."""
+        """Names of the arguments of this type."""
         return set(_PLACEHOLDER.findall(cls.title)) - {"subject"}
 
     @classmethod
     def uri(cls) -> str:
-        """The `type` member of an answer."""
+        """The `type` member of a response."""
         return f"{cls.document}#{cls.name}"
 
     def text(self, subject: str | None = None) -> str:
-        """The title with its placeholders filled. subject: stands in for a request's path or URL."""
+        """The title with its placeholders filled in. subject: replaces a request's path or URL."""
         values = {"subject": subject or self.subject or "", **self.arguments}
         return _PLACEHOLDER.sub(lambda found: values[found[1]], self.title)
 
 
 def _text(value: object) -> str:
-    """Strings as they are, anything else as a client writes it."""
+    """Strings unchanged, other values as JSON."""
     return dumps(value).decode() if isinstance(value, (bool, float, list, dict)) else str(value)
 
 

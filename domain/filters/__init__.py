@@ -1,7 +1,8 @@
-"""Filter and sort expressions as small syntax trees.
+"""Filter and sort expressions, parsed into small syntax trees.
 
-A filter is an OR of conjunctions. Each expression of a conjunction speaks of one entity type: the hierarchy steps of
-its path (plural names, `versions`) lead there, the rest is the path of an attribute; `meta` is part of its Resource.
+A filter is an OR of conjunctions. Each expression of a conjunction is about one entity type: the first steps of its
+path (plural names, `versions`) lead to that type, the others to an attribute. `meta` is part of its Resource.
+Evaluation in SQL does not belong here. Begin with `syntax.py`.
 Spec: core 1.0-rc4, "Filter Flag", "Sort Flag", "Dot-Notation in Filters".
 """
 

@@ -1,7 +1,7 @@
-"""How values of attributes compare in filters and sorts.
+"""Comparison of attribute values in filters and sorts.
 
-Texts compare without regard to case, timestamps by their instant, numbers as numbers, `false` before `true`. Values of
-different kinds have an order too, so that a sort always gives the same one: nothing, numbers, then texts and booleans.
+Texts compare without letter case, timestamps by their instant, numbers by value, and `false` is before `true`. Values
+of different kinds have an order too, so that a sort is deterministic: missing values, numbers, then texts and booleans.
 Spec: core 1.0-rc4, "Filter Flag", "Sort Flag".
 """
 
@@ -14,23 +14,23 @@ from typing import Any, Final
 
 Number = int | float | Decimal
 
-#: Below it, each integer has a double of its own.
+#: Below this limit, a double represents every integer exactly.
 _WHOLE: Final = 2**53
-#: The remainder of a number that is its double.
+#: The remainder of a number that equals its double.
 NO_REMAINDER: Final = "1"
-#: Makes every exponent that a Decimal can have a number of 19 digits.
+#: An offset that makes every exponent of a Decimal a positive number of 19 digits.
 _EXPONENTS: Final = 2 * 10**18
-#: Digits of remainders below the double: the larger, the lower.
+#: Inverts digits, so that a larger remainder below the double sorts lower.
 _TURNED: Final = str.maketrans("0123456789", "9876543210")
 
 _TIMESTAMP: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:(\.\d*?)0*)?Z\Z", re.ASCII)
 
 
 def text_sort_key(text: str) -> str:
-    """A text folded so that code point order of the results is the order of texts.
+    """A folded text. The code point order of the results is the sort order of the texts.
 
-    A timestamp in UTC sorts by its instant: its `Z` becomes `!`, which is below the dot of a fraction. NUL, which
-    PostgreSQL cannot hold, and the character that escapes it keep their order.
+    A timestamp in UTC sorts by its instant: its `Z` becomes `!`, which sorts below the dot of a fraction. NUL, which
+    PostgreSQL cannot store, and the escape character for it keep their order.
     """
     if text[-1:] == "Z" and (timestamp := _TIMESTAMP.match(text)):
         seconds, fraction = timestamp.groups()
@@ -39,7 +39,7 @@ def text_sort_key(text: str) -> str:
 
 
 def fold_text(text: str) -> str:
-    """A text, or a part of one, as `text_order` has it where it is no timestamp."""
+    """A text or a part of one, as `text_sort_key` folds it where it is no timestamp."""
     found = text.casefold()
     if "\0" in found or "\1" in found:
         found = found.replace("\1", "\1\2").replace("\0", "\1\1")
@@ -47,20 +47,20 @@ def fold_text(text: str) -> str:
 
 
 def compare_numbers(one: Number, other: Number) -> int:
-    """-1, 0 or 1 as one number is less than, equal to or more than another, by all of their digits."""
-    # The nearest doubles are in the order of the numbers, so these are only looked at where the doubles are the same.
+    """-1, 0 or 1 as one number is less than, equal to or greater than another, compared by all digits."""
+    # The nearest doubles have the order of the numbers, so all digits are compared only where the doubles are equal.
     first, second = float(one), float(other)
     left, right = (to_decimal(one), to_decimal(other)) if first == second else (first, second)
     return (left > right) - (left < right)
 
 
 def to_decimal(number: Number) -> Decimal:
-    """The number that stands in JSON: a double is what its shortest text says, as `jsontext` reads and writes it."""
+    """The number as written in JSON: a double has the value of its shortest text, like in `json_text`."""
     return Decimal(repr(number) if isinstance(number, float) else number)
 
 
 def is_rounded(number: Number) -> bool:
-    """Whether the nearest double is not the number itself, so that it says less than the number."""
+    """Whether the nearest double differs from the number."""
     match number:
         case float():
             return False
@@ -70,9 +70,9 @@ def is_rounded(number: Number) -> bool:
 
 
 def number_remainder(number: Number, limit: int) -> str:
-    """Where a number lies beside its double: code point order is the order of the numbers that share one.
+    """The distance of a number from its double as text; code point order is the order of the numbers with one double.
 
-    limit: characters at most; numbers that share as many are level.
+    limit: maximum characters; numbers whose remainders agree in these count as equal.
     """
     if not is_rounded(number):
         return NO_REMAINDER
@@ -83,7 +83,7 @@ def number_remainder(number: Number, limit: int) -> str:
 
 
 def _rest(number: Decimal, double: float) -> Decimal:
-    """The number less its double, or the number itself where that is zero or infinite; every digit counts."""
+    """The number minus its double, exactly; the number itself where the double is zero or infinite."""
     if not double or math.isinf(double):
         return number
     near = to_decimal(double)
@@ -92,9 +92,9 @@ def _rest(number: Decimal, double: float) -> Decimal:
 
 
 def sort_key(value: Any, limit: int) -> tuple[int, float, str]:
-    """Sorts values as collections are sorted; what is no scalar counts as missing, the lowest of all.
+    """The sort key of a value in a collection; a value that is no scalar counts as missing, which sorts lowest.
 
-    limit: characters of a text or of a number's remainder that count; values that share them are level.
+    limit: significant characters of a text or of a number's remainder; values that agree in these count as equal.
     """
     match value:
         case bool():

@@ -1,4 +1,4 @@
-"""The text of filters and orders, read under a model."""
+"""Parses filter and sort expressions, and resolves their paths in a model."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from domain.values import xid as xids
 from domain.values.dot_path import PathWildcard, Step
 
 EXCLUDE_ALL: Final = "excludeall"
-#: Expressions that one request may have: databases bound how much a query may ask.
+#: Maximum expressions of one request, because databases limit the size of a query.
 MAX_EXPRESSIONS: Final = 200
-#: Expressions that one parameter may join: planning them together costs PostgreSQL seconds from two dozen on.
+#: Maximum expressions that one parameter joins; from two dozen on, PostgreSQL needs seconds to plan them together.
 MAX_JOINED: Final = 16
 
 _OPERATORS: Final = {
@@ -48,7 +48,7 @@ _NUMERIC: Final = frozenset(("decimal", "integer", "uinteger"))
 _NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,18})?\Z")
 _STAR: Final = re.compile(r"(\\\*)|(\*)")
 _NAME: Final = re.compile(r"(?:\*|[\w:.\-]+)\Z")
-#: A path up to the leftmost operator outside of brackets, quotes inside brackets respected.
+#: A path up to the leftmost operator outside of brackets; inside brackets, quotes are respected.
 _EXPRESSION: Final = re.compile(
     r"""(?P<path>(?:[^\[=!<>]|!(?!=)|\[(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^'"\]]*)\])*)"""
     r"(?:(?P<operator>!=|<>|<=|>=|=|<|>)(?P<value>.*))?\Z",
@@ -57,7 +57,7 @@ _EXPRESSION: Final = re.compile(
 
 
 def parse_filter(alternatives: Sequence[Sequence[str]], scope: PathScope, model: Model) -> EntityFilter:
-    """The filter that lists of expressions make: AND within a list, OR between lists.
+    """The filter for lists of expressions: AND within a list, OR between lists.
 
     Raises: BadFilter.
     """
@@ -79,7 +79,7 @@ def parse_filter(alternatives: Sequence[Sequence[str]], scope: PathScope, model:
 
 
 def parse_sort(text: str, scope: PathScope, model: Model) -> Sort:
-    """The order that a `sort` asks for. Raises: BadSort."""
+    """The order that a `sort` parameter requests. Raises: BadSort."""
     key, equals, word = text.partition("=")
     if equals and word not in ("asc", "desc"):
         raise _bad_sort(text, "the order is either asc or desc")
@@ -126,12 +126,12 @@ def _expression(text: str, scope: PathScope, model: Model) -> FilterExpression:
 
 
 def _invalid_name(path: Sequence[Step]) -> str | None:
-    """The first step that is no name of anything."""
+    """The first step that cannot be a name; None where all can."""
     return next((step for step in path if isinstance(step, str) and not _NAME.match(step)), None)
 
 
 def _split_type(path: tuple[Step, ...], scope: PathScope, model: Model, text: str) -> tuple[str, tuple[Step, ...]]:
-    """The entity type that a path leads to, and the rest of it."""
+    """The entity type that a path leads to, and the rest of the path."""
     if scope.meta:
         return scope.type, ("meta", *path)
     type, rest = scope.type, path
@@ -163,7 +163,7 @@ _SHARED: Final = {"self": DerivedAttribute(True), "xid": DerivedAttribute(False)
 
 
 def _follows_id(path: Sequence[Step], type: str, model: Model) -> bool:
-    """Whether an attribute orders the entities of a collection as their ids do."""
+    """Whether sorting a collection by this attribute equals sorting it by id."""
     match type.split("."):
         case [group]:
             name = f"{model.groups[group].singular}id"
@@ -221,7 +221,7 @@ def _filter_value(value: str, kind: str | None) -> FilterValue:
 
 
 def _pieces(value: str) -> tuple[str, ...]:
-    """The texts between the wildcards, escapes taken off."""
+    """The texts between the wildcards, without escapes."""
     pieces = [""]
     at = 0
     for star in _STAR.finditer(value):
@@ -255,12 +255,12 @@ def _number(value: str) -> Decimal | None:
         return None
 
 
-#: The definition of an attribute that the model knows nothing about.
+#: The definition of an attribute that the model does not define.
 _UNKNOWN: Final[dict[str, Any]] = {}
 
 
 def _definition(path: Sequence[Step], type: str, model: Model) -> dict[str, Any]:
-    """What the model says about an attribute; empty where it says nothing."""
+    """The model's definition of an attribute; empty where it has none."""
     level, steps = _level(path, type, model)
     found = {"type": "object", "attributes": level}
     for step in steps:
@@ -269,7 +269,7 @@ def _definition(path: Sequence[Step], type: str, model: Model) -> dict[str, Any]
 
 
 def _level(path: Sequence[Step], type: str, model: Model) -> tuple[dict[str, Any], Sequence[Step]]:
-    """The definitions of the level that a path starts in, and the path within it."""
+    """The attribute definitions at the start of a path, and the path within them."""
     match type.split("."):
         case [xids.REGISTRY]:
             return _definitions(model.registry), path
@@ -310,7 +310,7 @@ def _inside(definition: dict[str, Any], step: Step) -> dict[str, Any]:
 
 
 def _sibling(attributes: dict[str, Any], name: str) -> dict[str, Any]:
-    """An attribute that some value of another would bring: known, but of no type that can be relied on."""
+    """The definition of an attribute that only some value of another attribute adds; its type is `any`."""
     for row in attributes.values():
         for block in row.get("ifvalues", {}).values():
             siblings = block.get("siblingattributes", {})

@@ -1,4 +1,4 @@
-"""What a filter or an order is once it has been read."""
+"""Syntax trees of filters and sorts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from domain.values.dot_path import PathWildcard, Step
 
 
 class Operator(Enum):
-    """What an expression asks of its attribute; the values are the signs that the comparison may have."""
+    """The condition on an attribute. The tuples list the accepted results of the comparison: -1, 0, 1."""
 
     PRESENT = "present"
     ABSENT = "absent"
@@ -26,20 +26,20 @@ class Operator(Enum):
 
     @property
     def negative(self) -> bool:
-        """Whether an entity without the attribute matches."""
+        """Whether the operator matches an entity without the attribute."""
         return self in (Operator.ABSENT, Operator.DIFFERENT)
 
     @property
     def positive(self) -> Operator:
-        """The operator that this one negates, or itself."""
+        """The operator that this one negates; itself where it negates none."""
         return {Operator.ABSENT: Operator.PRESENT, Operator.DIFFERENT: Operator.EQUAL}.get(self, self)
 
 
 @dataclass(frozen=True, slots=True)
 class FilterValue:
-    """A value as it compares with each kind of leaf; None for the kinds that it cannot be.
+    """A value in the forms that compare with each kind of stored value; None for kinds that it cannot have.
 
-    pieces: the folded texts between the wildcards of a pattern; a single one where there is none.
+    pieces: the folded texts between the wildcards of a pattern; one piece where there are no wildcards.
     """
 
     pieces: tuple[str, ...] = ()
@@ -49,14 +49,14 @@ class FilterValue:
 
     @property
     def pattern(self) -> bool:
-        """Whether there are wildcards."""
+        """Whether the value has wildcards."""
         return len(self.pieces) > 1
 
     def fits(self, text: str) -> bool:
-        """Whether the `text_order` of a value is what the pattern means.
+        """Whether the pattern matches the `text_sort_key` of a value.
 
-        Each piece is taken where it comes first: a regular expression would try all places, for ever where a long value
-        has many.
+        Each piece is matched at its first occurrence. A regular expression would try all occurrences, which takes
+        forever where a long value has many.
         """
         first, *between, last = self.pieces
         if not text.startswith(first):
@@ -72,7 +72,7 @@ class FilterValue:
 
 @dataclass(frozen=True, slots=True)
 class DerivedAttribute:
-    """An attribute that is made from an entity's xid. absolute: it is a URL. suffix: what follows the xid."""
+    """An attribute computed from an entity's xid. absolute: it is a URL. suffix: the text after the xid."""
 
     absolute: bool
     suffix: str = ""
@@ -82,9 +82,9 @@ class DerivedAttribute:
 class FilterExpression:
     """One condition on the entities of one type.
 
-    path: of the attribute, in the entity as it is stored (`("meta", "epoch")` for a Resource's own epoch).
-    scalar: whether the model says that the attribute is a scalar. source: the attribute, operator and value as given.
-    derived: how the attribute is made, where it is not stored.
+    path: of the attribute in the stored entity (`("meta", "epoch")` for a Resource's own epoch). scalar: whether the
+    model defines the attribute as a scalar. source: attribute, operator and value as the client wrote them. derived:
+    how to compute the attribute, where it is not stored.
     """
 
     type: str
@@ -103,7 +103,7 @@ class FilterExpression:
 
 @dataclass(frozen=True)
 class Conjunction:
-    """Expressions joined by AND, all on one branch of the tree. type: the deepest; it is whose entities are picked."""
+    """Expressions joined by AND, all on one branch of the tree. type: the deepest type; its entities are selected."""
 
     expressions: tuple[FilterExpression, ...]
 
@@ -116,15 +116,15 @@ class Conjunction:
         return tuple(each for each in self.expressions if each.type == type)
 
 
-#: Conjunctions joined by OR; none of them: nothing matches.
+#: Conjunctions joined by OR; an empty filter matches nothing.
 EntityFilter = tuple[Conjunction, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """The order of a collection: by a scalar attribute, those without it lowest, then by id in the same direction.
+    """The order of a collection: by a scalar attribute, missing values lowest, then by id in the same direction.
 
-    path: empty where the order is that of the ids.
+    path: empty for the order by id.
     """
 
     path: tuple[str | int, ...]
@@ -133,24 +133,24 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class PathScope:
-    """Where paths start: at the entities of a type (`/` for the registry), or at the meta of Resources."""
+    """The start of paths: entities of a type (`/` for the registry), or the meta of Resources."""
 
     type: str
     meta: bool = False
 
 
 def depth(type: str) -> int:
-    """0 for the registry, 1 for Groups, 2 for Resources, 3 for Versions."""
+    """The depth of a type in the tree: 0 for the registry, 1 for Groups, 2 for Resources, 3 for Versions."""
     return 0 if type == xids.REGISTRY else type.count(".") + 1
 
 
 def is_above(type: str, other: str) -> bool:
-    """Whether entities of a type can own those of another, or are of the same."""
+    """Whether entities of a type contain those of another, or the types are equal."""
     return type in (xids.REGISTRY, other) or other.startswith(f"{type}.")
 
 
 def remaining_filters(conjunctions: Sequence[Conjunction], type: str) -> list[list[str]]:
-    """The conjunctions as they read from the entities of a deeper type on; what is above it has been decided."""
+    """The conjunctions as expressions relative to a deeper type, without those above it, which were already applied."""
     return [
         [_expression_text(each, type) for each in one.expressions if is_above(type, each.type)]
         for one in conjunctions

@@ -1,8 +1,8 @@
-"""Schema formats: what a document of one has to be, and which changes between Versions it allows.
+"""Schema formats: what makes a document valid, and which changes between Versions are compatible.
 
 A format is a module of this package that implements `contract.SchemaFormat`; `FORMAT_MODULES` lists them by name. A
-module and its libraries are imported when a document is first checked, in the process that checks it, so that a server
-which only reads never loads them.
+module and its libraries are imported at the first check of a document, in the process that checks it. So a server that
+only reads never loads them. Rules for entities do not belong here. Begin with `contract.py`.
 Spec: core 1.0-rc4, "format Attribute"; schema 1.0-rc4, "Schema Formats".
 """
 
@@ -28,7 +28,7 @@ __all__ = [
     "matches_format",
 ]
 
-#: Every rule of compatibility that core names; a format that can compare two documents can check all of them.
+#: All compatibility rules of core. A format that can compare two documents can check all of them.
 COMPATIBILITIES: Final = (
     *("backward", "backward_transitive", "forward", "forward_transitive", "full", "full_transitive"),
 )
@@ -36,11 +36,11 @@ COMPATIBILITIES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FormatModule:
-    """One schema format, before anything of it is imported.
+    """One schema format, without importing it.
 
-    names: the values of `format` that mean it, in any letter case; `*` stands for any text. text: documents are text,
-    which a JSON document carries as one string; otherwise they are JSON. compares: whether it can compare two
-    documents. tame: to parse a small document, or to compare two, costs no more than to ask a process.
+    names: the values of `format` that mean it, in any letter case; `*` matches any text. text: documents are text,
+    which a JSON document embeds as one string; otherwise they are JSON. compares: whether it can compare two documents.
+    tame: parsing a small document or comparing two costs no more than a request to a worker process.
     """
 
     module: str
@@ -50,7 +50,7 @@ class FormatModule:
     tame: bool = False
 
     def load(self) -> SchemaFormat:
-        """The format itself; its libraries are imported with it."""
+        """The module of the format; imports its libraries too."""
         return cast(SchemaFormat, import_module(f"{__name__}.{self.module}"))
 
 
@@ -58,7 +58,7 @@ def _releases(family: str, *releases: str) -> tuple[str, ...]:
     return tuple(name for release in releases for name in (f"{family}/{release}", f"{family}/{release}.*"))
 
 
-#: Every format that this registry knows.
+#: Every format that this registry supports.
 FORMAT_MODULES: Final[tuple[FormatModule, ...]] = (
     FormatModule("avro", _releases("Avro", "1.8", "1.9", "1.10", "1.11", "1.12"), tame=True),
     FormatModule(
@@ -81,10 +81,10 @@ FORMAT_MODULES: Final[tuple[FormatModule, ...]] = (
 
 @lru_cache(maxsize=1024)
 def find_format(name: str) -> FormatModule | None:
-    """The format of a name, in any letter case."""
+    """The format with a name, in any letter case; None for an unknown name."""
     return next((room for room in FORMAT_MODULES if any(matches_format(name, pattern) for pattern in room.names)), None)
 
 
 def matches_format(name: str, pattern: str) -> bool:
-    """Whether a `format` value is one that a name with `*` stands for, in any letter case (SC-15)."""
+    """Whether a `format` value matches a name in which `*` matches any text, in any letter case (SC-15)."""
     return fnmatchcase(name.lower(), pattern.lower().replace("[", "[[]").replace("?", "[?]"))

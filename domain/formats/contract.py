@@ -1,4 +1,4 @@
-"""What a schema format has to offer, and how it says what is wrong."""
+"""The interface of a schema format, and its error values."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
 
-#: How much of a document an error repeats at most, in characters.
+#: The maximum number of characters of a document that an error repeats.
 MAX_FRAGMENT: Final = 200
-#: How many differences of two documents are told at most.
+#: The maximum number of differences between two documents that are reported.
 MAX_INCOMPATIBILITIES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentLocation:
-    """A place in a document.
+    """A location in a document.
 
-    pointer: a JSON Pointer (RFC 6901), in documents that are JSON. line: counted from 1, in documents that are text.
-    fragment: what stands there, at most FRAGMENT characters of it.
+    pointer: a JSON Pointer (RFC 6901), in JSON documents. line: counted from 1, in text documents. fragment: the text
+    at the location, at most MAX_FRAGMENT characters.
     """
 
     pointer: str | None = None
@@ -26,7 +26,7 @@ class DocumentLocation:
 
 
 class InvalidDocument(Exception):
-    """A document is not one of its format. The message says what is wrong, in a sentence without its full stop."""
+    """A document is not valid in its format. text: what is wrong, as a sentence without its full stop."""
 
     def __init__(self, text: str, spot: DocumentLocation | None = None) -> None:
         super().__init__(text)
@@ -39,7 +39,7 @@ class Incompatibility:
     """One reason why data of one document cannot be read with another.
 
     rule: a short name in the format's own terms, in lower case with hyphens, such as `reader-field-missing-default`.
-    text: the reason as a sentence. reader, writer: where it shows, in each of the two documents; None: nowhere.
+    text: the reason as a sentence. reader, writer: its location in each of the two documents; None where there is none.
     """
 
     rule: str
@@ -48,30 +48,33 @@ class Incompatibility:
     writer: DocumentLocation | None = None
 
 
-#: Which of two documents came later.
+#: Which of the two documents is newer.
 NewerSide = Literal["reader", "writer"]
 
 
 class SchemaFormat(Protocol):
-    """One schema format: a module with these functions. All of them are pure, never fetch anything, and are safe with
-    documents that nobody trusts: what does not end soon is ended from outside, but nothing may escape as another error.
+    """One schema format: a module with these functions.
+
+    They are pure, never fetch anything, and are safe for untrusted documents: they raise no errors but those listed.
+    The caller interrupts calls that take too long.
     """
 
     def parse(self, document: bytes, name: str) -> Any:
-        """The document in a form that `canonical_form` and `incompatibilities` take; held for later comparisons.
+        """The parsed document, as `canonical_form` and `incompatibilities` need it. Callers cache it for later
+        comparisons.
 
-        name: the `format` value that it was declared with, for its version. Raises: InvalidDocument.
+        name: the declared `format` value, which contains the version. Raises: InvalidDocument.
         """
 
     def canonical_form(self, parsed: Any) -> bytes:
-        """The same bytes for documents that mean the same, in the format's own canonical form where it has one."""
+        """Bytes that are equal for equivalent documents, in the format's standard canonical form where one exists."""
 
     def incompatibilities(
         self, reader: Any, writer: Any, newer: NewerSide | None = None, /
     ) -> Sequence[Incompatibility]:
-        """Why data written with one document cannot be read with another; empty where it can. At most TOLD of them.
+        """Why data written with one document cannot be read with another; empty where it can.
 
-        A Version is backward compatible when it reads what its ancestor wrote, forward when its ancestor reads what it
-        writes (SC-36: producers emit declared fields only). newer: which of the two came later, for formats where that
-        makes a difference.
+        At most MAX_INCOMPATIBILITIES reasons. A Version is backward compatible when it reads what its ancestor wrote,
+        forward when its ancestor reads what it writes (SC-36: producers emit declared fields only). newer: which
+        document is newer, for formats where that matters.
         """

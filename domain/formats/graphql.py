@@ -1,10 +1,10 @@
 """GraphQL schemas: `graphql/june2018`, `graphql/october2021`, `graphql/september2025`.
 
-A document is one in the schema definition language. Reader and writer are told by who relies on what: a client is
-written against one schema and served by another. So a Version is backward compatible when clients of its ancestor go on
-working with it: `unreadable(reader, writer)` asks what a server of `reader` breaks for clients of `writer`. What
-graphql-core calls dangerous but not breaking (a further enum value, another default) is allowed, as SC-36 allows
-further values.
+A document is in the schema definition language. The writer is the schema that a client was written against, the reader
+the schema of the server that answers it. So a Version is backward compatible when clients of its ancestor still work
+with it: `incompatibilities(reader, writer)` lists what a server with `reader` breaks for clients of `writer`. Changes
+that graphql-core calls dangerous but not breaking (a further enum value, another default) are allowed, because SC-36
+allows further values.
 Spec: GraphQL, editions of June 2018, October 2021, September 2025, "Type System". Rules SC-10, SC-14, SC-16.
 """
 
@@ -42,29 +42,29 @@ from domain.formats.contract import (
 
 __all__ = ["GraphqlDocument", "canonical_form", "incompatibilities", "parse"]
 
-#: The largest schemas that are published have some 200,000.
+#: The largest published schemas have some 200,000 tokens.
 _MOST_TOKENS: Final = 1_000_000
 
-#: The first edition that has each of the things which a document may use.
+#: The editions, oldest first. Features refer to them by index.
 _EDITIONS: Final = ("june2018", "october2021", "september2025")
-#: A rule of the last edition that graphql-core holds all documents to.
+#: Part of an error message of a rule of the last edition, which graphql-core applies to all documents.
 _DEPRECATION: Final = "is not deprecated, so implementation field"
-#: What a change is about: `Type`, `Type.field`, `Type.field(argument:)`, `@directive`.
+#: The subject of a change: `Type`, `Type.field`, `Type.field(argument:)`, `@directive`.
 _COORDINATE: Final = re.compile(r"@?[A-Za-z_]\w*(?:\.\w+)?(?:\((\w+):?\))?")
-#: Lists whose order has no meaning, by the kind of node that has them.
+#: Keys of syntax nodes whose lists have no significant order.
 _FREE: Final = {"definitions", "fields", "arguments", "types", "interfaces", "locations", "operation_types"}
 
 
 @dataclass(frozen=True, slots=True)
 class GraphqlDocument:
-    """A schema and the text that it stands in."""
+    """A schema and its source text."""
 
     text: str
     schema: GraphQLSchema
 
 
 def parse(document: bytes, name: str) -> GraphqlDocument:
-    """A schema, once it is one in the edition that was declared; a library of types needs no root type.
+    """The schema, checked against the declared edition. A library of types needs no root type.
 
     About 2 ms for 2 kB, linear. Raises: InvalidDocument, with the line.
     """
@@ -84,7 +84,7 @@ def parse(document: bytes, name: str) -> GraphqlDocument:
         ) from None
     except RecursionError:
         raise InvalidDocument("the document nests its parts too deeply") from None
-    except Exception as error:  # whatever the library meets in a document that nobody trusts
+    except Exception as error:  # graphql-core may raise anything for untrusted documents
         raise InvalidDocument(f"the document is not a schema: {error}"[:500]) from None
 
 
@@ -100,7 +100,7 @@ def canonical_form(parsed: GraphqlDocument) -> bytes:
 def incompatibilities(
     reader: GraphqlDocument, writer: GraphqlDocument, _newer: NewerSide | None = None, /
 ) -> Sequence[Incompatibility]:
-    """Why clients written against one schema do not work with another, with lines on both sides. O(size of both)."""
+    """Why clients written against one schema do not work with another, with lines in both. O(size of both)."""
     old, new = writer.schema, reader.schema
     found = [
         Incompatibility(
@@ -150,7 +150,7 @@ def _build_document(text: str, edition: str) -> GraphqlDocument:
 
 
 def _check_no_duplicates(text: str, tree: Any) -> None:
-    """Refuses what is listed twice, which graphql-core would tell at a cost that squares. Raises: InvalidDocument."""
+    """Refuses duplicates in lists, which graphql-core finds at quadratic cost. Raises: InvalidDocument."""
     seen: set[tuple[str, str, str]] = set()
     for definition in tree.definitions:
         for key in ("types", "interfaces"):
@@ -162,7 +162,7 @@ def _check_no_duplicates(text: str, tree: Any) -> None:
 
 
 def _check_edition(edition: str, text: str, tree: Node) -> None:
-    """Refuses what a later edition has brought. Raises: InvalidDocument."""
+    """Refuses features of editions after the declared one. Raises: InvalidDocument."""
     have = _EDITIONS.index(edition) if edition in _EDITIONS else len(_EDITIONS) - 1
     own = {node.name.value for node in _walk(tree) if node.kind == "directive_definition"}
     for node in _walk(tree):
@@ -175,7 +175,7 @@ def _check_edition(edition: str, text: str, tree: Node) -> None:
 
 
 def _newer_features(node: Any, own: set[str]) -> Iterator[tuple[int, str]]:
-    """What a node uses that the first edition lacks, and which has it first; own: directives that are defined here."""
+    """Features of a node that the first edition lacks, with their edition. own: directives defined in the document."""
     match node.kind:
         case "interface_type_definition" | "interface_type_extension" if node.interfaces:
             yield 1, "an interface that implements others"
@@ -212,7 +212,7 @@ def _walk(tree: Node) -> Iterator[Any]:
 
 
 def _normal(node: Any) -> Any:
-    """A syntax tree in which nothing is left that has no meaning."""
+    """The syntax tree without parts that have no meaning, in a fixed order."""
     if isinstance(node, list | tuple):
         return tuple(map(_normal, node))
     if not isinstance(node, Node):
@@ -237,7 +237,7 @@ def _order(node: Any) -> tuple[str, str]:
 
 
 def _node_location(text: str, node: Any) -> DocumentLocation | None:
-    """Where a definition stands, its description left out."""
+    """The location of a definition, without its description."""
     if node is None or node.loc is None:
         return None
     start = node.loc.start
@@ -262,7 +262,7 @@ def _error_location(text: str, error: GraphQLError) -> DocumentLocation | None:
 
 
 def _names(description: str, last: bool) -> Iterator[str]:
-    """What a change is about, the most telling name first, as graphql-core words it."""
+    """The subjects of a change, taken from graphql-core's description, the most specific name first."""
     names = [found[0] for found in _COORDINATE.finditer(description)]
     names = names[::-1] if last else names
     for name in sorted(names, key=lambda name: not (set(name) & set(".@("))):
@@ -281,7 +281,7 @@ def _first_location(side: GraphqlDocument, *names: str) -> DocumentLocation | No
 
 
 def _find(schema: GraphQLSchema, name: str) -> Any:
-    """The syntax of what a coordinate names; None where there is nothing of that name."""
+    """The syntax node of a coordinate; None where nothing has that name."""
     path, _, argument = name.partition("(")
     if path.startswith("@"):
         found: Any = schema.get_directive(path[1:])

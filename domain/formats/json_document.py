@@ -1,4 +1,4 @@
-"""Documents that are JSON: their value, or the line where they are none."""
+"""Parsing of JSON documents, with the line of a syntax error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from domain.values import json_text
 
 
 def load_json(document: bytes) -> Any:
-    """The value of a JSON document. Raises: InvalidDocument, with the line where the text breaks off being JSON."""
+    """The value of a JSON document. Raises: InvalidDocument, with the line of the syntax error."""
     if not document:
         raise InvalidDocument("the document is empty")
     try:

@@ -1,4 +1,4 @@
-"""The messages of a Group as its clients meet them: resolved, an endpoint's with those of the groups it refers to.
+"""The messages of a Group as its clients see them: resolved, and for an endpoint with those of its message groups.
 
 Rules EP-40 to 43: own messages come first, then those of each group of this registry, in the order of the list.
 """
@@ -24,15 +24,15 @@ MESSAGEGROUPS: Final = "messagegroups"
 
 
 class GroupLookup(DefinitionLookup, Protocol):
-    """Where the messages of Groups are found as well."""
+    """A lookup that also finds the messages of Groups."""
 
     def messages(self, group: str) -> Iterable[str] | None:
-        """xids of the messages of a Group, by id; None where there is no such Group."""
+        """xids of the messages of a Group, by id; None if there is no such Group."""
 
 
 @dataclass(frozen=True, slots=True)
 class EffectiveMessage:
-    """One message that counts. xid: where it lives, which for a cross reference is where the pointer is."""
+    """One effective message. xid: its place; for a Resource with an xref, that of the Resource, not of the target."""
 
     xid: str
     definition: MessageDefinition
@@ -41,14 +41,14 @@ class EffectiveMessage:
 
 @dataclass(frozen=True, slots=True)
 class GroupReferences:
-    """Where the messages of a Group are. groups: itself first; unresolved: references that lead nowhere here."""
+    """The Groups whose messages a Group has. groups: itself first; unresolved: references without a target here."""
 
     groups: Sequence[str]
     unresolved: Sequence[UnresolvedReference]
 
 
 def group_references(group: str, stated: object, lookup: GroupLookup) -> GroupReferences:
-    """The Groups whose messages a Group has. stated: its `messagegroups`; each one counts once."""
+    """The Groups whose messages a Group has. stated: its `messagegroups`; each Group counts once."""
     groups, unresolved = [group], []
     for uri in stated if isinstance(stated, list) else ():
         if not isinstance(uri, str):
@@ -61,7 +61,7 @@ def group_references(group: str, stated: object, lookup: GroupLookup) -> GroupRe
 
 
 def effective_messages(groups: Iterable[str], lookup: GroupLookup) -> Iterator[EffectiveMessage]:
-    """The messages of Groups, in order; one that shows nothing, such as a pointer to nothing, is left out."""
+    """The messages of Groups, in order; a message without a definition, such as a broken xref, is left out."""
     for group in groups:
         for xid in lookup.messages(group) or ():
             definition = lookup.definition(xid)
@@ -70,6 +70,6 @@ def effective_messages(groups: Iterable[str], lookup: GroupLookup) -> Iterator[E
 
 
 def _names_messages(uri: str) -> bool:
-    """Whether an xid is one of a Group of messages."""
+    """Whether an xid is that of a message group."""
     parts = xids.segments(uri)
     return len(parts) == 2 and parts[0] == MESSAGEGROUPS

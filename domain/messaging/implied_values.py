@@ -24,7 +24,7 @@ _TYPES: Final = {"datacontenttype": "string", "dataschema": "uritemplate"}
 
 
 def add_implied_values(attributes: Attributes) -> tuple[Attributes, tuple[str, ...]]:
-    """A message with the values that follow from others, and JSON pointers to these; as it is where it has them all."""
+    """A message with its implied values, and JSON pointers to these; the same object if none is missing."""
     if str(attributes.get("envelope")).lower() != _ENVELOPE:
         return attributes, ()
     metadata: dict[str, Any] = dict(attributes.get(_METADATA) or {})
@@ -39,12 +39,12 @@ def add_implied_values(attributes: Attributes) -> tuple[Attributes, tuple[str, .
 
 
 def format_media_type(format: str) -> str | None:
-    """The media type of data that has a schema of a format (`Avro/1.11`); None where no one is known."""
+    """The media type of data with a schema of a format (`Avro/1.11`); None if it is unknown."""
     return MEDIA_TYPES.get(format.partition("/")[0].lower())
 
 
 def _datacontenttype(attributes: Attributes) -> str | None:
-    """The type of the data: what the message says, unless that is the type of an envelope around it (MS-38)."""
+    """The type of the data: the message's own, unless that is the type of an envelope around it (MS-38)."""
     structured = (attributes.get("envelopeoptions") or {}).get("mode") == "structured"
     said = attributes.get("datacontenttype")
     if said is not None and not structured:

@@ -1,8 +1,8 @@
-"""Which message definitions an actual message is one of.
+"""Finds the message definitions that an actual message matches.
 
-A definition is met where every property that it declares with a value has that value, or one that fits its template,
-and every property that it requires is there (MS-50). Envelope and protocol are compared apart: a message of which only
-one is at hand is held against that of the definition alone, which says of what kind it is in the other (MS-52).
+A message matches a definition if every property declared with a value has that value or fits its template, and if every
+required property is present (MS-50). Envelope and protocol are compared separately. A message of which only one is
+available is compared with that part of the definition, and the definition defines the kind of the other part (MS-52).
 Spec: message 1.0-rc4, "Message Definitions", "Property Definitions".
 """
 
@@ -20,7 +20,7 @@ from domain.model.values import string_form
 from domain.registry.entities import Attributes
 from domain.values import timestamps as instants
 
-#: "The current time", which every time is (CloudEvents attribute `time`).
+#: "The current time", which matches every time (CloudEvents attribute `time`).
 _ANY_TIME: Final = "0000-01-01T00:00:00Z"
 _NUMBERS: Final = frozenset({"integer", "number", "ulong"})
 #: Properties that hold a media type, in any protocol.
@@ -29,14 +29,14 @@ _MEDIA_TYPES: Final = frozenset({"datacontenttype", "content-type", "content_typ
 
 @dataclass(frozen=True, slots=True)
 class MessageMatch:
-    """bindings: what each placeholder stands for. parts: `envelope` and `protocol`, as far as both sides have them."""
+    """bindings: the value of each placeholder. parts: `envelope` and `protocol`, those that both sides have."""
 
     bindings: Bindings
     parts: tuple[str, ...]
 
 
 class _DeclaredProperty(NamedTuple):
-    """One thing that a definition asks of a message. value: None: any."""
+    """One property that a definition declares. value: None: any."""
 
     section: str
     name: str
@@ -46,11 +46,11 @@ class _DeclaredProperty(NamedTuple):
 
 
 class _ProtocolLayout(NamedTuple):
-    """Where a protocol's definition has its properties.
+    """The places of a protocol's properties in its definition.
 
-    plain: options that have their value themselves. maps: options that are maps of property objects; lists: those that
-    are lists of them. folded: sections whose names mean the same in any letter case.
-    What changes from hop to hop (quality of service, time to live, priority) is declared too, and tells nothing.
+    plain: options that are values themselves. maps: options that are maps of property objects; lists: those that are
+    lists of them. folded: sections with case-insensitive names.
+    Options that change from hop to hop (quality of service, time to live, priority) are declared too, but do not count.
     """
 
     plain: tuple[str, ...] = ()
@@ -74,9 +74,9 @@ _SHAPES: Final[dict[str, _ProtocolLayout]] = {
 
 
 def match_message(definition: Attributes, message: MessageParts) -> MessageMatch | None:
-    """How a message is one of a definition; None where it is none, or nothing in the two can be compared.
+    """The match of a message with a definition; None if it does not match, or if the two have no common part.
 
-    definition: resolved, so that what its bases ask for counts.
+    definition: resolved, so that the properties of its bases count.
     """
     asked: list[tuple[MessagePart, list[_DeclaredProperty], _ProtocolLayout]] = []
     parts: list[str] = []
@@ -114,7 +114,7 @@ def _of_protocol(definition: Attributes) -> Iterator[_DeclaredProperty]:
             yield _property(section, declared.get("name", key), declared)
     for section in shape.lists:
         for declared in options.get(section) or ():
-            # A list's members say what is there; those of MQTT have no other way to ask for it.
+            # An entry of a list is present in the message; MQTT properties have no other way to be required.
             yield _property(section, declared["name"], declared)
 
 
@@ -127,7 +127,7 @@ def _property(section: str, name: str, declared: Mapping[str, Any]) -> _Declared
 
 
 def _bound(asked: list[tuple[MessagePart, list[_DeclaredProperty], _ProtocolLayout]]) -> Bindings | None:
-    """What placeholders stand for where everything that is asked for is there; None where it is not."""
+    """The values of placeholders if the message has all declared properties; otherwise None."""
     pairs: list[tuple[str, str]] = []
     for actual, properties, shape in asked:
         for wanted in properties:
@@ -154,7 +154,7 @@ def _values(actual: MessagePart, wanted: _DeclaredProperty, shape: _ProtocolLayo
 
 
 def _fits(wanted: _DeclaredProperty, value: str) -> bool:
-    """Whether one value will do by itself; a value with placeholders is a template, whatever its type."""
+    """Whether one value alone fits; a value with placeholders is a template, whatever its type."""
     assert wanted.value is not None, "there is nothing to compare with"
     if placeholder_names(wanted.value):
         return match_templates([(wanted.value, value)]) is not None
@@ -164,7 +164,7 @@ def _fits(wanted: _DeclaredProperty, value: str) -> bool:
 
 
 def _media_type(text: str) -> tuple[str, frozenset[tuple[str, str]]]:
-    """A media type as it compares: its own name and those of its parameters without case (RFC 2045, 5.1)."""
+    """A media type in comparable form: its name and the names of its parameters without case (RFC 2045, 5.1)."""
     name, *parameters = text.split(";")
     pairs = (each.partition("=")[::2] for each in parameters)
     return name.strip().lower(), frozenset((key.strip().lower(), value.strip().strip('"')) for key, value in pairs)

@@ -1,7 +1,7 @@
-"""The parts of a message that a definition can say something about, taken out of what a client has at hand.
+"""Extracts the parts of a message that a definition can describe, from the data of a client.
 
-A part has its values by section and name, as text. Sections are those of a definition: `envelopemetadata` of an
-envelope, and of a protocol its sections that hold named values (`headers`, `application-properties`), with the empty
+A part has its values by section and name, as text. Sections are those of a definition. An envelope has
+`envelopemetadata`. A protocol has its sections of named values (`headers`, `application-properties`), and the empty
 name for the options themselves. A name may have several values, as headers do.
 """
 
@@ -19,16 +19,16 @@ from domain.values.json_text import Json
 #: Values by name.
 PartValues = dict[str, list[str]]
 
-#: Members of a structured CloudEvent that are no context attributes.
+#: Members of a structured CloudEvent that are not context attributes.
 _PAYLOAD: Final = frozenset({"data", "data_base64"})
-#: What of a message goes by which names, in the words of its definition.
+#: The members of a definition that describe each part.
 ENVELOPE: Final = ("envelope", "envelopemetadata")
 PROTOCOL: Final = ("protocol", "protocoloptions")
 
 
 @dataclass(frozen=True, slots=True)
 class MessagePart:
-    """An envelope or a protocol, and what a message says there. name: folded, of protocols the canonical one."""
+    """The envelope or the protocol of a message with its values. name: folded; for protocols the canonical one."""
 
     name: str
     sections: Mapping[str, PartValues] = field(default_factory=dict)
@@ -36,19 +36,19 @@ class MessagePart:
 
 @dataclass(frozen=True, slots=True)
 class MessageParts:
-    """A message that definitions are held against; it has at least one part."""
+    """A message to compare with definitions; it has at least one part."""
 
     envelope: MessagePart | None = None
     protocol: MessagePart | None = None
 
 
 def fold_name(name: str) -> str:
-    """What two names of an envelope or a protocol have in common that mean the same (EP-10)."""
+    """An equal text for all equivalent names of an envelope or a protocol (EP-10)."""
     return (names.canonical_protocol(name) or name).lower()
 
 
 def parse_message(value: Json) -> MessageParts:
-    """A structured CloudEvent, or the parts of any message in the words of a definition.
+    """The parts of a structured CloudEvent, or of any message described with the members of a definition.
 
     Raises: ValueError, whose message says what is wrong.
     """
@@ -95,7 +95,7 @@ def _object(given: Mapping[str, Json], member: str) -> Mapping[str, Json]:
 
 
 def _sections(options: Mapping[str, Json]) -> dict[str, PartValues]:
-    """Options of a protocol: those that are scalars together, each map or list of named values by itself."""
+    """The options of a protocol: scalars together, each map or list of named values separately."""
     plain: dict[str, Json] = {}
     found: dict[str, PartValues] = {}
     for name, value in options.items():

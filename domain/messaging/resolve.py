@@ -1,7 +1,8 @@
-"""Messages as their base messages make them: what is stored merged along the chain of bases.
+"""Resolves messages: merges a stored message with its chain of base messages.
 
-The chain begins at the message and follows `basemessageuri` through this registry. What is nearer wins; objects and
-maps are merged member by member, anything else is taken whole. Defaults count least, however near they are (MS-16).
+The chain begins at the message and follows `basemessageuri` through this registry. The nearer value has precedence.
+Objects and maps are merged member by member, any other value is used as a whole. Defaults have the lowest precedence,
+however near they are (MS-16).
 Spec: message 1.0-rc4, "basemessage". Rules MS-14 to 19.
 """
 
@@ -17,24 +18,24 @@ from domain.registry.entities import Attributes
 from domain.registry.explicit_values import explicit_values
 
 BASE: Final = "basemessageuri"
-#: What a message takes from its base (MS-15): all that the message registry itself defines, but not the pointer.
+#: The attributes that a message inherits (MS-15): all that the message registry itself defines, except the reference.
 INHERITED: Final = (
     *("envelope", "envelopemetadata", "envelopeoptions", "protocol", "protocoloptions"),
     *("dataschemaformat", "dataschema", "dataschemauri", "dataschemaxid", "datacontenttype"),
 )
-#: An inline schema is a document: half of one and half of another would be none.
+#: An inline schema is a document: a mixture of two would be invalid.
 _WHOLE: Final = frozenset({"dataschema"})
-#: Bases that are followed. Chains of people have two or three.
+#: The maximum number of bases. Chains written by people have two or three.
 MAX_BASES: Final = 256
 
 
 class UnresolvedReason(StrEnum):
-    """Why a chain ends before its end: see `UnresolvedReference`."""
+    """Why a chain could not be followed to its end: see `UnresolvedReference`."""
 
     EXTERNAL = "external"  # it leaves this registry, and nothing is fetched
     DANGLING = "dangling"  # there is no such entity here, or the caller may not see it
-    CYCLE = "cycle"  # it comes back to where it has been
-    LONG = "long"  # it goes on beyond MAX_BASES
+    CYCLE = "cycle"  # it returns to a message of the chain
+    LONG = "long"  # it is longer than MAX_BASES
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +59,18 @@ class MessageDefinition:
 
 
 class DefinitionLookup(Protocol):
-    """Where definitions are found."""
+    """Finds definitions."""
 
     def definition(self, xid: str) -> MessageDefinition | None:
-        """The Version that an xid names, or the default one of the message that it names (MS-17); None for neither."""
+        """The Version of an xid, or the default Version of a message's xid (MS-17); None if there is neither."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedMessage:
-    """What a message comes to.
+    """A message with its inherited attributes.
 
-    attributes: the message's own, those that it inherits merged in. bases: xids of the Versions that it was made of,
-    nearest first. unresolved: where the chain could not go on; what is before it is there.
+    attributes: the message's own, merged with the inherited ones. bases: xids of the Versions that they come from,
+    nearest first. unresolved: the reference at which the chain broke; the bases before it are included.
     """
 
     attributes: Attributes
@@ -78,7 +79,7 @@ class ResolvedMessage:
 
 
 def resolve_message(definition: MessageDefinition, lookup: DefinitionLookup) -> ResolvedMessage:
-    """A message with all that its bases give it. Never fails: an end that cannot be followed is marked (MS-18)."""
+    """A message with all attributes from its bases. Never fails: a broken chain is reported in the result (MS-18)."""
     chain, unresolved = _chain(definition, lookup)
     return ResolvedMessage(
         {**definition.attributes, **_merged(chain)}, tuple(base.xid for base in chain[1:]), unresolved
@@ -86,7 +87,7 @@ def resolve_message(definition: MessageDefinition, lookup: DefinitionLookup) -> 
 
 
 def unresolved_reason(uri: str) -> UnresolvedReason:
-    """Why a reference that was not found was not."""
+    """Why a reference has no target."""
     return UnresolvedReason.DANGLING if uri.startswith("/") else UnresolvedReason.EXTERNAL
 
 
@@ -109,7 +110,7 @@ def _chain(
 
 
 def _merged(chain: Iterable[MessageDefinition]) -> Attributes:
-    """Everything that is inherited: defaults at the bottom, above them what was stated, the nearest on top."""
+    """All inherited attributes: defaults at the bottom, above them the explicit values, the nearest on top."""
     upwards = list(chain)[::-1]
     everything = [_inherited(each.attributes) for each in upwards]
     said = [_inherited(explicit_values(each.attributes, each.marks)) for each in upwards]

@@ -1,7 +1,8 @@
-"""Placeholders in attributes: level 1 templates, where `{name}` stands for one text wherever it is used.
+"""Placeholders in attributes: level 1 templates, in which `{name}` has the same value wherever it is used.
 
-What is no placeholder of that form, such as `{+a}`, is literal text to all but `problems`, which names it. Nobody has
-to trust templates and texts: each function takes a time that is bounded by the length of what it is given.
+Braces in another form, such as `{+a}`, are literal text to all functions except `template_problems`, which reports
+them. Templates and texts may come from untrusted clients: the time of each function is bounded by the length of its
+arguments.
 Spec: RFC 6570, sections 2.3, 2.4.1 and 3.2.2; rules CM-12, CM-13, MS-50.
 """
 
@@ -14,10 +15,10 @@ from urllib.parse import quote
 
 Bindings = dict[str, str]
 
-#: Placeholders that a template may have and still match.
+#: The maximum number of placeholders in a template that can match.
 MAX_PLACEHOLDERS: Final = 64
-#: Ways that are tried to share a text out among placeholders; fewer for one that is longer than 1,000 characters. Only
-#: names that are used twice ever need more than one for each placeholder.
+#: The maximum number of attempts to divide a text among placeholders; fewer for a text longer than 1,000 characters.
+#: Only names that are used twice ever need more than one attempt per placeholder.
 MAX_TRIES: Final = 10_000
 _MAX_CHARACTERS: Final = MAX_TRIES * 1_000
 
@@ -28,16 +29,16 @@ _RESERVED: Final = "=,!@|"
 
 
 class _TriesExhausted(Exception):
-    """All tries are used up."""
+    """All attempts are used up."""
 
 
 def placeholder_names(template: str) -> tuple[str, ...]:
-    """The names of a template's placeholders, each once, in their order; case counts."""
+    """The names of a template's placeholders, each once, in their order; names are case-sensitive."""
     return tuple(dict.fromkeys(_PLACEHOLDER.findall(template)))
 
 
 def expand(template: str, values: Mapping[str, str]) -> str:
-    """A template with the value of each placeholder in its place, percent-encoded as RFC 6570 says.
+    """A template with the value of each placeholder filled in, percent-encoded as in RFC 6570.
 
     Raises: ValueError for a placeholder that has no value.
     """
@@ -47,12 +48,11 @@ def expand(template: str, values: Mapping[str, str]) -> str:
 
 
 def match_template(template: str, text: str, bound: Mapping[str, str] | None = None) -> Bindings | None:
-    """What each placeholder stands for in a text that a template fits, as it is written there; None if it does not fit.
+    """The value of each placeholder in a text that fits a template, as the text has it; None if it does not fit.
 
-    A placeholder stands for one character or more, none of them `/` (MS-50), and for the same ones wherever it is used;
-    where more than one way is left, the earlier placeholder is the shorter one.
-
-    bound: what names stand for already; it is part of what comes back.
+    A value has one or more characters, none of them `/` (MS-50), and is the same wherever the placeholder is used. If
+    several matches are possible, the earlier placeholder has the shorter value.
+    bound: values that are known already; the result includes them.
     """
     return match_templates([(template, text)], bound)
 
@@ -80,7 +80,7 @@ def match_templates(pairs: Iterable[tuple[str, str]], bound: Mapping[str, str] |
 
 
 def template_problems(template: str) -> tuple[str, ...]:
-    """What keeps a text from being a level 1 template; empty for one that is, and for text without braces (CM-12)."""
+    """Why a text is not a level 1 template; empty if it is one, and for text without braces (CM-12)."""
     return tuple(
         f"{found[0]} {why}" for found in _BRACED.finditer(template) if (why := _problem(found[0], found[0][1:-1]))
     )
@@ -103,7 +103,7 @@ def _problem(braced: str, inside: str) -> str | None:
 
 
 def _fitted(open: list[tuple[list[str], str]], bound: Bindings, tries: Iterator[int]) -> Bindings | None:
-    """The bindings with which all segments fit. Those with the fewest names to find out go first: they decide most."""
+    """The bindings with which all segments fit. Segments with the fewest unknown names come first: they decide most."""
     if not open:
         return bound
     next = min(range(len(open)), key=lambda index: sum(name not in bound for name in open[index][0][1::2]))
@@ -116,10 +116,10 @@ def _fitted(open: list[tuple[list[str], str]], bound: Bindings, tries: Iterator[
 
 
 def _ways(parts: list[str], run: str, bound: Bindings, tries: Iterator[int]) -> Iterator[Bindings]:
-    """Every way in which one segment fits, shortest first.
+    """Every possible match of one segment, shortest first.
 
-    parts: a literal, then name and literal in turn. For names that are used once, the first way to get past a literal
-    leaves the most to the others, so that it is the only one that has to be tried.
+    parts: a literal, then name and literal in turn. For names that are used once, the first match of a literal leaves
+    the longest rest to the others, so no other match has to be tried.
     """
     literal, *rest = parts
     if not run.startswith(literal):
@@ -140,7 +140,7 @@ def _ways(parts: list[str], run: str, bound: Bindings, tries: Iterator[int]) -> 
 
 
 def _ends(rest: list[str], run: str) -> Iterator[int]:
-    """Where a placeholder may end: before what follows it. rest: begins with the literal that does."""
+    """The possible ends of a placeholder, before the next literal. rest: begins with that literal."""
     if len(rest) == 1:
         end = len(run) - len(rest[0])
         if end > 0 and run.endswith(rest[0]):

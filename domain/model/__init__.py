@@ -1,6 +1,7 @@
-"""The registry model as data: what a modelsource says, compiled into what decisions ask of it.
+"""The registry model as data: a modelsource, compiled for decisions. Spec: "Registry Model" 1.0-rc4.
 
-Spec: "Registry Model" 1.0-rc4.
+How a new model affects stored entities is in `decisions/replace_model.py`.
+Begin with `compile.py`, `types.py` and `level.py`.
 """
 
 from domain.model.compile import compile_model

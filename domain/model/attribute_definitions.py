@@ -1,4 +1,4 @@
-"""The language of attribute definitions: what they may say, checked, and brought into the form of a full model.
+"""The language of attribute definitions: validates them, and converts them into the form of a full model.
 
 Spec: Registry Model 1.0-rc4, "Registry Model".
 """
@@ -43,11 +43,11 @@ _FLAGS: Final = ("matchversions", "readonly", "immutable", "required")
 
 @dataclass(frozen=True, slots=True)
 class DefinitionContext:
-    """What a definition has to know about where it is.
+    """The surroundings of a definition.
 
     specified: the specification's own definitions at this place. charset: of the names here.
-    versions: whether `matchversions` has a meaning here (MOD-35).
-    taken: names that siblings of `ifvalues` may not take, because the level or a branch around them has them.
+    versions: whether `matchversions` is meaningful here (MOD-35).
+    taken: names that siblings of `ifvalues` may not have, because the level or an enclosing branch has them.
     """
 
     types: targets.Types
@@ -58,7 +58,7 @@ class DefinitionContext:
 
 
 def full_definitions(given: Any, place: ModelPath, scope: DefinitionContext) -> Definitions:
-    """The definitions of one level or object as a full model has them.
+    """The definitions of one level or object in the form of a full model.
 
     Raises: ModelError, ModelRequiredTrue, ModelScalarDefault.
     """
@@ -69,7 +69,7 @@ def full_definitions(given: Any, place: ModelPath, scope: DefinitionContext) -> 
 
 def _attribute(name: str, given: Any, place: ModelPath, scope: DefinitionContext) -> Definition:
     row = checked_aspects(given, ASPECTS, place)
-    # Names made from a type's own may be longer than an extension's (ENT-11).
+    # Names derived from a type's own may be longer than an extension's (ENT-11).
     if name not in scope.specified and name != "*" and not CHARSETS[scope.charset].match(name):
         raise model_error(place, f"{name!r} is not a valid attribute name")
     if row.get("name", name) != name:
@@ -88,7 +88,7 @@ def _item(given: Any, place: ModelPath, scope: DefinitionContext) -> Definition:
 
 
 def _check_common(row: Definition, place: ModelPath, scope: DefinitionContext) -> None:
-    """The rules for a value's type, which attributes and items share."""
+    """Checks the rules for a value's type, which attributes and items share."""
     wanted = row.get("type")
     if wanted not in values.SCALARS | values.COMPLEX:
         raise model_error((*place, "type"), f"{wanted!r} is not a data type" if wanted else "it is required")
@@ -148,7 +148,7 @@ def _ifvalues(row: Definition, place: ModelPath, scope: DefinitionContext) -> di
 
 
 def _written(row: Definition) -> Definition:
-    """A definition in its order, without what goes without saying (MOD-99)."""
+    """A definition in its order, without redundant aspects (MOD-99)."""
     kept = {name: value for name, value in row.items() if name not in _FLAGS or value}
     if not kept.get("enum"):
         kept.pop("enum", None)
@@ -183,7 +183,7 @@ def _check_enum(name: str, row: Definition, place: ModelPath, scope: DefinitionC
     if not row.get("enum"):
         return
     item = row.get("item")
-    # One of the published models has its enum on an array of strings; it holds for the items then (EP-02).
+    # One of the published models has its enum on an array of strings; it then applies to the items (EP-02).
     of = item if row["type"] == "array" and isinstance(item, dict) else row
     if of.get("type") not in values.SCALARS:
         raise model_error((*place, "enum"), "only scalars and arrays of scalars have an enum")
@@ -231,7 +231,7 @@ _RULES: Final[tuple[Callable[[str, Definition, ModelPath, DefinitionContext], No
 
 
 def check_value(value: Any, definition: Definition, place: ModelPath, types: targets.Types) -> None:
-    """Refuses a value that is not of a definition's scalar type. Raises: ModelError."""
+    """Checks that a value is of a definition's scalar type. Raises: ModelError."""
     try:
         values.scalar_check(definition["type"], types, definition.get("target"))(value)
     except InvalidValue as flaw:
@@ -239,7 +239,7 @@ def check_value(value: Any, definition: Definition, place: ModelPath, types: tar
 
 
 def check_enum(value: Any, enum: Collection[Any] | None, place: ModelPath) -> None:
-    """Refuses a value that a non-empty enum does not have. Raises: ModelError."""
+    """Checks that a non-empty enum contains a value. Raises: ModelError."""
     if enum and value not in enum:
         raise model_error(place, f"{values.string_form(value)!r} is not in the enum")
 

@@ -1,4 +1,4 @@
-"""What differs between two models, for the writes that replace one by the other."""
+"""The differences between two models, for writes that replace one model with the other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from domain.model.constraints import parse_constraint_key
 from domain.model.types import Model
 from domain.values import xid as xids
 
-#: Aspects that describe and never bind.
+#: Aspects that are descriptions only.
 _DESCRIPTIVE: Final = frozenset(
     {"description", "documentation", "icon", "labels", "modelversion", "modelcompatiblewith"}
 )
@@ -18,7 +18,7 @@ _DESCRIPTIVE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RenamedType:
-    """A type that kept its plural and changed its singular: illegal while it has instances (MOD-1)."""
+    """A type with the same plural and another singular: forbidden while it has instances (MOD-1)."""
 
     type: str
     before: str
@@ -26,17 +26,17 @@ class RenamedType:
 
 
 def changed_types(old: Model, new: Model) -> set[str]:
-    """Entity types (`/`, `dirs`, `dirs.files`) whose definition differs, those that come or go included.
+    """Entity types (`/`, `dirs`, `dirs.files`) whose definition differs, including added and removed ones.
 
-    A Resource type stands for its Versions and metas too. Where a definition comes from, by include or locally, does
-    not matter (MOD-75); an import does, because it decides which cross references are legal.
+    A Resource type includes its Versions and metas. It does not matter whether a definition comes from an include
+    (MOD-75). An import does matter, because it decides which xrefs are legal.
     """
     before, after = dict(_definitions(old)), dict(_definitions(new))
     return {type for type in before.keys() | after.keys() if before.get(type) != after.get(type)}
 
 
 def related_types(model: Model, types: Collection[str]) -> set[str]:
-    """The Resource types that share their definition with one of some types: what points at one may be of another."""
+    """The Resource types that share their definition with one of the given types: an xref may connect them."""
     origins = {
         f"{group.plural}.{plural}": resource.origin
         for group in model.groups.values()
@@ -47,7 +47,7 @@ def related_types(model: Model, types: Collection[str]) -> set[str]:
 
 
 def removed_types(old: Model, new: Model) -> set[str]:
-    """Entity types that are no more: illegal while they have instances (MOD-5)."""
+    """Entity types that no longer exist: forbidden while they have instances (MOD-5)."""
     return {type for type, _ in _definitions(old)} - {type for type, _ in _definitions(new)}
 
 

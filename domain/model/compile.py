@@ -1,6 +1,6 @@
-"""From a modelsource to a Model: includes, then imports, then the overlay, then the language, each a file of its own.
+"""Compiles a modelsource into a Model: includes, imports, the overlay, then the attribute definitions, one file each.
 
-The result is the full model as data; `types.py` makes of it what decisions use.
+The result is the full model as data; `types.py` makes the compiled types of it.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ _RESOURCE: Final = {
     "metaattributes": "object",
 }
 
-#: Collections put `count` behind a plural, and a Resource type `base64` behind its singular: both have to fit (ENT-11).
+#: Collections append `count` to a plural, and a Resource type `base64` to its singular: both must fit (ENT-11).
 _SHORT: Final = 57
 _LONG: Final = 63
 
 
 def compile_model(source: Any, include: Include | None = None, loose: bool = False) -> Model:
-    """The model that a modelsource describes, spec-defined attributes overlaid.
+    """The model that a modelsource describes, including spec-defined attributes.
 
-    include: reads a document that `$include` names, as a reference resolved against that of the including document;
-        the modelsource's own references come as they are. It raises OSError, ValueError or LookupError where it
-        cannot. None: there is no base, and any include of another document is an error.
+    include: reads a document that `$include` names. Its argument is a reference resolved against that of the including
+        document; the modelsource's own references are passed unchanged. It raises OSError, ValueError or LookupError on
+        failure. None: there is no base, and an include of another document is an error.
     loose: accepts `file#groups` for `file#/groups`, as a published model file has it (CM-05).
     Raises: ModelError, ModelRequiredTrue, ModelScalarDefault.
     """
@@ -152,7 +152,7 @@ def _validation(row: dict[str, Any], place: ModelPath) -> dict[str, Any]:
     if row["validatecompatibility"] and not row["validateformat"]:
         raise model_error((*place, "validatecompatibility"), "it needs validateformat to be true")
     bound = row["maxversions"]
-    # Beyond 64 bits JSON is written from Decimals only, and int("1e999999999") would not end.
+    # Integers beyond 64 bits are written to JSON only from Decimals, and int("1e999999999") would not end.
     return {"maxversions": int(bound) if bound < 1 << 63 else bound}
 
 
@@ -174,7 +174,7 @@ def _level(level: SpecAttributes, given: Any, place: ModelPath, types: Types, ve
 
 
 def _check_names(rows: Iterable[tuple[ModelPath, Mapping[str, Any]]], singular: int) -> None:
-    """Refuses type names of a wrong form, and any two that are the same. singular: characters that those may have."""
+    """Refuses type names of a wrong form, and duplicates. singular: the maximum length of singular names."""
     seen: set[str] = set()
     for place, row in rows:
         for aspect, most in (("plural", _SHORT), ("singular", singular)):

@@ -1,7 +1,7 @@
-"""The attributes of one level or object, compiled from their definitions into what checks values fast.
+"""The attributes of one level or object, compiled from their definitions so that values are checked fast.
 
-A Shape is compiled once per model. What `ifvalues` adds gives further Shapes, compiled when first met and kept, so an
-entity costs one pass over the names that its Shape knows.
+A CompiledAttributes object is built once per model. `ifvalues` adds variants, which are built on first use and cached.
+So an entity costs one pass over the names that its variant knows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from domain.model.value_errors import NO_VALUE, InvalidValue, MissingValues, Unk
 from domain.model.values import ValueCheck
 from domain.values import xid as xids
 
-#: Map keys, and attribute names where `namecharset` is `extended` (ENT-12).
+#: Map keys, and attribute names if `namecharset` is `extended` (ENT-12).
 MAP_KEY: Final = re.compile(r"[a-z0-9][a-z0-9:_.\-]{0,62}\Z")
 #: The character sets that `namecharset` names.
 CHARSETS: Final = {"strict": xids.NAME, "extended": MAP_KEY}
@@ -30,11 +30,11 @@ DropReadonly = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class AttributeRules:
-    """What else holds for the attributes of a Shape.
+    """Additional rules for the attributes of one CompiledAttributes object.
 
-    names: character set of names that `*` lets through. last: names that are serialized behind extensions.
+    names: character set of the names that `*` allows. last: names that are serialized after extensions.
     served: names that only the server sets. compared: read-only names that a request may state, to be compared.
-    reserved: names that no extension may have. extra: further checks of single attributes.
+    reserved: names that no extension may have. extra: additional checks of single attributes.
     """
 
     types: Types
@@ -47,14 +47,14 @@ class AttributeRules:
 
 
 class CompiledDefinition(NamedTuple):
-    """What one definition does with values; `accept` is None where there is nothing read-only inside."""
+    """The functions for values of one definition; `accept` is None if nothing inside is read-only."""
 
     check: ValueCheck
     accept: DropReadonly | None
 
 
 class AttributeRow(NamedTuple):
-    """One attribute in the pass over a Shape."""
+    """One attribute in the pass over the attributes."""
 
     name: str
     check: ValueCheck
@@ -63,10 +63,10 @@ class AttributeRow(NamedTuple):
 
 
 class CompiledAttributes:
-    """See the module. Immutable but for the Shapes that it keeps for `ifvalues`."""
+    """See the module. Immutable, except for the cached variants for `ifvalues`."""
 
     def __init__(self, definitions: Definitions, rules: AttributeRules, switching: Iterable[str] | None = None) -> None:
-        """switching: names whose `ifvalues` still count; None: all."""
+        """switching: names whose `ifvalues` are not applied yet; None: all."""
         self._definitions = definitions
         self._rules = rules
         self._variants: dict[tuple[tuple[str, str], ...], CompiledAttributes] = {}
@@ -96,7 +96,7 @@ class CompiledAttributes:
         return bool(self._readonly or self._deep or self._star_accept or any(_says_readonly(row) for row in siblings))
 
     def complete(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
-        """The attributes with nulls gone, defaults filled in, every value checked, in serialization order.
+        """The attributes without nulls, with defaults, with every value checked, in serialization order.
 
         Raises: InvalidValue.
         """
@@ -112,7 +112,7 @@ class CompiledAttributes:
         return done
 
     def accept(self, given: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """What was given without what is read-only. stored: what decides on `ifvalues` where nothing is given."""
+        """The given attributes without read-only ones. stored: decides on `ifvalues` where nothing is given."""
         shape = self.active({**stored, **given} if stored else given)
         drop = shape._dropped
         kept = {name: value for name, value in given.items() if name not in drop}
@@ -124,12 +124,12 @@ class CompiledAttributes:
         return kept
 
     def settable(self, stored: Mapping[str, Any]) -> dict[str, Any]:
-        """The stored values that requests or defaults can have brought."""
+        """The stored values that requests or defaults can set."""
         served = self._rules.served
         return {name: value for name, value in stored.items() if name not in served}
 
     def readonly(self, stored: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of the stored values that clients cannot write and requests do not make."""
+        """The stored values that clients cannot write and that do not result from requests."""
         shape = self.active(stored)
         return {name: stored[name] for name in shape._keepable if name in stored}
 
@@ -142,7 +142,7 @@ class CompiledAttributes:
         return done | {name: attributes[name] for name in shape._rules.last if name in attributes}
 
     def active(self, attributes: Mapping[str, Any]) -> CompiledAttributes:
-        """The Shape with the siblings that these values switch on, and those that the siblings switch on (MOD-23)."""
+        """The variant with the siblings that these values enable, and those that the siblings enable (MOD-23)."""
         shape = self
         while shape._switches:
             chosen = shape._chosen(attributes)
@@ -185,13 +185,13 @@ class CompiledAttributes:
             _fill([AttributeRow(name, self._extension(name), None, False) for name in names], attributes, done, missing)
 
     def _extension(self, name: str) -> ValueCheck:
-        """The check of an extension, whose size counts with the name that it has."""
+        """The check of an extension, whose size includes its name."""
         assert self._star is not None, "asked where there may be extensions"
         return values.chained_check([self._star, self._sized(name)]) if self._sized else self._star
 
 
 def compile_definition(name: str, definition: Definition, rules: AttributeRules) -> CompiledDefinition:
-    """What a definition does with values. name: of the attribute, for ENT-13."""
+    """The functions for values of a definition. name: of the attribute, for ENT-13."""
     kind = definition["type"]
     if kind == "string" and not definition.get("enum") and name not in rules.extra:
         return CompiledDefinition(values.text_check(name), None)
@@ -205,7 +205,7 @@ def compile_definition(name: str, definition: Definition, rules: AttributeRules)
 
 
 def _scalar(definition: Definition, types: Types, inherited: Definition | None = None) -> list[ValueCheck]:
-    """The checks of a scalar value. inherited: the array whose `enum` holds for its items (EP-02)."""
+    """The checks of a scalar value. inherited: the array whose `enum` applies to its items (EP-02)."""
     bounds = inherited or definition
     checks = [values.scalar_check(definition["type"], types, definition.get("target"))]
     if bounds.get("enum") and bounds.get("strict", True):
@@ -225,7 +225,7 @@ def _array(definition: Definition, types: Types) -> CompiledDefinition:
     def check(value: Any) -> list[Any]:
         if not isinstance(value, list):
             raise InvalidValue("it is not an array")
-        # A tenth of the time, which counts while others wait for the write lock.
+        # It takes a tenth of the time, which matters while other writers wait for the write lock.
         if plain.issuperset(map(type, value)):
             return value
         done = []
@@ -291,12 +291,12 @@ def _object(definition: Definition, types: Types) -> CompiledDefinition:
 
 
 def _any(definition: Definition, types: Types) -> CompiledDefinition:
-    # Below `any` a server cannot tell attributes from map keys, so only JSON's own rules hold there.
+    # Below `any` a server cannot distinguish attributes from map keys, so only JSON's own rules apply there.
     return CompiledDefinition(lambda value: value, None)
 
 
 def _sized(definition: Definition) -> Callable[[str], ValueCheck] | None:
-    """How the size of an extension is checked, by what `*` lets through; objects check their own attributes."""
+    """The size check of an extension, by the type that `*` allows; objects check their own attributes."""
     if definition["type"] in values.SCALARS:
         return values.size_check
     inner = definition
@@ -347,7 +347,7 @@ def _switches(definitions: Definitions, names: Iterable[str]) -> dict[str, dict[
 
 
 def _key(value: Any) -> str:
-    """What `ifvalues` compares; empty, which no key is, for what is no scalar."""
+    """The text that `ifvalues` compares; for a value that is not a scalar it is empty, which no key is."""
     return values.fold_value(value) if isinstance(value, (str, bool, int, float, Decimal)) else ""
 
 

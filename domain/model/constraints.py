@@ -1,4 +1,4 @@
-"""What a Group type demands of the Versions of its Resources: `constraints`, checked as language.
+"""`constraints`: the requirements of a Group type for the Versions of its Resources, validated against the model.
 
 Spec: Registry Model 1.0-rc4, "groups.<STRING>.constraints".
 """
@@ -21,7 +21,7 @@ ASPECTS: Final = {"default": "any", "enum": "array", "equals": "string"}
 def check_constraints(
     given: Any, group: Definitions, versions: Mapping[str, Definitions], types: Types, place: ModelPath
 ) -> dict[str, dict[str, Any]]:
-    """The constraints that a Group type or a Group has, without aspects that say nothing.
+    """The constraints of a Group type or a Group, without aspects that have no effect.
 
     group: definitions of the Group level. versions: those of the Version levels, by plural.
     Raises: ModelError.
@@ -35,7 +35,7 @@ def check_constraints(
 def parse_constraint_key(key: str) -> tuple[str, tuple[str, ...]]:
     """The Resource type (its plural) and the path of the attribute that a key names.
 
-    Raises: ValueError for a key that is no path of names.
+    Raises: ValueError for a key that is not a path of names.
     """
     plural, *path = dot_path.parse(key)
     if not isinstance(plural, str) or not path:
@@ -53,7 +53,7 @@ def with_defaults(definitions: Definitions, plural: str, constraints: Mapping[st
 
 
 def definition_at(definitions: Definitions, path: tuple[str, ...]) -> Definition | None:
-    """The statically defined attribute at a path through objects; None where there is none."""
+    """The statically defined attribute at a path through objects; None if there is none."""
     row = definitions.get(path[0]) if path[0] != "*" else None
     if row is None or len(path) == 1:
         return row

@@ -1,4 +1,4 @@
-"""Which values are what the model fills in where nothing is given, found in values that are complete."""
+"""Finds the values that equal a default of the model, in complete attributes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _mark(definition: Definition, value: Any) -> Any:
 
 
 def _in_force(definitions: Definitions, values: Mapping[str, Any]) -> Iterator[tuple[str, Definition]]:
-    """The definitions with the siblings that the values switch on, and those that the siblings switch on."""
+    """The definitions with the siblings that the values enable, and those that the siblings enable."""
     for name, row in definitions.items():
         yield name, row
         value = values.get(name)

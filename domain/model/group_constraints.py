@@ -13,14 +13,14 @@ from domain.model import constraints
 from domain.model.model_errors import model_error, object_members
 from domain.model.types import GroupType
 
-#: Constraints by the Resource type and the path of the attribute that they are about.
+#: Constraints by the Resource type and the path of the attribute that they apply to.
 ConstraintsByPath = dict[tuple[str, ...], dict[str, Any]]
 
 
 def group_constraints(group: GroupType, given: Mapping[str, Any] | None, xid: str) -> ConstraintsByPath:
     """The constraints on the Versions of one Group. given: its `constraints` attribute, complete.
 
-    Raises: InvalidAttribute when it says what constraints cannot, or widens what the type says.
+    Raises: InvalidAttribute if it is not a valid constraint, or wider than that of the type.
     """
     bounds = {_key(key): row for key, row in group.constraints.items()}
     try:

@@ -1,4 +1,4 @@
-"""`ximportresources`: Resource types of one Group type that another one has as well.
+"""`ximportresources`: Resource types of one Group type that another one shares.
 
 Spec: Registry Model 1.0-rc4, "Reuse of Resource Definitions".
 """
@@ -11,11 +11,11 @@ from typing import Any, Final
 from domain.model.model_errors import ModelPath, model_error, object_members
 from domain.values import xid as xids
 
-#: Types of Groups and Resources of one model, a Resource type once for each Group type that has it: each brings dozens
-#: of attributes of its own, which are compiled while other writers wait.
+#: The maximum number of Group and Resource types in one model. A Resource type counts once for each Group type that has
+#: it: each has dozens of attributes of its own, which are compiled while other writers wait.
 MAX_TYPES: Final = 500
 
-#: Resource types by the Group type and the Resource type that own them; values are definitions and their origin.
+#: Resource types by their plural; values are definitions and their origin.
 Resources = dict[str, tuple[Any, str]]
 
 
@@ -67,7 +67,7 @@ def _imported(reference: str, importer: str, groups: Mapping[str, Any], chain: t
 def _owner(
     group: str, resource: str, reference: str, groups: Mapping[str, Any], chain: tuple[str, ...]
 ) -> tuple[Any, str]:
-    """The definition behind a reference, which may be an import of its Group type in turn."""
+    """The definition of a reference; its Group type may itself import it."""
     definition = object_members(groups[group], ("groups", group))
     own = object_members(definition.get("resources", {}), ("groups", group, "resources"))
     if resource in own:

@@ -16,20 +16,21 @@ from domain.model.model_errors import ModelPath, model_error
 #: Reads a document by its name: the reference of a directive, resolved against that of the including document.
 Include = Callable[[str], Any]
 
-#: Includes that one model may resolve, and how deep they may nest: documents can be small and what they expand to not.
+#: The maximum number of includes in one model, and their maximum depth: small documents can expand to large ones.
 _MOST: Final = 200
 _DEEPEST: Final = 50
-#: Objects of one model, what it includes counted each time: each is compiled while other writers wait.
+#: The maximum number of objects in one model; included ones count each time. They are compiled while other writers
+#: wait.
 MAX_OBJECTS: Final = 20_000
-#: Elements of all arrays of one model, such as `enum`: each is looked at then, too.
+#: The maximum number of elements of all arrays in one model, such as `enum`; they are checked at that time too.
 MAX_ELEMENTS: Final = 300_000
 
 
 @dataclass(frozen=True, slots=True)
 class _IncludeContext:
-    """Where the resolver is: in a document, inside a chain of includes.
+    """The state of the resolver: in a document, inside a chain of includes.
 
-    name: of the document, empty for the modelsource itself. loose: whether `#groups` may stand for `#/groups`.
+    name: of the document, empty for the modelsource itself. loose: whether `#groups` is accepted for `#/groups`.
     """
 
     name: str
@@ -46,7 +47,7 @@ class _IncludeContext:
 def expand_includes(source: Any, include: Include | None = None, loose: bool = False) -> Any:
     """The modelsource without directives; the given one is not changed.
 
-    include: None where there is no base, so that only the modelsource itself can be included.
+    include: None if there is no base, so that only the modelsource itself can be included.
     loose: whether a fragment may lack its leading slash, as in a published model file (CM-05).
     Raises: ModelError.
     """
@@ -71,7 +72,7 @@ def _resolved(value: Any, place: ModelPath, source: _IncludeContext) -> Any:
     }
     for reference in _references(value, place):
         for name, each in _included(reference, place, source).items():
-            # What is there already wins: a sibling of the directive, or a member of an earlier reference.
+            # An existing member has precedence: a sibling of the directive, or a member of an earlier reference.
             result.setdefault(name, each)
     return result
 
@@ -113,14 +114,14 @@ def _read(name: str, reference: str, place: ModelPath, source: _IncludeContext) 
 
 
 def _joined(base: str, path: str) -> str:
-    """The name of a document that another one refers to."""
+    """The name of a document to which another one refers."""
     if urlsplit(path).scheme or urlsplit(base).scheme:
         return urljoin(base, path)
     return posixpath.normpath(posixpath.join(posixpath.dirname(base), path))
 
 
 def _pointed(document: Any, fragment: str, reference: str, place: ModelPath, loose: bool) -> dict[str, Any]:
-    """What a JSON Pointer (RFC 6901), written as a fragment, names."""
+    """The value that a JSON Pointer (RFC 6901), written as a fragment, names."""
     pointer = unquote(fragment)
     if pointer and not pointer.startswith("/"):
         if not loose:

@@ -1,4 +1,4 @@
-"""One level of a registry, as decisions use it: what clients may say there, and what an entity has to be."""
+"""One level of a registry, as decisions use it: what clients may set, and what a valid entity is."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _MEDIA_TYPE: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9
 class Level:
     """The attributes of one level: the registry's, a Group type's, a Version's or a meta's.
 
-    Three steps take a client's words to an entity: `accept` what came in, put it over what is stored, `complete` the
-    whole. What only the server sets (`self`, `shortself`, `xid`, `epoch`, `isdefault`, URLs, counts, nested
-    collections, `capabilities`, `model`, `modelsource`, the document attributes, `formatvalidated` and its kin) is
-    not this class's business: `accept` drops it, and `complete` neither asks for it nor gives it back.
+    A request becomes an entity in three steps: `accept` its attributes, merge them with the stored ones, `complete` the
+    result. This class does not handle what only the server sets (`self`, `shortself`, `xid`, `epoch`, `isdefault`,
+    URLs, counts, nested collections, `capabilities`, `model`, `modelsource`, the document attributes, `formatvalidated`
+    and similar ones): `accept` drops it, and `complete` neither requires nor returns it.
     """
 
     def __init__(self, definitions: Definitions, specified: SpecAttributes, types: Types) -> None:
         """definitions: those of a full model. Building costs O(definitions); a Level is built once per model.
 
-        specified: what of them the specification defines; `self.specified` holds the names of that.
+        specified: which of them the specification defines; `self.specified` has their names.
         """
         rules = AttributeRules(
             types=types,
@@ -52,19 +52,19 @@ class Level:
         )
 
     def accept(self, given: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> Attributes:
-        """What a client may say: read-only attributes dropped at every depth; nulls stay (they mean "delete").
+        """The attributes that a client may set: without read-only ones at every depth; nulls stay (they mean "delete").
 
-        stored: the entity's attributes, for a request that changes some of them only: they decide which siblings of
-            `ifvalues` are there to be read-only.
+        stored: the entity's attributes, for a request that changes only some of them. They decide which siblings of
+            `ifvalues` are enabled and may be read-only.
         """
         try:
             return self._shape.accept(given, stored)
         except InvalidValue:
-            # Two siblings that contradict each other: `complete` refuses them and names them.
+            # Two siblings contradict each other: `complete` refuses and names them.
             return dict(given)
 
     def settable(self, stored: Attributes) -> Attributes:
-        """A stored entity's attributes without what only the server sets: what `complete` takes and gives back."""
+        """A stored entity's attributes without what only the server sets: the input and output of `complete`."""
         return self._shape.settable(stored)
 
     def retained(self, stored: Attributes) -> Attributes:
@@ -72,10 +72,10 @@ class Level:
         return self._shape.readonly(stored)
 
     def complete(self, attributes: Attributes, xid: str, erased: frozenset[str] = frozenset()) -> Attributes:
-        """The whole entity: nulls gone, defaults filled in, types checked, timestamps in UTC, in serialization order.
+        """The whole entity: without nulls, with defaults, types checked, timestamps in UTC, in serialization order.
 
-        attributes: everything that clients can set on this level: ids (`dirid`; a Version's `versionid` and
-            `ancestorid`), `createdat`, `modifiedat`, and a meta's `defaultversionid`, included.
+        attributes: everything that clients can set on this level, including ids (`dirid`; a Version's `versionid` and
+            `ancestorid`), `createdat`, `modifiedat`, and a meta's `defaultversionid`.
         erased: names that the request set to null, for the error of a required attribute (ENT-19).
         Raises: InvalidAttribute, UnknownAttribute, RequiredAttributeMissing, MalformedXid, MalformedXref.
         """
@@ -91,16 +91,16 @@ class Level:
             raise flaw.problem(xid) from None
 
     def assumed(self, completed: Attributes) -> DefaultMarks:
-        """Marks of the values that would be the same had nobody given them, as the model has them for defaults."""
+        """Marks of the values that equal the model's defaults, and would be the same if no client had given them."""
         return assumed_defaults(self.definitions, completed) if self._fills_in else {}
 
     def order(self, attributes: Attributes) -> Attributes:
-        """The same in serialization order: the model's, then extensions by name; server-set names included."""
+        """The same in serialization order: the model's, then extensions by name; including server-set names."""
         return self._shape.order(attributes)
 
 
 def _checked_as(name: str, definition: dict[str, Any], specified: SpecAttributes) -> dict[str, Any]:
-    """A definition as values are checked by it, which differs from what the published full model says (C-15)."""
+    """A definition in the form that checks values, which differs from the published full model (C-15)."""
     if name not in specified.attributes:
         return definition
     if name == "compatibility":

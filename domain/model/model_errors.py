@@ -1,4 +1,4 @@
-"""How a model is refused, with a `model_error` that names the place, and the tests of plain JSON shape."""
+"""Errors of a model, created with `model_error`, which names the place, and checks of plain JSON shape."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from domain.values import dot_path
 #: A place in a model, as steps from its root.
 ModelPath = tuple[str | int, ...]
 
-#: Aspects of older drafts, and what has become of them.
+#: Aspects of older drafts, and their replacements.
 _OLD: Final = {
     "compatiblewith": "it is called modelcompatiblewith now",
     "matchcase": "it is gone",
@@ -22,19 +22,19 @@ _OLD: Final = {
 
 
 def model_error(place: ModelPath, detail: str) -> Problem:
-    """The problem with what is at `place`; `detail` is a clause about it."""
+    """The problem with the value at `place`; `detail` is a clause about it."""
     return ModelError(error_detail=f"{dot_path.text(place) or 'the model'}: {detail}")
 
 
 def object_members(value: Any, place: ModelPath) -> dict[str, Any]:
-    """The members of a JSON object that have a value. Raises: ModelError when it is none."""
+    """The members of a JSON object that have a value. Raises: ModelError if it is not an object."""
     if not isinstance(value, Mapping):
         raise model_error(place, "it needs to be an object")
     return {name: member for name, member in value.items() if member is not None}
 
 
 def checked_aspects(value: Any, known: Mapping[str, str], place: ModelPath) -> dict[str, Any]:
-    """The aspects of a definition that have a value, each of its kind. known: kinds by name (see KINDS).
+    """The aspects of a definition that have a value, each of its kind. known: kinds by name (see `check_kind`).
 
     Raises: ModelError for an unknown aspect, or a value of another kind.
     """
@@ -48,7 +48,7 @@ def checked_aspects(value: Any, known: Mapping[str, str], place: ModelPath) -> d
 
 
 def check_kind(value: Any, wanted: str, place: ModelPath) -> None:
-    """Refuses a value that is not of a kind: a scalar data type, `nonempty`, `labels`, `array`, `object` or `any`.
+    """Checks the kind of a value: a scalar data type, `nonempty`, `labels`, `array`, `object` or `any`.
 
     Raises: ModelError.
     """

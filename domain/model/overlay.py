@@ -1,4 +1,4 @@
-"""Spec-defined attributes, overlaid with what a modelsource says about them: they can be tightened, never loosened.
+"""Spec-defined attributes, overlaid with those of a modelsource: they can be tightened, never loosened.
 
 Spec: Registry Model 1.0-rc4, "Creating or Updating the Registry Model".
 """
@@ -39,7 +39,7 @@ def overlay_definitions(specified: Definitions, given: Any, place: ModelPath) ->
 
 
 def _overlaid(specified: Definition, given: Any, place: ModelPath) -> Definition:
-    # Not `members`: that a default is set to null, and so taken away, is what has to be seen here.
+    # The result of `object_members` is not used here: a default set to null, and so removed, must stay visible.
     object_members(given, place)
     row: Definition = {**specified, **given}
     if row["type"] != specified["type"]:

@@ -1,4 +1,4 @@
-"""RFC 3339 timestamps, in UTC, with the sub-second digits that a client gave (SER-11)."""
+"""RFC 3339 timestamps, in UTC, with the sub-second digits that a client sent (SER-11)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ _RFC3339: Final = re.compile(
 )
 
 
-@lru_cache(maxsize=256)  # most of an import's are the same: its own time
+@lru_cache(maxsize=256)  # most timestamps of an import are equal: its own time
 def to_utc(text: str) -> str:
-    """The same instant with `Z` as its offset, sub-second digits as they are.
+    """The same instant with `Z` as its offset, sub-second digits unchanged.
 
-    A second 60 becomes the first one of the next minute, as no clock that we compare with knows it.
+    A second 60 becomes the first one of the next minute, because the clocks that it is compared with have no leap
+    seconds.
     Raises: ValueError, OverflowError at the ends of the calendar.
     """
     found = _RFC3339.match(text)

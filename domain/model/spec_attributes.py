@@ -1,6 +1,6 @@
 """The attributes that the specification itself defines, per level, in serialization order, and who sets them.
 
-They are the ground of every full model; a modelsource is laid over them.
+They are the base of every full model; a modelsource is overlaid on them.
 Spec: core 1.0-rc4, "Attributes"; the published full model of `dirs` and `files`.
 """
 
@@ -15,11 +15,11 @@ Definitions = dict[str, Definition]
 
 SPECVERSION: Final = "1.0-rc4"
 
-#: Version modes that compute ancestors by themselves and so give a single root (ENT-100).
+#: Version modes that compute ancestors and therefore have a single root (ENT-100).
 COMPUTED_MODES: Final = ("createdat", "modifiedat", "semver")
 VERSIONMODES: Final = ("manual", *COMPUTED_MODES)
 
-#: Resource-type aspects that a full model always writes, with their defaults.
+#: Resource-type aspects that a full model always contains, with their defaults.
 RESOURCE_DEFAULTS: Final[dict[str, Any]] = {
     "maxversions": 0,
     "setversionid": True,
@@ -32,23 +32,23 @@ RESOURCE_DEFAULTS: Final[dict[str, Any]] = {
 }
 
 
-#: Attributes that a document may take the place of, where a Resource type is called like one: they only describe.
+#: Descriptive attributes: if a Resource type has the name of one, its document replaces the attribute.
 _REPLACEABLE: Final = frozenset({"name", "description", "documentation", "icon", "labels", "format"})
 
-#: First path segments that are taken, so no Group type and no Registry attribute may have these names (HTTP-4).
+#: First path segments that are in use, so no Group type and no Registry attribute may have these names (HTTP-4).
 RESERVED_PATHS: Final = ("subscriptions", "compat", "export", "capabilitiesoffered")
-#: The response header of this name carries something else, so no Version attribute may have it (EV-32).
+#: The response header of this name has another meaning, so no Version attribute may have it (EV-32).
 RESERVED_HEADERS: Final = ("xregcorrelationid",)
 
 
 @dataclass(frozen=True, slots=True)
 class SpecAttributes:
-    """What the specification says about one level.
+    """The spec-defined attributes of one level.
 
-    attributes: its definitions. last: names that are serialized behind extensions, in this order.
-    served: names that only the server sets, though a model may describe them; no client's value of them is kept.
-    compared: read-only names that a request may state, to be compared with what is stored (ENT-15).
-    reserved: names that the level does not define but no extension may take.
+    attributes: its definitions. last: names that are serialized after extensions, in this order.
+    served: names that only the server sets, even if a model describes them; a client's value is never stored.
+    compared: read-only names that a request may state, to be compared with the stored value (ENT-15).
+    reserved: names that the level does not define but no extension may have.
     """
 
     attributes: Definitions
@@ -154,7 +154,7 @@ def group(singular: str, resources: Iterable[str]) -> SpecAttributes:
 
 
 def version(singular: str, hasdocument: bool) -> SpecAttributes:
-    """The level of a Resource type's Versions, whose attributes its Resources show as well."""
+    """The level of a Resource type's Versions, whose attributes its Resources show too."""
     attributes = _table(
         _id(singular),
         _id("version"),
@@ -174,7 +174,7 @@ def version(singular: str, hasdocument: bool) -> SpecAttributes:
     navigation = tuple(_NAVIGATION)
     served = _SERVED | {"isdefault", *(row["name"] for row in _VALIDATED), *navigation}
     return SpecAttributes(
-        # A type may be called `format`, and then its document takes the place of the attribute of that name.
+        # A type may be called `format`; then its document replaces the attribute of that name.
         attributes={name: row for name, row in attributes.items() if name not in document} | document,
         last=(*document, *navigation),
         served=served | (document.keys() - {f"{singular}url"}),
@@ -183,7 +183,7 @@ def version(singular: str, hasdocument: bool) -> SpecAttributes:
 
 
 def resource(singular: str) -> SpecAttributes:
-    """What a Resource has beside its default Version's attributes: all of it navigation."""
+    """The attributes of a Resource in addition to its default Version's: all of them are navigation."""
     attributes = _table(_id(singular), *_ADDRESS) | _NAVIGATION
     return SpecAttributes(attributes, last=tuple(_NAVIGATION), served=frozenset(attributes))
 
@@ -208,13 +208,13 @@ def meta(singular: str) -> SpecAttributes:
 
 
 def fixed_names() -> frozenset[str]:
-    """Names on a Resource, its Versions or its meta that no name made from its type's `singular` may hide."""
+    """Names on a Resource, its Versions or its meta that no name derived from its type's `singular` may hide."""
     levels = (version("", False), resource(""), meta(""))
     return frozenset(name for level in levels for name in level.attributes) - _REPLACEABLE - {"id"}
 
 
 def collection(plural: str) -> Definitions:
-    """The three attributes through which an entity shows one of its collections."""
+    """The three attributes with which an entity shows one of its collections."""
     return _table(
         _attribute(f"{plural}url", "url", _FIXED),
         _attribute(f"{plural}count", "uinteger", "readonly required"),
@@ -232,7 +232,7 @@ def _id(singular: str) -> Definition:
 
 
 def singular_names(singular: str, hasdocument: bool) -> frozenset[str]:
-    """Names that the attributes of a Resource type take from its `singular`."""
+    """The attribute names that are derived from the `singular` of a Resource type."""
     return frozenset({f"{singular}id", *(_document(singular) if hasdocument else ())})
 
 

@@ -1,4 +1,4 @@
-"""Values that name entities and types: `xid`, `xidtype`, and the `target` that narrows them.
+"""Values that name entities and types: `xid`, `xidtype`, and the `target` that restricts them.
 
 Spec: core 1.0-rc4, "Data Types"; Registry Model 1.0-rc4, "attributes.<STRING>.target".
 """
@@ -16,12 +16,12 @@ from domain.values import xid as xids
 Types = Mapping[str, Collection[str]]
 
 _TARGET: Final = re.compile(r"/([^/\[\]]+)(?:/([^/\[\]]+)(/versions|\[/versions\])?)?\Z")
-#: What is behind `/<GROUPS>/<RESOURCES>` in a target, by the kinds of entity that it admits.
+#: The text after `/<GROUPS>/<RESOURCES>` in a target, and the kinds of entity that it allows.
 _KINDS: Final = {None: {"resource"}, "/versions": {"version"}, "[/versions]": {"resource", "version"}}
 
 
 def check_xid(value: str, types: Types) -> str:
-    """The value again when it is the xid of an entity, which need not exist, of a type that does.
+    """The value, if it is the xid of an entity of an existing type; the entity need not exist.
 
     Raises: InvalidXid.
     """
@@ -30,7 +30,7 @@ def check_xid(value: str, types: Types) -> str:
 
 
 def check_xref(value: str, types: Types) -> str:
-    """The value again when it is the xid of a Resource, which need not exist. Raises: InvalidXref."""
+    """The value, if it is the xid of a Resource, which need not exist. Raises: InvalidXref."""
     try:
         kind = _kind(value, types)
     except InvalidXid as flaw:
@@ -41,7 +41,7 @@ def check_xref(value: str, types: Types) -> str:
 
 
 def check_xidtype(value: str, types: Types) -> str:
-    """The value again when it names the Registry or a type that exists. Raises: InvalidValue."""
+    """The value, if it names the Registry or an existing type. Raises: InvalidValue."""
     group, *rest = xids.segments(value) or ("",)
     if value == xids.REGISTRY or (value.startswith("/") and group in types and _known_below(rest, types[group])):
         return value
@@ -49,13 +49,16 @@ def check_xidtype(value: str, types: Types) -> str:
 
 
 def target_exists(target: str, types: Types) -> bool:
-    """Whether a definition's `target` has one of its forms, and names types that exist."""
+    """Whether a definition's `target` has one of its forms, and names existing types."""
     found = _TARGET.match(target)
     return found is not None and found[1] in types and (found[2] is None or found[2] in types[found[1]])
 
 
 def target_check(target: str, types: Types) -> Callable[[str], str]:
-    """A check that a value is the xid of an entity that a target admits; it raises BadXid, or Flaw for other kinds."""
+    """A check that a value is the xid of an entity that a target allows.
+
+    The check raises InvalidXid, or InvalidValue for an entity of another kind.
+    """
     found = _TARGET.match(target)
     assert found, "definitions are checked before they are compiled"
     group, resource = found[1], found[2]
@@ -75,7 +78,7 @@ def _known_below(names: list[str], resources: Collection[str]) -> bool:
 
 
 def _kind(value: str, types: Types) -> str:
-    """What an xid names: `registry`, `group`, `resource`, `meta` or `version`. Raises: InvalidXid."""
+    """The kind of an xid: `registry`, `group`, `resource`, `meta` or `version`. Raises: InvalidXid."""
     if not value.startswith("/"):
         raise InvalidXid(value, "it does not start with /")
     names = xids.segments(value)

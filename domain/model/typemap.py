@@ -1,4 +1,4 @@
-"""How a document of some media type is shown inside JSON.
+"""How a document of a media type is inlined in JSON.
 
 Spec: Registry Model 1.0-rc4, "groups.<STRING>.resources.<STRING>.typemap".
 """
@@ -27,7 +27,7 @@ def check_typemap(given: Mapping[str, str], place: ModelPath) -> dict[str, str]:
 
 
 def document_form(typemap: Mapping[str, str], contenttype: str | None) -> str:
-    """`json`, `string` or `binary`; parameters of the media type do not count, nor does case."""
+    """`json`, `string` or `binary`; case and parameters of the media type are ignored."""
     media_type = (contenttype or "").partition(";")[0].strip().lower()
     for rules in (typemap, _IMPLICIT):
         found = {value for pattern, value in rules.items() if _matches(pattern, media_type)}

@@ -1,4 +1,4 @@
-"""The compiled model: Group types, Resource types and the levels whose attributes entities carry."""
+"""The compiled model: Group types, Resource types and the levels that define their attributes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["GroupType", "Level", "Model", "ResourceType"]
 class ResourceType:
     """One Resource type of one Group type. `origin` names the definition (`/messagegroups/messages`, MOD-71).
 
-    matchversions: paths of the attributes that are the same in all Versions of a Resource (MOD-36).
+    matchversions: paths of the attributes that are equal in all Versions of a Resource (MOD-36).
     """
 
     plural: str
@@ -45,7 +45,7 @@ class ResourceType:
 
 @dataclass(frozen=True, slots=True)
 class GroupType:
-    """One Group type; `resources` by plural, in model order, imported ones included."""
+    """One Group type; `resources` by plural, in model order, including imported ones."""
 
     plural: str
     singular: str
@@ -58,9 +58,9 @@ class GroupType:
 class Model:
     """The model in force.
 
-    source: the modelsource as sent, includes and imports unresolved. full: what `GET /model` answers.
+    source: the modelsource as sent, includes and imports unresolved. full: the response of `GET /model`.
     origins: origin of each imported Resource type by its type (`endpoints.messages`). The full form shows no imports
-        (MOD-71), so whoever stores a model keeps these beside it.
+        (MOD-71), so a store must keep the origins together with the model.
     """
 
     source: dict[str, Any]
@@ -71,7 +71,7 @@ class Model:
 
     @classmethod
     def build(cls, source: dict[str, Any], full: dict[str, Any], origins: Mapping[str, str]) -> Model:
-        """The model of a full form that is known to be right."""
+        """The model of a full form that is already validated."""
         groups = full.get("groups", {})
         types: Types = {plural: frozenset(row.get("resources", {})) for plural, row in groups.items()}
         return cls(
@@ -84,9 +84,9 @@ class Model:
 
     @classmethod
     def load(cls, source: dict[str, Any], full: dict[str, Any], origins: Mapping[str, str] | None = None) -> Model:
-        """The model from its stored full form, as the log holds it; nothing is resolved again.
+        """The model from its stored full form, as in the log; nothing is resolved again.
 
-        origins: as `Model.origins` had them; None: as far as the modelsource shows its imports itself.
+        origins: those of `Model.origins`; None: only the imports that the modelsource shows itself.
         """
         return cls.build(source, full, _plain_origins(source, full) if origins is None else origins)
 
@@ -133,7 +133,7 @@ def _matching(definitions: Definitions) -> list[tuple[str, ...]]:
 
 
 def _plain_origins(source: Any, full: Mapping[str, Any]) -> dict[str, str]:
-    """Origins of imports that a modelsource states itself, that is, not through an include."""
+    """Origins of the imports that a modelsource states itself, not through an include."""
     groups = (source or {}).get("groups") or {}
     origins: dict[str, str] = {}
     for plural in full.get("groups", {}):
@@ -143,6 +143,6 @@ def _plain_origins(source: Any, full: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _end(origin: str, origins: Mapping[str, str]) -> str:
-    """The far end of a chain of imports."""
+    """The origin at the end of a chain of imports."""
     further = origins.get(".".join(xids.segments(origin)))
     return _end(further, origins) if further else origin

@@ -1,6 +1,6 @@
-"""The URI family of data types, by syntax alone.
+"""The URI family of data types, checked by syntax alone.
 
-A `{name}` placeholder may stand wherever a character may, because values are stored as templates (EP-39).
+A `{name}` placeholder is allowed wherever a character is, because values are stored as templates (EP-39).
 Spec: RFC 3986, sections 4.1 to 4.3 and 1.1.3; RFC 6570, section 2.
 """
 
@@ -46,7 +46,7 @@ def relative(value: str) -> str:
 
 
 def locator(value: str) -> str:
-    """The value again when it can locate what it names, as a URL does and a URN does not. Raises: ValueError."""
+    """The value, if it can locate its target, as a URL does and a URN does not. Raises: ValueError."""
     if value[:4].lower() == "urn:":
         raise ValueError("a URN is no URL")
     return value

@@ -1,7 +1,7 @@
-"""What can be wrong with a value, before it is known where the value is and whose it is.
+"""Errors of a value, before its place and its entity are known.
 
-A check raises a Flaw; each container that the value is in puts its own step in front of the path; the Level at the top
-turns the whole into a problem. So no path is built for values that are right.
+A check raises InvalidValue. Each container of the value prepends its own step to the path. The Level at the top
+converts the error to a problem. So no path is built for valid values.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class InvalidValue(Exception):
         self.path = path
 
     def under(self, step: str | int) -> InvalidValue:
-        """The same flaw as the container sees it, whose member or item the value is."""
+        """The same error, with the path from the container of the value."""
         self.path = (step, *self.path)
         return self
 
     def problem(self, xid: str) -> Problem:
-        """The problem that a client reads."""
+        """The problem that a client receives."""
         return InvalidAttribute(xid, name=dot_path.text(self.path), error_detail=self.detail)
 
 
@@ -48,7 +48,7 @@ class UnknownName(InvalidValue):
 
 
 class MissingValues(InvalidValue):
-    """Required attributes have no value; `paths` are relative to where the flaw is raised."""
+    """Required attributes have no value; `paths` are relative to the place where the error is raised."""
 
     def __init__(self, paths: Iterable[ValuePath]) -> None:
         super().__init__("a required attribute has no value")
@@ -63,7 +63,7 @@ class MissingValues(InvalidValue):
 
 
 class InvalidXid(InvalidValue):
-    """The value is no xid of this registry: bad syntax, or a type that the model does not have."""
+    """The value is not an xid of this registry: bad syntax, or a type that the model does not have."""
 
     def __init__(self, value: str, detail: str) -> None:
         super().__init__(detail)
@@ -74,7 +74,7 @@ class InvalidXid(InvalidValue):
 
 
 class InvalidXref(InvalidXid):
-    """The value cannot be the target of a cross reference."""
+    """The value cannot be the target of an xref."""
 
     def problem(self, xid: str) -> Problem:
         return MalformedXref(xref=self.value, error_detail=self.detail)

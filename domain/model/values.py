@@ -1,6 +1,6 @@
-"""The scalar data types: what a JSON value has to be, and how it is kept.
+"""The scalar data types: the allowed JSON values, and their stored form.
 
-Values are kept as they are sent, but for timestamps, which become UTC, and integers written as `1.0`, which become `1`.
+Values are stored as sent, except for timestamps, which become UTC, and integers written as `1.0`, which become `1`.
 Spec: core 1.0-rc4, "Data Types".
 """
 
@@ -15,16 +15,16 @@ from domain.model.targets import Types
 from domain.model.value_errors import InvalidValue
 from domain.values.json_text import number_text
 
-#: Gives back the value as it is kept. Raises: InvalidValue.
+#: Returns the value to store. Raises: InvalidValue.
 ValueCheck = Callable[[Any], Any]
-#: The steps from a value to what is in it, the last one first.
+#: The steps from a value to a nested one, the last step first.
 ValueTrail = tuple["ValueTrail", str | int] | None
 
-#: Digits of the integers that JSON text gives as int.
+#: The maximum number of digits of an int from JSON text; longer integers are Decimals.
 _INT_DIGITS: Final = 18
-#: Bytes that a scalar attribute's name and value may take together, so that they fit in a header (ENT-13).
+#: The maximum size in bytes of a scalar attribute's name and value together, so that they fit in a header (ENT-13).
 MAX_HEADER_BYTES: Final = 4096
-#: Types whose values take few characters, and how many at most: Decimals may have any number of digits.
+#: Types with short values, and their maximum length; Decimals are not included, because they can have any length.
 _SHORT: Final = frozenset((bool, float, int, type(None)))
 _LONGEST: Final = 32
 
@@ -39,7 +39,7 @@ def scalar_check(kind: str, types: Types, target: str | None = None) -> ValueChe
 
 
 def enum_check(values: Sequence[Any], fold: bool = False) -> ValueCheck:
-    """The check of a strict `enum`. fold: case does not matter."""
+    """The check of a strict `enum`. fold: case-insensitive."""
     allowed = [fold_value(value) if fold else value for value in values]
     listed = ", ".join(string_form(value) for value in values)
 
@@ -54,7 +54,7 @@ def enum_check(values: Sequence[Any], fold: bool = False) -> ValueCheck:
 def size_check(name: str) -> ValueCheck:
     """The check that an attribute fits in a header (ENT-13)."""
     room = MAX_HEADER_BYTES - len(name.encode())
-    # No character takes more than four bytes, so most values need no encoding to be measured.
+    # No character takes more than four bytes, so most values are measured without encoding.
     safe = room // 4
 
     def check(value: Any) -> Any:
@@ -67,16 +67,16 @@ def size_check(name: str) -> ValueCheck:
 
 
 def nested_size_check(name: str) -> ValueCheck:
-    """The check that each scalar at any depth of a value fits in a header with the name nearest above it."""
+    """The check that each scalar at any depth of a value fits in a header with the nearest name above it."""
 
     def check(value: Any) -> Any:
         todo: list[tuple[str, ValueTrail, Any]] = [(name, None, value)]
-        while todo:  # no recursion, because the depth is the client's
+        while todo:  # no recursion, because clients choose the depth
             nearest, trail, at = todo.pop()
             if isinstance(at, dict):
                 todo += [(key, (trail, key), each) for key, each in at.items() if not _is_short(key, each)]
             elif isinstance(at, list):
-                # An array of numbers at once: it may have millions of them.
+                # All numbers of an array are checked in one step: it may have millions of them.
                 if not (_is_short(nearest, 0) and _SHORT.issuperset(map(type, at))):
                     todo += [
                         (nearest, (trail, index), each) for index, each in enumerate(at) if not _is_short(nearest, each)
@@ -89,7 +89,7 @@ def nested_size_check(name: str) -> ValueCheck:
 
 
 def _is_short(name: str, value: Any) -> bool:
-    """Whether a value is a scalar that fits whatever its characters are, none of which takes more than four bytes."""
+    """Whether a value is a scalar that fits even if each of its characters takes four bytes, the maximum."""
     kind = type(value)
     length = len(value) if kind is str else _LONGEST if kind in _SHORT else MAX_HEADER_BYTES
     return 4 * (len(name) + length) <= MAX_HEADER_BYTES
@@ -117,7 +117,7 @@ def text_check(name: str) -> ValueCheck:
 
 
 def chained_check(checks: Sequence[ValueCheck]) -> ValueCheck:
-    """The checks in turn, each given what the one before gave back."""
+    """The checks in order, each on the result of the previous one."""
     if len(checks) == 1:
         return checks[0]
     first, *rest = checks
@@ -132,7 +132,7 @@ def chained_check(checks: Sequence[ValueCheck]) -> ValueCheck:
 
 
 def string_form(value: Any) -> str:
-    """A scalar as a string: what `ifvalues` compares (MOD-24), what errors and headers show."""
+    """A scalar as a string, for `ifvalues` (MOD-24), errors and headers."""
     match value:
         case str():
             return value
@@ -150,7 +150,7 @@ def string_form(value: Any) -> str:
 
 
 def _canonical(number: Decimal) -> str:
-    """The same text for equal numbers: no exponent where plain digits fit, no zeros behind the last digit."""
+    """The same text for equal numbers: without exponent where plain digits fit, without trailing zeros."""
     if abs(number.adjusted()) > MAX_HEADER_BYTES:
         return number_text(number)
     plain = format(number, "f")
@@ -158,7 +158,7 @@ def _canonical(number: Decimal) -> str:
 
 
 def fold_value(value: Any) -> str:
-    """What two values have in common that differ only in case."""
+    """An equal text for two values that differ only in case."""
     return string_form(value).casefold()
 
 
@@ -169,7 +169,7 @@ def _boolean(value: Any) -> bool:
 
 
 def _decimal(value: Any) -> Any:
-    # A bool is an int to Python, not to us.
+    # A bool is an int to Python, but not in xRegistry.
     if type(value) in (int, float, Decimal):
         return value
     raise InvalidValue(f"it is not a number but {_shape(value)}")
@@ -187,14 +187,14 @@ def _integer(value: Any) -> Any:
 
 
 def _plain_digits(number: Decimal) -> Any:
-    """An integer without exponent or fraction, as whoever reads integers expects it; kept where it is too long."""
+    """An integer without exponent or fraction, as readers of integers expect; unchanged if it is too long."""
     if number.adjusted() >= MAX_HEADER_BYTES:
         return number
     return int(number) if number.adjusted() < _INT_DIGITS else Decimal(int(number))
 
 
 def _exact(number: float | Decimal) -> bool:
-    """Whether a float is an integer of which it holds every digit."""
+    """Whether a float is an integer that it represents exactly."""
     return isinstance(number, float) and number.is_integer() and abs(number) < 2**53
 
 
@@ -228,7 +228,7 @@ _STRINGS: Final[dict[str, Callable[[str], str]]] = {
 }
 _NAMING: Final = {"xid": targets.check_xid, "xidtype": targets.check_xidtype}
 
-#: The Python types of values that need no look beyond their type, by data type.
+#: The Python types of values that need no check beyond their type, by data type.
 PLAIN: Final[dict[str, frozenset[type]]] = {
     "boolean": frozenset((bool,)),
     "decimal": frozenset((int, float, Decimal)),
@@ -237,7 +237,7 @@ PLAIN: Final[dict[str, frozenset[type]]] = {
 }
 #: Names of the scalar data types.
 SCALARS: Final = frozenset({"boolean", *_NUMBERS, *_STRINGS, *_NAMING})
-#: Names of the others.
+#: Names of the other data types.
 COMPLEX: Final = frozenset({"any", "array", "map", "object"})
 #: Data types that may have a `target`.
 TARGETABLE: Final = frozenset({"uri", "url", "xid"})
@@ -272,7 +272,7 @@ def _plain(value: Any) -> str:
 
 
 def _shape(value: Any) -> str:
-    """What a JSON value is, for people."""
+    """A description of a JSON value for people."""
     match value:
         case bool():
             return f"the boolean {string_form(value)}"

@@ -1,5 +1,5 @@
-"""The registry's state: entities, the events that change them, and one change while it is decided.
+"""The registry's state: entities, and the events that change them.
 
-What a command means is in `decisions`; the rules that a change must keep are in `decisions/rules`.
-Begin with `events.py` and `evolve.py`, then `change_set.py`.
+Commands are in `decisions`; one change while it is decided is in `decisions/changes`.
+Begin with `events.py` and `evolve.py`.
 """

@@ -1,4 +1,4 @@
-"""What the registry holds, as values: an Entity is one registry, model, group, resource or version at one moment."""
+"""The entities of the registry as values: an Entity is a registry, model, group, resource or version at one moment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from domain.values import xid as xids
 
-#: The attributes of an entity as the API shows them, less what a request adds: absolute URLs, `self`, `xid`.
+#: The attributes of an entity as the API shows them, without those that a request adds: absolute URLs, `self`, `xid`.
 Attributes = dict[str, Any]
 
 
@@ -15,14 +15,14 @@ Attributes = dict[str, Any]
 class Entity:
     """One live entity: the after-image of its last event.
 
-    attributes: in serialization order. A Group's hold the counts of its collections (`filescount`), the registry's
-        those of its Groups; a Resource's hold its default Version's attributes, then `meta` and `versionscount`; the
+    attributes: in serialization order. A Group's contain the counts of its collections (`filescount`), the registry's
+        those of its Groups; a Resource's contain its default Version's attributes, then `meta` and `versionscount`; the
         model's are `modelsource` and `model`; the capabilities' are the capabilities.
-    private: what only decisions need and no answer shows, for instance `document` (SHA-256 of a Version's document, and
-        of the default Version's on its Resource), `counter` (a Resource's last generated version id).
+    private: values that only decisions need and no response shows, for instance `document` (SHA-256 of a Version's
+        document, and of the default Version's on its Resource), `counter` (a Resource's last generated version id).
     epoch: a Resource's is that of its meta.
     revision: number of its last event in its stream; position: the same in the whole log.
-    born: position of the event that created it; None where the log does not say.
+    born: position of the event that created it; None if the log does not record it.
     """
 
     xid: str
@@ -41,5 +41,5 @@ class Entity:
 
     @property
     def document(self) -> str | None:
-        """SHA-256 of the document, in hex; None when it is empty or stored elsewhere."""
+        """SHA-256 of the document, in hex; None if the document is empty or external."""
         return self.private.get("document")

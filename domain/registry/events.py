@@ -1,7 +1,7 @@
-"""What happened: one event for each entity that an interaction created, updated, refreshed or deleted.
+"""Events: one for each entity that an interaction created, updated, refreshed or deleted.
 
-An event carries the entity's complete after-image, so the last event of a stream is the entity, a read-model row and a
-CloudEvent are functions of one event, and a rebuild is "last event per stream".
+An event carries the entity's complete after-image. Therefore the last event of a stream is the entity, a read-model row
+and a CloudEvent are functions of one event, and a rebuild is "last event per stream".
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ from pydantic import BaseModel, ConfigDict
 
 from domain.values import xid as xids
 
-#: The private member that makes an event's image one that nobody can guess: random text, new with each event. So a
-#: hash of the image tells nothing of it, once the image itself is destroyed. Decisions never see it.
+#: The private member that makes an event's image impossible to guess: random text, new with each event. Therefore a
+#: hash
+#: of the image reveals nothing about it once the image itself is destroyed. Decisions never see this member.
 SALT: Final = "salt"
 
-#: Why an entity went: by itself or with its parent, by `maxversions`, by a façade (LEG-707).
+#: Why an entity was deleted: directly or with its parent, by `maxversions`, by a legacy API (LEG-707).
 DeletionReason = Literal["deleted", "pruned", "forgotten"]
 
 
 class EntityEvent(BaseModel):
-    """What one interaction did to one entity.
+    """The effect of one interaction on one entity.
 
-    revision: 1, 2, 3 ... in the stream; deleting does not reset it.
-    changed: names of the attributes that differ from the state before, as xRegistry events list them: sorted, those of
-        a Resource's meta as `meta.<name>` after the others (EV-36, EV-42, EV-46). Empty for created and deleted.
-    deprecated_changed: members of `deprecated` that differ (EV-56, EV-62); None where it did not change.
-    born: position of the event that created an entity which lives on; None for created and deleted. It is no part of
-        the image, so that equal registries have equal hashes, whatever else their logs hold.
+    revision: 1, 2, 3 ... in the stream; a deletion does not reset it.
+    changed: names of the attributes that differ from the previous state, as xRegistry events list them: sorted, those
+        of a Resource's meta as `meta.<name>` after the others (EV-36, EV-42, EV-46). Empty for created and deleted.
+    deprecated_changed: members of `deprecated` that differ (EV-56, EV-62); None if it did not change.
+    born: position of the event that created an existing entity; None for created and deleted. It is not part of the
+        image, so that equal registries have equal hashes, whatever else their logs contain.
     time: UTC, the same for the whole interaction.
     """
 
@@ -55,12 +56,15 @@ class EntityEvent(BaseModel):
         return xids.stream(self.xid)
 
     def birth(self, position: int) -> int | None:
-        """Position of the event that created the entity; None where the log does not say. position: of this event."""
+        """Position of the event that created the entity; None if the log does not record it.
+
+        position: of this event.
+        """
         return self.born
 
 
 class EntityCreated(EntityEvent):
-    """The entity is new; after a deletion it may be so again, in the same stream."""
+    """The entity is new; after a deletion it can be created again, in the same stream."""
 
     TOPIC: ClassVar[str] = "EntityCreated:1"
 
@@ -69,7 +73,7 @@ class EntityCreated(EntityEvent):
 
 
 class EntityUpdated(EntityEvent):
-    """A client's write, or a change that the specification counts as an update, reached the entity."""
+    """A client wrote the entity, or a change occurred that the specification counts as an update."""
 
     TOPIC: ClassVar[str] = "EntityUpdated:1"
 
@@ -83,7 +87,7 @@ class EntityRefreshed(EntityEvent):
 class EntityDeleted(EntityEvent):
     """The entity is gone. `attributes` and `private` are empty, `epoch` is the last one.
 
-    reason: `deleted` by itself or with its parent, `pruned` by `maxversions`, `forgotten` by a façade (LEG-707).
+    reason: `deleted` directly or with its parent, `pruned` by `maxversions`, `forgotten` by a legacy API (LEG-707).
     """
 
     TOPIC: ClassVar[str] = "EntityDeleted:1"

@@ -1,4 +1,4 @@
-"""The one place where an event changes state."""
+"""The only place where an event changes state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from domain.registry.events import SALT, EntityDeleted, EntityEvent
 
 
 def evolve(event: EntityEvent, position: int = 0) -> Entity | None:
-    """The entity after its event, None once deleted. After-images are complete, so what was before does not matter."""
+    """The entity after its event, None once deleted.
+
+    After-images are complete, so the previous state does not matter.
+    """
     if isinstance(event, EntityDeleted):
         return None
     return Entity(

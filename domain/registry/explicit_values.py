@@ -1,10 +1,10 @@
-"""Which values of an entity were stated, and which are there because a default of the model filled them in.
+"""Which values of an entity are explicit, and which are filled-in defaults of the model.
 
-A mark says where defaults are: under a name there is True for a default, or the marks of an object's members. What is
-inside of arrays is not marked, as an array is always taken as a whole. Marks are kept with a Version (`private`),
-because no answer shows the difference, and a value that nobody stated must not hide that of a base message (MS-16).
-For the same reason a default that a client was shown, and sends back as it was, is still one; so is in another registry
-what an answer shows as the model would fill it in.
+Marks record the defaults: under a name there is True for a default, or the marks of an object's members. Values inside
+arrays are not marked, because an array is always treated as a whole. Marks are stored with a Version (`private`),
+because no response shows the difference, and a default must not hide the value of a base message (MS-16). For the same
+reason a default that a client reads and sends back unchanged stays a default. If another registry's response shows a
+value that equals a default of the model, it counts as a default too.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ from typing import Any, Final
 #: See the module.
 DefaultMarks = dict[str, Any]
 
-#: The private member of a Version that has its marks; absent where nothing of it is a default.
+#: The private member of a Version that has its marks; absent if the Version has no defaults.
 DEFAULT_MARKS: Final = "defaults"
 
 
 def mark_filled_in(given: Mapping[str, Any], completed: Mapping[str, Any]) -> DefaultMarks:
-    """The marks of what a completed value has and a given one had not. O(members), less what is the same object."""
+    """The marks of values that the completed object has and the given one lacks.
+
+    O(members), without identical objects.
+    """
     marks: DefaultMarks = {}
     for name, value in completed.items():
         before = given.get(name)
@@ -34,7 +37,7 @@ def mark_filled_in(given: Mapping[str, Any], completed: Mapping[str, Any]) -> De
 
 
 def retain_marks(marks: Mapping[str, Any], image: Mapping[str, Any]) -> DefaultMarks:
-    """Those of the marks that something in an image still stands under."""
+    """The marks whose values are still in an image."""
     left: DefaultMarks = {}
     for name, mark in marks.items():
         if name not in image:
@@ -47,7 +50,7 @@ def retain_marks(marks: Mapping[str, Any], image: Mapping[str, Any]) -> DefaultM
 
 
 def unchanged_marks(marks: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> DefaultMarks:
-    """Those of the marks under which an image has what the one before it had."""
+    """The marks whose values are equal in both images."""
     left: DefaultMarks = {}
     for name, mark in marks.items():
         was, value = before.get(name), after.get(name)
@@ -60,7 +63,7 @@ def unchanged_marks(marks: Mapping[str, Any], before: Mapping[str, Any], after: 
 
 
 def join_marks(one: Mapping[str, Any], other: Mapping[str, Any]) -> DefaultMarks:
-    """What either marks."""
+    """The union of two sets of marks."""
     done = dict(one)
     for name, mark in other.items():
         known = done.get(name)
@@ -71,7 +74,7 @@ def join_marks(one: Mapping[str, Any], other: Mapping[str, Any]) -> DefaultMarks
 def mark_equal_defaults(
     marks: DefaultMarks, image: Mapping[str, Any], defaults: Mapping[tuple[str, ...], Any]
 ) -> DefaultMarks:
-    """The marks of an image, where defaults by path come before those that were marked: equal values are marked."""
+    """The marks of an image with additional defaults by path, which have precedence: equal values are marked."""
     done = marks
     for path, default in defaults.items():
         done = _set(done, path, image, default)
@@ -89,7 +92,10 @@ def _set(marks: DefaultMarks, path: tuple[str, ...], image: Mapping[str, Any], d
 
 
 def explicit_values(image: Mapping[str, Any], marks: Mapping[str, Any]) -> dict[str, Any]:
-    """An image without what is marked; objects that held nothing else are empty, for they were stated."""
+    """An image without its marked values.
+
+    Objects that contained only marked values stay, empty, because they are explicit.
+    """
     done: dict[str, Any] = {}
     for name, value in image.items():
         mark = marks.get(name)

@@ -1,6 +1,10 @@
-"""Replication links: where this registry copies from or to, what of it, and who may write what came over them."""
+"""Replication links: their source or target, their scope, and their documents.
+
+Who may write copies, and what happens to foreign interactions, is in `decisions/links`.
+Begin with `link.py`.
+"""
 
 from typing import Final
 
-#: The private member of a Group or a Resource that came over a link which does not follow a log: the link's id.
+#: The private member of a Group or a Resource that a link without a log delivered: the link's id.
 LINK: Final = "link"

@@ -1,7 +1,7 @@
-"""Rings of links: registries that follow one another's logs, so that none of them could be written to (LEG-909).
+"""Cycles of links: registries that follow one another's logs, so that none of them could be written to (LEG-909).
 
-Each registry says which ones it follows, and which ones those follow, as far as it knows. A registry is known by the
-correlation id of the interaction that made it, because different clients reach it by different URLs.
+Each registry states which registries it follows, and which ones those follow, as far as it knows. A registry is
+identified by the correlation id of the interaction that created it, because its clients use different URLs.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any, Final
 from domain.replication.link import Link
 from domain.replication.scope import LinkScope
 
-#: Links in a row that are looked through, and links of one registry.
+#: The maximum number of links in a chain, and of links of one registry.
 MAX_DEPTH: Final = 8
 MAX_LINKS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
 class LinkHop:
-    """A link by which some registry follows another one.
+    """A link with which a registry follows another one.
 
-    url, registry: of that other one; the second is empty where it is not known. link: its id. scope: its JSON form.
-    follows: the links of that other registry.
+    url, registry: of the followed registry; `registry` is empty if it is unknown. link: its id. scope: its JSON form.
+    follows: the links of the followed registry.
     """
 
     url: str
@@ -34,9 +34,11 @@ class LinkHop:
 
 
 def describe_link(link: Link, registry: str, known: Mapping[str, Any]) -> dict[str, Any]:
-    """One of the links of a registry as the registry describes it. known: what its other end said, if it did.
+    """One of a registry's links as the registry describes it.
 
-    What leads back to the registry ends there, so the description of a ring does not grow.
+    known: the description from its other end, if there is one.
+
+    The description ends where it leads back to this registry, so the description of a cycle does not grow.
     """
     said = {name: known[name] for name in ("registry", "follows") if known.get(name)}
     follows = [_shown(hop, registry) for hop in parse_hops(said.pop("follows", None), MAX_DEPTH - 1)]
@@ -45,7 +47,7 @@ def describe_link(link: Link, registry: str, known: Mapping[str, Any]) -> dict[s
 
 
 def parse_hops(given: Any, deepest: int = MAX_DEPTH) -> tuple[LinkHop, ...]:
-    """The links in an answer of another registry; what cannot be read is left out."""
+    """The links in a response of another registry; unreadable parts are left out."""
     if not isinstance(given, list) or not deepest:
         return ()
     return tuple(
@@ -64,9 +66,9 @@ def parse_hops(given: Any, deepest: int = MAX_DEPTH) -> tuple[LinkHop, ...]:
 def find_path(
     found: Iterable[LinkHop], registry: str, url: str | None, scope: Mapping[str, Any]
 ) -> tuple[LinkHop, ...]:
-    """The links by which a registry is followed, within a scope; empty where it is not.
+    """The chain of links with which a registry is followed, within a scope; empty if it is not followed.
 
-    url: of that registry, for links that do not know which one they lead to.
+    url: of that registry, for links that do not know which registry they lead to.
     """
     for hop in found:
         if not _meet(hop.scope, scope):
@@ -79,7 +81,7 @@ def find_path(
 
 
 def cycle_text(first: str, found: Iterable[LinkHop]) -> str:
-    """What is said of a ring. first: the registry that has the first of the links."""
+    """A text that describes a cycle. first: the registry that has the first of the links."""
     said = first
     for number, hop in enumerate(found):
         said += f"{', which' if number else ''} follows {hop.url} over its link {hop.link}"

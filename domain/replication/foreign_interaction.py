@@ -1,4 +1,4 @@
-"""An interaction of another registry's log, on its way into this one."""
+"""An interaction of another registry's log, before it is appended to this one."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from domain.registry.events import EntityEvent
 class ForeignInteraction:
     """One interaction as its registry recorded it.
 
-    last: position of its last event there. state: the state hash there once it had ended. events: in log order; their
-    revisions and births are those of the other log. documents: bytes that events refer to, by SHA-256 in hex.
+    last: position of its last event there. state: the state hash there after it. events: in log order; their revisions
+    and births are those of the other log. documents: bytes that events refer to, by SHA-256 in hex.
     """
 
     last: int

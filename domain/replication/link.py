@@ -1,8 +1,8 @@
-"""A link as those see it who replicate: what the log says of it, at one position.
+"""A link as replication uses it: its state in the log at one position.
 
-Its stream is `/-/links/<id>`. The after-image's attributes are what administrators see, defaults filled in and secrets
-left out; `private` has what only the server needs. Links are apart from the registry's tree: in none of its hashes and
-in no replica. Rule LEG-901.
+Its stream is `/-/links/<id>`. The after-image's attributes are what administrators see, with defaults and without
+secrets; `private` has what only the server needs. Links are outside the registry's tree: they are in none of its hashes
+and in no replica. Rule LEG-901.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any, Final
 from domain.registry.entities import Entity
 from domain.replication.scope import LinkScope
 
-#: What no type of the model can be called.
+#: A name that no type of the model can have.
 TYPE: Final = "-.links"
 COLLECTION: Final = "/-/links"
 
-#: The APIs that a link can speak: our log over HTTP or as a Kafka topic, the standard API, the two older ones.
+#: The APIs that a link can use: our log over HTTP or as a Kafka topic, the standard API, the two legacy ones.
 LOG: Final = "log"
 KAFKA: Final = "kafka"
 XREGISTRY: Final = "xregistry"
@@ -29,8 +29,8 @@ PULL: Final = "pull"
 EVENTS: Final = "events"
 PUSH: Final = "push"
 RECEIVE: Final = "receive"
-#: What each dialect can do: fetch by itself, be told by events and then fetch, write to the other registry, be written
-#: to by it.
+#: The modes of each dialect: fetch periodically, fetch when an event arrives, write to the other registry, accept its
+#: writes.
 MODES: Final[Mapping[str, tuple[str, ...]]] = {
     LOG: (PULL, EVENTS, PUSH, RECEIVE),
     KAFKA: (PULL,),
@@ -44,11 +44,12 @@ MODES: Final[Mapping[str, tuple[str, ...]]] = {
 class Link:
     """One link.
 
-    position: of its last event. epoch: changes with each update. url: root of the other registry, or of its older API;
-    `kafka://host:port/topic` for a topic. scope: what of it. names: local Group xids by those of the other registry.
-    interval: seconds between looks at the other registry. conflicts: `rename` or `skip`. enabled: False while it rests.
-    remote: id of the link at the other end that takes in what this one pushes. promoted: whether what it brought is
-    this registry's own from then on. attributes: the public form. secrets: references by name.
+    position: of its last event. epoch: changes with each update. url: root of the other registry, or of its legacy API;
+    `kafka://host:port/topic` for a topic. scope: the replicated part. names: local Group xids by those of the other
+    registry. interval: seconds between checks of the other registry. conflicts: `rename` or `skip`. enabled: False
+    while it is paused.
+    remote: id of the link at the other end that receives what this one pushes. promoted: whether its copies now belong
+    to this registry. attributes: the public form. secrets: references by name.
     """
 
     id: str
@@ -74,12 +75,12 @@ class Link:
 
     @property
     def follows_log(self) -> bool:
-        """Whether whole interactions come in over it, under their own ids."""
+        """Whether it delivers whole interactions, under their own ids."""
         return self.dialect in (LOG, KAFKA) and self.mode != PUSH
 
     @property
     def is_older(self) -> bool:
-        """Whether the other registry is reached through one of the two older APIs."""
+        """Whether it uses one of the two legacy APIs of the other registry."""
         return self.dialect in (SCHEMAREGISTRY, MESSAGECATALOG)
 
     @property
@@ -89,7 +90,7 @@ class Link:
 
     @classmethod
     def of(cls, entity: Entity, position: int) -> Link:
-        """The link that a living entity of the log is. position: of its last event."""
+        """The link of a live entity in the log. position: of its last event."""
         shown = entity.attributes
         return cls(
             id=entity.id,

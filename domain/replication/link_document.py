@@ -1,4 +1,4 @@
-"""The document of a link, checked and with its defaults, and its secret values apart from it (LEG-901)."""
+"""The document of a link: validated, with defaults, and with its secret values separated (LEG-901)."""
 
 from __future__ import annotations
 
@@ -29,33 +29,34 @@ from domain.subscriptions.member_types import (
 from domain.values import xid as xids
 from domain.values.json_text import Json
 
-#: Properties that are the server's: they are read over.
+#: Properties that the server sets; in a request they are ignored.
 SERVER_MEMBERS: Final = ("id", "status")
-#: What stands before the names of secret values.
+#: The prefix of the names of secret values.
 CREDENTIAL: Final = "credential."
-#: Members that no answer shows.
+#: Members that no response shows.
 SECRET: Final = ("token", "password")
 
-#: Ids of links: what goes into a path, and into the names that others know them by.
+#: Ids of links; they are part of paths and of the names under which other systems know the links.
 ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._~\-]{0,63}\Z")
 _TOPIC: Final = re.compile(
     r"(?:kafka|ssl)://[A-Za-z0-9.\-_]+:[0-9]{1,5}(?:,[A-Za-z0-9.\-_]+:[0-9]{1,5})*/[A-Za-z0-9._\-]{1,249}\Z"
 )
-#: Seconds between looks at the other registry where a link says nothing: a log is waited at, and repairs are rare.
+#: Default seconds between checks of the other registry. A log is read as a continuous stream, and
+#: repairs are rare.
 _INTERVALS: Final[Mapping[str, float]] = {PULL: 60, PUSH: 60, EVENTS: 3600}
 _LONGEST: Final = 7 * 86400
 
 
 @dataclass(frozen=True, slots=True)
 class LinkDocument:
-    """A link as it was asked for. attributes: its public form. secrets: values by name."""
+    """A requested link. attributes: its public form. secrets: values by name."""
 
     attributes: Mapping[str, Json]
     secrets: Mapping[str, str] = field(repr=False)
 
 
 def parse_link(body: Any) -> LinkDocument:
-    """What a document says. Raises: InvalidLink."""
+    """The link of a document. Raises: InvalidLink."""
     root = ErrorPlace(problem=InvalidLink)
     given = {name: value for name, value in parse_object(body, root).items() if name not in SERVER_MEMBERS}
     found = parse_members(given, PROPERTIES, root)
@@ -84,7 +85,10 @@ def _check_url(url: str, dialect: str, place: ErrorPlace) -> None:
 
 
 def _check_scope(found: dict[str, Any], root: ErrorPlace) -> None:
-    """Whole logs are taken in event by event: nothing in them is renamed, and no Resource goes without its Group."""
+    """Checks that a link to a log has Groups in its scope and no renamed Groups.
+
+    A log is copied event by event: nothing in it can be renamed, and no Resource can be copied without its Group.
+    """
     if found["dialect"] not in (LOG, KAFKA):
         return
     if found["scope"].get("resources"):
@@ -94,7 +98,7 @@ def _check_scope(found: dict[str, Any], root: ErrorPlace) -> None:
 
 
 def _take_secrets(found: dict[str, Any]) -> dict[str, str]:
-    """Takes the secret values out."""
+    """Removes the secret values from the members and returns them."""
     credential = found.get("credential")
     if credential is None:
         return {}
@@ -166,7 +170,7 @@ _CREDENTIAL: Final[MemberTable] = {
     "username": Member(MemberType("string", parse_line)),
     "password": Member(MemberType("string", parse_line, {"secret": True})),
 }
-#: The properties, in the order in which answers have them.
+#: The properties, in the order in which responses have them.
 PROPERTIES: Final[MemberTable] = {
     "url": Member(MemberType("url", _url), required=True),
     "dialect": Member(choice_type(*MODES), LOG),

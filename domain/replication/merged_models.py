@@ -1,4 +1,4 @@
-"""The model of a registry that holds Groups of others: their types as they are there, and its own."""
+"""The model of a registry that has copies of Groups: their types from the other registry, and its own types."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from domain.replication.scope import LinkScope
 def merge_models(
     own: Mapping[str, Any], other: Mapping[str, Any], scope: LinkScope, *, attributes: bool = False
 ) -> dict[str, Any]:
-    """A modelsource with the Group types that a scope may have Groups of as another modelsource has them.
+    """A modelsource in which the Group types of a scope come from another modelsource.
 
-    attributes: whether the registry's own attributes are those of the other one as well.
+    attributes: whether the registry's own attributes come from the other one too.
     """
     found = deepcopy(dict(own))
     groups = found.setdefault("groups", {})

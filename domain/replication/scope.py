@@ -1,7 +1,8 @@
-"""What of a registry a link is about: all of it, chosen Groups, Groups that a filter lets pass, or single Resources.
+"""The part of a registry that a link replicates: all of it, named or filtered Groups, or single Resources.
 
-A filter is one of the dialects of subscriptions over the attribute `subject`, the xid of a Group in lower case: a Group
-is in or out for good, whatever its attributes become, so that a copy never lacks the beginning of what is in.
+A filter uses one of the dialects of subscriptions over the attribute `subject`, the xid of a Group in lower case.
+Therefore a Group is permanently in or out, whatever its attributes become, and a copy always has a Group's first
+events.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from domain.values import xid as xids
 
 @dataclass(frozen=True, slots=True)
 class LinkScope:
-    """groups, resources: xids in lower case. passes: what filters say of a Group's xid; None where there are none."""
+    """groups, resources: xids in lower case.
+
+    passes: matches a Group's xid against the filters; None if there are none.
+    """
 
     groups: frozenset[str] = frozenset()
     resources: frozenset[str] = frozenset()
@@ -25,7 +29,7 @@ class LinkScope:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> LinkScope:
-        """The scope of its JSON form, which has been checked."""
+        """The scope of its JSON form, which is already validated."""
         return cls(
             frozenset(map(str.lower, given.get("groups", ()))),
             frozenset(map(str.lower, given.get("resources", ()))),
@@ -38,7 +42,10 @@ class LinkScope:
         return not self.groups and not self.resources and self.passes is None
 
     def has(self, xid: str) -> bool:
-        """Whether an entity is in it. The registry itself, its model and its capabilities are in the whole only."""
+        """Whether it contains an entity.
+
+        Only the whole contains the registry itself, its model and its capabilities.
+        """
         if xids.is_outside_tree(xids.stream(xid)):
             return False
         if self.whole:
@@ -52,23 +59,26 @@ class LinkScope:
         return resource in self.resources or (resource == group and self.shows(group))
 
     def shows(self, group: str) -> bool:
-        """Whether something below a Group is in it. group: its xid in lower case."""
+        """Whether it contains something below a Group. group: its xid in lower case."""
         if self.whole or group in self.groups or (self.passes is not None and self.passes(group)):
             return True
         return any(group_of(resource) == group for resource in self.resources)
 
     def meets(self, other: LinkScope) -> bool:
-        """Whether something may be in both. Two filters count as apart, because nobody can say what both let pass."""
+        """Whether two scopes may overlap.
+
+        Two filters never count as overlapping, because their overlap cannot be computed.
+        """
         if self.whole or other.whole:
             return True
         return any(map(self.shows, other._named())) or any(map(other.shows, self._named()))
 
     def _named(self) -> set[str]:
-        """The Groups that it names, or names something in."""
+        """The Groups that it names, or in which it names a Resource."""
         return {*self.groups, *map(group_of, self.resources)}
 
     def of_type(self, plural: str) -> bool:
-        """Whether Groups of a type may be in it."""
+        """Whether it may contain Groups of a type."""
         named = (xids.segments(xid)[0] for xid in (*self.groups, *self.resources))
         return self.whole or self.passes is not None or plural in named
 

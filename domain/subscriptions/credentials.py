@@ -1,4 +1,4 @@
-"""`sinkcredential`: who a sink is shown, by kind of credential (subscriptions 3)."""
+"""`sinkcredential`: the credentials that are sent to a sink, by kind (subscriptions 3)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from domain.subscriptions.protocol_settings import rename_aliases
 from domain.subscriptions.sink_uris import HTTP
 from domain.values.json_text import Json
 
-#: What stands before the names of secret values.
+#: The prefix of the names of secret values.
 PREFIX: Final = "sinkcredential."
 EXPIRES: Final = "accesstokenexpiresutc"
 ENDPOINT: Final = "refreshtokenendpoint"
-#: Members that no answer shows.
+#: Members that no response shows.
 SECRET_MEMBERS: Final = frozenset(("secret", "accesstoken", "refreshtoken"))
-#: Members without which a stored secret is for somebody else (SUB-304).
+#: Members that identify the owner of a secret: if one of them changes, the stored secret is no longer valid (SUB-304).
 BINDING: Final = ("credentialtype", "identifier", ENDPOINT)
 
 
@@ -57,7 +57,7 @@ _TOKEN: Final[MemberTable] = {
     EXPIRES: Member(MemberType("timestamp", _time), required=True),
     "accesstokentype": Member(pattern_type(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+", "it is no type of a token"), "bearer"),
 }
-#: The members of each kind; those that are secret are needed too, here or in what is stored.
+#: The members of each kind; the secret ones are required too, in the request or in the stored subscription.
 CREDENTIAL_MEMBERS: Final[Mapping[str, MemberTable]] = {
     "PLAIN": {"credentialtype": _TYPE, "identifier": Member(_LINE, required=True), "secret": _SECRET},
     "ACCESSTOKEN": {"credentialtype": _TYPE, **_TOKEN},
@@ -72,9 +72,9 @@ _NAMES: Final = frozenset(name for table in CREDENTIAL_MEMBERS.values() for name
 
 
 def parse_credential(given: Any, protocol: str, place: ErrorPlace) -> dict[str, Json]:
-    """The credential with its defaults, as far as it is given, secret values still in it. Raises: InvalidSubscription.
+    """The given credential with its defaults, including secret values. Raises: InvalidSubscription.
 
-    Names are understood in any letter case (SUB-106).
+    Names may have any letter case (SUB-106).
     """
     members = parse_object(given, place)
     aliases = {name: name.lower() for name in members if name not in _NAMES and name.lower() in _NAMES}
@@ -87,14 +87,14 @@ def parse_credential(given: Any, protocol: str, place: ErrorPlace) -> dict[str, 
 
 
 def missing_secrets(found: Mapping[str, Json]) -> list[str]:
-    """The names of the secret members that a credential needs and does not say."""
+    """The names of the secret members that a credential needs and lacks."""
     return [
         name for name in CREDENTIAL_MEMBERS[found["credentialtype"]] if name in SECRET_MEMBERS and name not in found
     ]
 
 
 def is_expired(found: Mapping[str, Json], now: datetime) -> bool:
-    """Whether its token was good until a time that has passed."""
+    """Whether its token has expired."""
     return EXPIRES in found and datetime.fromisoformat(found[EXPIRES]) <= now
 
 

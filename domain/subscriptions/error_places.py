@@ -1,4 +1,4 @@
-"""Places in the document of a subscription or a link, and what is said where one breaks a rule (SUB-508)."""
+"""Places in the document of a subscription or a link, and the errors at these places (SUB-508)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from domain.errors.http_errors import InvalidMember, InvalidSubscription
 
 @dataclass(frozen=True, slots=True)
 class ErrorPlace:
-    """pointer: a JSON Pointer. problem: the type of what is said."""
+    """pointer: a JSON Pointer. problem: the type of the errors."""
 
     pointer: str = ""
     problem: type[InvalidMember] = InvalidSubscription
@@ -20,7 +20,7 @@ class ErrorPlace:
         return ErrorPlace("/".join((self.pointer, *escaped)), self.problem)
 
     def refused(self, code: str, reason: str) -> InvalidMember:
-        """The problem of what stands here. code: for programs."""
+        """The problem at this place. code: for programs."""
         return self.problem.at(code, self.pointer, reason)
 
 

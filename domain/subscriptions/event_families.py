@@ -1,4 +1,4 @@
-"""Families of events, and which of them a subscription is about (SUB-111)."""
+"""Families of events, and the families that a subscription selects (SUB-111)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from domain.compat import legacy_apis as compat
 
 XREGISTRY: Final = "xregistry"
-#: What the types of each family begin with.
+#: The prefix of the event types in each family.
 PREFIXES: Final[Mapping[str, str]] = {
     XREGISTRY: "io.xregistry.",
     **{family.name: f"{family.events}." for family in compat.LEGACY_APIS},
@@ -17,7 +17,7 @@ FAMILIES: Final = tuple(PREFIXES)
 
 
 def families_in_scope(source: str | None, types: Sequence[str], sources: Mapping[str, str]) -> list[str]:
-    """The families that a source or types name; the registry's own where they name none.
+    """The families that a source or types name; the registry's own if they name none.
 
     sources: the `source` of each family's events.
     """
@@ -26,5 +26,5 @@ def families_in_scope(source: str | None, types: Sequence[str], sources: Mapping
 
 
 def families_of_types(types: Sequence[str]) -> list[str]:
-    """The families that some types belong to."""
+    """The families of the given types."""
     return [family for family, prefix in PREFIXES.items() if any(each.startswith(prefix) for each in types)]

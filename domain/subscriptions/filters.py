@@ -16,16 +16,19 @@ from domain.cesql.values import DATA_MEMBER, canonical_string
 from domain.subscriptions import index_conditions as needed
 from domain.subscriptions.index_conditions import IndexConditions
 
-#: How deep filters nest, and how many there are in one subscription (SUB-408).
+#: The maximum nesting depth of filters, and their maximum number in one subscription (SUB-408).
 MAX_DEPTH: Final = 32
 MAX_FILTERS: Final = 500
 
-#: Decides on an event.
+#: Returns whether an event matches.
 EventPredicate = Callable[[ContextAttributes], bool]
 
 
 class FilterError(ValueError):
-    """What was given is no filter. pointer: a JSON Pointer to the member that is wrong. reason: the rule it breaks."""
+    """The JSON is not a valid filter. pointer: a JSON Pointer to the invalid member.
+
+    reason: the rule that it breaks.
+    """
 
     def __init__(self, pointer: str, reason: str) -> None:
         self.pointer = pointer
@@ -35,13 +38,13 @@ class FilterError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """matches: never raises. needs: what an event has to have; see `conditions`."""
+    """matches: never raises. needs: necessary conditions for a match; see `index_conditions.py`."""
 
     matches: EventPredicate
     needs: IndexConditions = None
 
 
-#: Makes the filter of a dialect from its argument, at a place.
+#: Creates the filter of a dialect from its argument, at a place.
 FilterDialect = Callable[[Any, "_FilterPlace"], Filter]
 
 #: The dialects by name; names are case-sensitive.
@@ -51,9 +54,9 @@ _NAME: Final = re.compile(r"[a-z0-9]+\Z")
 
 
 def compile_filters(filters: Any, pointer: str = "/filters") -> Filter:
-    """The one filter that a subscription's `filters` come to, from their JSON form; all of them have to be true.
+    """One filter that combines a subscription's `filters`, from their JSON form; all of them have to match.
 
-    pointer: where in its document it stands. Nothing, or an empty array, lets every event pass.
+    pointer: their place in the document. None or an empty array matches every event.
     Raises: FilterError.
     """
     if filters is None or filters == []:
@@ -62,12 +65,12 @@ def compile_filters(filters: Any, pointer: str = "/filters") -> Filter:
 
 
 def filter_conditions(filters: Any) -> IndexConditions:
-    """What an event has to have so that filters can be true; None where that cannot be said. Raises: FilterError."""
+    """Necessary conditions for filters to match; None if none are known. Raises: FilterError."""
     return compile_filters(filters).needs
 
 
 def dialect(name: str) -> Callable[[FilterDialect], FilterDialect]:
-    """Takes a function into the dialects."""
+    """Registers a function as a dialect."""
 
     def take(made: FilterDialect) -> FilterDialect:
         DIALECTS[name] = made
@@ -78,7 +81,7 @@ def dialect(name: str) -> Callable[[FilterDialect], FilterDialect]:
 
 @dataclass(frozen=True, slots=True)
 class _FilterPlace:
-    """A place in a tree of filters. seen: how many filters there were up to now, of the whole tree."""
+    """A place in a tree of filters. seen: the number of filters so far, in the whole tree."""
 
     pointer: str
     depth: int
@@ -131,7 +134,7 @@ def _suffix(given: Any, place: _FilterPlace) -> Filter:
 def _comparison(
     given: Any, place: _FilterPlace, test: Callable[[str, str], bool], needs: Callable[[str, str], IndexConditions]
 ) -> Filter:
-    """Several attributes that are all compared with a text, as canonical strings (SUB-404 to SUB-406)."""
+    """Compares several attributes, as canonical strings, with a text each (SUB-404 to SUB-406)."""
     if not isinstance(given, dict) or not given:
         raise FilterError(place.pointer, "an object is needed, with an attribute at least")
     pairs = [(_named(name, place), _wanted(wanted, place.at(name))) for name, wanted in given.items()]
@@ -204,7 +207,7 @@ def _not(given: Any, place: _FilterPlace) -> Filter:
 
 @dialect("sql")
 def _sql(given: Any, place: _FilterPlace) -> Filter:
-    """An expression that is true as a Boolean and has no error (SUB-421)."""
+    """An expression that results in true and has no error (SUB-421)."""
     if not isinstance(given, str) or not given:
         raise FilterError(place.pointer, "an expression is needed, as a string that is not empty")
     expression = parse_expression(given, place.pointer)

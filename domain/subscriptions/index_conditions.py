@@ -1,7 +1,7 @@
-"""What has to hold of an event so that a filter can be true, as an index can look it up.
+"""Necessary conditions for a filter to match an event, in a form that an index can look up.
 
-Conditions are necessary and not enough: an event for which none of them holds need not be tried, one for which some
-does still has to be.
+The conditions are necessary, not sufficient: if none of them holds, the filter cannot match. If one holds, the filter
+still has to be evaluated.
 """
 
 from __future__ import annotations
@@ -23,44 +23,44 @@ from domain.cesql.syntax import (
 )
 from domain.cesql.values import SPEC_ATTRIBUTES
 
-#: Characters of a beginning that are looked at; the rest is for the filter itself.
+#: The number of characters of a prefix that the index compares; the filter itself compares the rest.
 _LOOKED_AT: Final = 128
-#: Conditions of one filter, more of which an index would rather not have.
+#: The maximum number of conditions of one filter, to limit the size of the index.
 _MOST: Final = 100
-#: Attributes that leave more events out come first; `source` is the same in most events of a registry.
+#: The selectivity of attributes, the most selective first; `source` is equal in most events of a registry.
 _WORTH: Final = {"id": 0, "subject": 1, "type": 4, "source": 6, "specversion": 8}
 _OTHER: Final = 2
 
 
 class IndexCondition(NamedTuple):
-    """An attribute, as its canonical string, is a text, or begins with it where it need not be the whole."""
+    """An attribute, as its canonical string, equals a text (`whole`) or starts with it."""
 
     attribute: str
     text: str
     whole: bool
 
 
-#: One of these holds for every event that a filter lets pass; None where no such thing is known.
+#: At least one of these holds for every event that a filter matches; None if no conditions are known.
 IndexConditions = frozenset[IndexCondition] | None
 
 
 def attribute_equals(attribute: str, text: str) -> IndexConditions:
-    """What it takes for an attribute to be a text."""
+    """The conditions for an attribute to equal a text."""
     return frozenset((IndexCondition(attribute, text, True),))
 
 
 def attribute_starts_with(attribute: str, text: str) -> IndexConditions:
-    """What it takes for an attribute to begin with a text."""
+    """The conditions for an attribute to start with a text."""
     return frozenset((IndexCondition(attribute, text[:_LOOKED_AT], False),)) if text else None
 
 
 def all_conditions(needs: Iterable[IndexConditions]) -> IndexConditions:
-    """What it takes for several filters to be true at once: the one that leaves most events out stands for all."""
+    """The conditions for several filters to match at once: those of the most selective filter are sufficient."""
     return min((each for each in needs if each is not None), key=_width, default=None)
 
 
 def any_condition(needs: Iterable[IndexConditions]) -> IndexConditions:
-    """What it takes for one of several filters to be true."""
+    """The conditions for one of several filters to match."""
     found: set[IndexCondition] = set()
     for each in needs:
         if each is None or len(found) + len(each) > _MOST:
@@ -70,7 +70,7 @@ def any_condition(needs: Iterable[IndexConditions]) -> IndexConditions:
 
 
 def expression_conditions(node: SyntaxNode) -> IndexConditions:
-    """What it takes for an expression to be true and free of errors."""
+    """The conditions for an expression to be true and free of errors."""
     if not isinstance(node, OperatorChain):
         return None
     first, steps = node.first, node.steps
@@ -92,7 +92,7 @@ def _of_attribute(name: str, step: ChainStep) -> IndexConditions:
         case LikeStep(pattern=pattern, negated=False):
             parsed = like_pattern.parse_pattern(pattern)
             return attribute_equals(name, parsed.start) if parsed.exact else attribute_starts_with(name, parsed.start)
-        # The elements become what the attribute is, so more than one text can mean the same Integer or Boolean.
+        # The elements are converted to the attribute's type, so several texts can mean the same Integer or Boolean.
         case InStep(elements=elements, negated=False) if name in SPEC_ATTRIBUTES:
             texts = [each.value for each in elements if isinstance(each, LiteralValue) and isinstance(each.value, str)]
             return (
@@ -102,7 +102,7 @@ def _of_attribute(name: str, step: ChainStep) -> IndexConditions:
 
 
 def _joined(left: IndexConditions, step: ChainStep) -> IndexConditions:
-    """An expression goes from left to right; whatever stands behind `xor` says nothing."""
+    """The conditions of a chain, evaluated from left to right; an operand of `xor` adds none."""
     match step:
         case BinaryStep(operator="and", operand=operand):
             return all_conditions((left, expression_conditions(operand)))
@@ -112,7 +112,7 @@ def _joined(left: IndexConditions, step: ChainStep) -> IndexConditions:
 
 
 def _width(needs: frozenset[IndexCondition]) -> tuple[int, int]:
-    """How many events needs let through, to compare them by."""
+    """A measure of how many events match the conditions, for comparisons."""
     return max(map(_reach, needs), default=0), len(needs)
 
 

@@ -1,4 +1,4 @@
-"""What the members of a subscription may be: small checks that know how they are described to clients (SUB-506)."""
+"""The types of the members of a subscription: small checks that can describe themselves to clients (SUB-506)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 from domain.subscriptions.error_places import ErrorPlace
 from domain.values.json_text import Json
 
-#: Gives what is kept of a value. Raises: InvalidSubscription.
+#: Returns the value to store. Raises: InvalidSubscription.
 ParseMember = Callable[[Any, ErrorPlace], Json]
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -19,7 +19,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class MemberType:
-    """type: its name for clients. facts: more members of its description."""
+    """type: its name for clients. facts: additional members of its description."""
 
     type: str
     parse: ParseMember
@@ -44,7 +44,7 @@ class Member:
     required: bool = False
 
     def described(self) -> dict[str, Json]:
-        """What clients are told of it."""
+        """Its description for clients."""
         given = {"default": self.default} if self.default is not ABSENT else {}
         return {"type": self.kind.type, "required": self.required, **given, **self.kind.facts}
 
@@ -90,7 +90,7 @@ TEXT: Final = MemberType("string", parse_line)
 
 
 def pattern_type(pattern: str, reason: str, most: int | None = None) -> MemberType:
-    """A string of a form. most: bytes at most."""
+    """A string that matches a pattern. most: the maximum number of bytes."""
     form = re.compile(rf"(?:{pattern})\Z", re.DOTALL)
 
     def parse(given: Any, place: ErrorPlace) -> str:
@@ -105,7 +105,7 @@ def pattern_type(pattern: str, reason: str, most: int | None = None) -> MemberTy
 
 
 def choice_type(*values: str) -> MemberType:
-    """One of some words, in their case."""
+    """One of several case-sensitive words."""
 
     def parse(given: Any, place: ErrorPlace) -> str:
         if not isinstance(given, str):
@@ -154,7 +154,7 @@ BOOLEAN: Final = MemberType("boolean", _boolean)
 
 
 def map_type(name: MemberType, value: MemberType) -> MemberType:
-    """A map of strings, keys and values of some form."""
+    """A map of strings, with a type of its keys and a type of its values."""
 
     def parse(given: Any, place: ErrorPlace) -> dict[str, Json]:
         members = parse_object(given, place)
@@ -168,7 +168,7 @@ def map_type(name: MemberType, value: MemberType) -> MemberType:
 def object_type(
     table: MemberTable, check: Callable[[dict[str, Json], ErrorPlace], None] = lambda found, place: None
 ) -> MemberType:
-    """An object of known members. check: what has to hold among them."""
+    """An object of known members. check: validates the members together."""
 
     def parse(given: Any, place: ErrorPlace) -> dict[str, Json]:
         found = parse_members(parse_object(given, place), table, place)
@@ -179,5 +179,5 @@ def object_type(
 
 
 def describe_members(table: MemberTable) -> dict[str, Json]:
-    """What clients are told of the members of an object."""
+    """The descriptions of an object's members for clients."""
     return {name: member.described() for name, member in table.items()}

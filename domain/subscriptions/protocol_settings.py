@@ -1,4 +1,4 @@
-"""`protocolsettings`: what each protocol can be told, as tables (subscriptions 2.1 to 2.6)."""
+"""`protocolsettings`: the settings of each protocol, as tables (subscriptions 2.1 to 2.6)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from domain.subscriptions.member_types import (
 from domain.subscriptions.sink_uris import AMQP, HTTP, KAFKA, MQTT3, MQTT5, NATS, SinkAddress
 from domain.values.json_text import Json
 
-#: What stands before the names of secret headers, and the name of the key that signs.
+#: The prefix of the names of secret headers, and the name of the signing key.
 HEADERS_PREFIX: Final = "protocolsettings.headers."
 SIGNINGKEY: Final = "protocolsettings.signingkey"
-#: Spellings that are understood as well (SUB-106).
+#: Alternative spellings that are accepted (SUB-106).
 ALIASES: Final = {"linkName": "linkname", "linkProperties": "linkproperties", "ackmode": "acks"}
 
 _TOKEN: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
@@ -76,7 +76,7 @@ _MODES: Final = {
 
 
 def _header(given: Any, place: ErrorPlace) -> str:
-    """The value of a header: what can be seen, and blanks."""
+    """The value of a header: printable ASCII and spaces."""
     if not isinstance(given, str):
         raise place.refused("type", "a string is needed")
     if not re.fullmatch(r"[\x20-\x7e]*", given):
@@ -171,18 +171,18 @@ _OWN: Final[Mapping[str, MemberTable]] = {
         ),
     },
 }
-#: Everything that a protocol can be told.
+#: All settings of each protocol.
 SETTINGS_BY_PROTOCOL: Final[Mapping[str, MemberTable]] = {
     protocol: {**own, **_COMMON} for protocol, own in _OWN.items()
 }
-#: Batches, where there are any.
+#: Defaults for batches.
 _BATCHES: Final = {"maxbatchsize": 100, "maxbatchwait": 200}
 
 
 def parse_settings(
     given: Any, protocol: str, sink: SinkAddress, authorized: bool, place: ErrorPlace
 ) -> dict[str, Json]:
-    """`protocolsettings` with all defaults, secret values still in them. Raises: InvalidSubscription.
+    """`protocolsettings` with all defaults, including secret values. Raises: InvalidSubscription.
 
     authorized: whether there is a credential.
     """
@@ -199,12 +199,12 @@ def parse_settings(
 
 
 def is_secret_header(header: str) -> bool:
-    """Whether the value of a header is kept as a secret (SUB-915)."""
+    """Whether the value of a header is stored as a secret (SUB-915)."""
     return _SECRET.search(header.lower()) is not None
 
 
 def rename_aliases(members: Mapping[str, Any], aliases: Mapping[str, str], place: ErrorPlace) -> dict[str, Any]:
-    """The members under their proper names. Raises: InvalidSubscription where one is there under both."""
+    """The members under their proper names. Raises: InvalidSubscription if one is present under both names."""
     found: dict[str, Any] = {}
     for name, value in members.items():
         proper = aliases.get(name, name)
@@ -250,7 +250,7 @@ def _kafka(found: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None
         found["topicname"] = SETTINGS_BY_PROTOCOL[KAFKA]["topicname"].kind.parse(named, place.at("topicname"))
 
 
-#: What depends on other members.
+#: Checks that depend on several members.
 _CHECKS: Final[Mapping[str, Callable[[dict[str, Json], SinkAddress, ErrorPlace], None]]] = {
     HTTP: _http,
     AMQP: _amqp,

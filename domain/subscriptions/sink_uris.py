@@ -1,6 +1,6 @@
-"""Where events go: the URIs of sinks, by protocol (SUB-204, SUB-902, SUB-905).
+"""The URIs of sinks, by protocol (SUB-204, SUB-902, SUB-905).
 
-Whom a name belongs to is looked up elsewhere; here is what a URI says by itself.
+Host names are not resolved here; this file uses only the text of a URI.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PROTOCOLS: Final = (HTTP, MQTT3, MQTT5, AMQP, KAFKA, NATS)
 
 @dataclass(frozen=True, slots=True)
 class SinkScheme:
-    """tls: whether the channel is encrypted and its end proved. port: where the URI says none."""
+    """tls: whether the channel is encrypted and the server authenticated. port: the default port."""
 
     tls: bool
     port: int
@@ -62,7 +62,10 @@ _LOOPBACK: Final = re.compile(r"(?:localhost|.+\.localhost|127\.[0-9.]+|::1)\Z",
 
 @dataclass(frozen=True, slots=True)
 class SinkAddress:
-    """A URI in parts. servers: hosts, IPv6 ones without brackets, with their ports. base: the URI without its query."""
+    """The parts of a URI. servers: hosts with their ports, IPv6 hosts without brackets.
+
+    base: the URI without its query.
+    """
 
     scheme: str
     servers: tuple[tuple[str, int], ...]
@@ -73,12 +76,12 @@ class SinkAddress:
 
     @property
     def loopback(self) -> bool:
-        """Whether the URI itself says that it stays on the machine."""
+        """Whether the URI itself shows that its hosts are on the local machine."""
         return all(_LOOPBACK.match(host) for host, _ in self.servers)
 
     @property
     def place(self) -> tuple[object, ...]:
-        """What has to be the same for a secret to go there again (SUB-304)."""
+        """The destination: a stored secret may only be sent to an equal one (SUB-304)."""
         return self.scheme, tuple((host.lower(), port) for host, port in self.servers)
 
 
@@ -103,7 +106,7 @@ def parse_sink(given: Any, protocol: str, place: ErrorPlace) -> SinkAddress:
 
 
 def _server(text: str, default: int, exact: bool, place: ErrorPlace) -> tuple[str, int]:
-    """A host and its port. exact: whether the port has to be there."""
+    """A host and its port. exact: whether the port is required."""
     found = _SERVER.match(text)
     if found is None:
         raise place.refused("host", "a host is needed, perhaps with a port")
@@ -122,6 +125,6 @@ def _host(text: str, place: ErrorPlace) -> str:
         if _NUMERIC.match(text.rstrip(".").rpartition(".")[2]):
             return str(IPv4Address(text))
     except AddressValueError:
-        # Whoever connects would read 2130706433 or 0x7f.1 as an address (SUB-902).
+        # A network client would read 2130706433 or 0x7f.1 as an address (SUB-902).
         raise place.refused("host", "an address in numbers is an IPv6 one, or has four decimal parts") from None
     return text

@@ -1,7 +1,7 @@
-"""A subscription as those see it who deliver: what the log says of it, at one position.
+"""A subscription as delivery uses it: its state in the log at one position.
 
 Its stream is `/subscriptions/<id>`, its type `subscriptions`. The after-image's attributes are what the owner sees,
-defaults filled in and secrets left out; `private` has what only the server needs.
+with defaults and without secrets; `private` has what only the server needs.
 Spec: CloudEvents Subscriptions API, "Subscription object"; SUB-507.
 """
 
@@ -20,13 +20,15 @@ TYPE: Final = "subscriptions"
 class Subscription:
     """One subscription.
 
-    owner: the name of the caller who made it. position: of its last event. since: of the last event that set where it
-    starts (its creation, or a change of `config.startposition` or `starttime`); starts: the first position considered.
-    epoch: changes with each update by its owner, not with actions. paused: whether no attempt may start.
+    owner: the name of the caller who created it. position: of its last event. since: of the last event that defined
+    where it starts (its creation, or a change of `config.startposition` or `starttime`). starts: the first position
+    that it delivers. epoch: changes with each update by its owner, not with control actions. paused: whether no attempt
+    may start.
     attributes: the public form, with `filters`, `types`, `source`, `sink`, `protocol`, `protocolsettings`, `config`.
     secrets: names of secret values (`sinkcredential.secret`, `protocolsettings.headers.x-api-key`, `sink.query`) with
-    the references of their rows. action: what was asked for last, such as `{"name": "replay", "from": 1, "to": 9}`.
-    groups: lower-cased xids of the Groups that the owner could read when it last wrote this; None for all.
+    the references of their rows. action: the last control action, such as `{"name": "replay", "from": 1, "to": 9}`.
+    groups: lower-cased xids of the Groups that the owner could read at its last write of the subscription; None for
+    all.
     """
 
     id: str
@@ -43,7 +45,7 @@ class Subscription:
 
     @classmethod
     def of(cls, entity: Entity, position: int) -> Subscription:
-        """The subscription that a living entity of the log is. position: of its last event."""
+        """The subscription of a live entity in the log. position: of its last event."""
         private = entity.private
         return cls(
             id=entity.id,

@@ -1,4 +1,4 @@
-"""The document of a subscription, checked and with its defaults, and its secret values apart from it.
+"""The document of a subscription: validated, with defaults, and with its secret values separated.
 
 Spec: CloudEvents Subscriptions API, "Subscription object". Rules SUB-101 to SUB-108.
 """
@@ -19,18 +19,18 @@ from domain.subscriptions.protocol_settings import HEADERS_PREFIX, SIGNINGKEY, i
 from domain.subscriptions.sink_uris import HTTP, SinkAddress
 from domain.values.json_text import Json
 
-#: The properties, in the order in which answers have them.
+#: The properties, in the order in which responses have them.
 PROPERTIES: Final = (
     *("source", "types", "config", "filters"),
     *("sink", "sinkcredential", "protocol", "protocolsettings"),
 )
-#: Properties that are the server's: they are read over.
+#: Properties that the server sets; in a request they are ignored.
 SERVER_PROPERTIES: Final = ("id", "status")
-#: What stands behind the name of a URI whose query is kept as a secret (SUB-917).
+#: The suffix of the name of a URI whose query is stored as a secret (SUB-917).
 QUERY_SUFFIX: Final = ".query"
-#: What `startposition` can be besides a number.
+#: The values of `startposition` other than a number.
 START_WORDS: Final = ("earliest", "latest")
-#: What `config` can have, as clients are told of it.
+#: The description of the members of `config` for clients.
 CONFIG_MEMBERS: Final[Mapping[str, Json]] = {
     "families": {"type": "array", "item": {"type": "string"}, "values": list(event_families.FAMILIES)},
     "startposition": {"type": "integer", "values": list(START_WORDS), "default": "latest"},
@@ -40,9 +40,9 @@ CONFIG_MEMBERS: Final[Mapping[str, Json]] = {
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionSupport:
-    """What a server can do. protocols: those that can be opened. sources: the `source` of each family's events.
+    """The capabilities of a server. protocols: the available ones. sources: the `source` of each family's events.
 
-    plaintext: whether channels without TLS will do. filters: how many a subscription may have.
+    plaintext: whether channels without TLS are allowed. filters: the maximum number of filters per subscription.
     """
 
     protocols: tuple[str, ...]
@@ -53,10 +53,10 @@ class SubscriptionSupport:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionDocument:
-    """A subscription as it was asked for. attributes: its public form. secrets: values by name.
+    """A requested subscription. attributes: its public form. secrets: values by name.
 
-    needed: names of secrets that are not given and have to be known already. dropped: those that are no longer wanted.
-    place: what has to stay the same for secrets to go there again.
+    needed: names of secrets that are not given and must be stored already. dropped: names of secrets to remove.
+    place: the destination, which must not change if stored secrets are used again.
     """
 
     attributes: Mapping[str, Json]
@@ -67,7 +67,7 @@ class SubscriptionDocument:
 
 
 def parse_subscription(body: Any, offer: SubscriptionSupport) -> SubscriptionDocument:
-    """What a document says. Raises: InvalidSubscription, QuotaExceeded."""
+    """The subscription of a document. Raises: InvalidSubscription, QuotaExceeded."""
     root = ErrorPlace()
     given = _canonical_properties(parse_object(body, root), root)
     found = parse_selection(given, offer)
@@ -97,7 +97,7 @@ def parse_subscription(body: Any, offer: SubscriptionSupport) -> SubscriptionDoc
 
 
 def parse_selection(given: Mapping[str, Any], offer: SubscriptionSupport) -> dict[str, Json]:
-    """What says which events are wanted: `source`, `types`, `config` and `filters`. Raises: as `realised`."""
+    """The members that select events: `source`, `types`, `config` and `filters`. Raises: as `parse_subscription`."""
     root = ErrorPlace()
     found: dict[str, Json] = {}
     if "source" in given:
@@ -120,9 +120,9 @@ def parse_selection(given: Mapping[str, Any], offer: SubscriptionSupport) -> dic
 def parse_preview(
     body: Any, offer: SubscriptionSupport, beside: frozenset[str]
 ) -> tuple[dict[str, Json], dict[str, Any]]:
-    """What says which events are wanted, of a document that needs no sink, and the members beside it.
+    """The members that select events, of a document that needs no sink, and the members named in `beside`.
 
-    Raises: as `realised`.
+    Raises: as `parse_subscription`.
     """
     root = ErrorPlace()
     members = parse_object(body, root)
@@ -131,7 +131,7 @@ def parse_preview(
 
 
 def _canonical_properties(members: dict[str, Any], place: ErrorPlace) -> dict[str, Any]:
-    """The properties under their proper names. Raises: InvalidSubscription for those that there are not."""
+    """The properties under their proper names. Raises: InvalidSubscription for unknown ones."""
     if "filter" in members:
         if "filters" in members:
             raise place.at("filter").refused("alias", "it is another name of filters, which is there as well")
@@ -143,7 +143,7 @@ def _canonical_properties(members: dict[str, Any], place: ErrorPlace) -> dict[st
 
 
 def _split(given: Any, place: ErrorPlace) -> list[Json]:
-    """One filter for each member of what older descriptions call `filter` (SUB-106)."""
+    """One filter for each member of `filter`, the property's name in older descriptions (SUB-106)."""
     if not isinstance(given, dict):
         raise place.refused("type", "an object is needed")
     if not given:
@@ -170,7 +170,7 @@ def _protocol(given: Mapping[str, Any], offer: SubscriptionSupport, place: Error
 
 
 def _source(given: Any, offer: SubscriptionSupport, place: ErrorPlace) -> str:
-    """The `source` that events are to have; a slash at the end of one of our own is taken off (SUB-103)."""
+    """The `source` of the selected events; a slash at the end of one of our own is removed (SUB-103)."""
     text = parse_line(given, place)
     try:
         uris.reference(text)
@@ -189,7 +189,7 @@ def _types(given: Any, place: ErrorPlace) -> list[Json]:
 
 
 def _config(given: Any, own: list[str], place: ErrorPlace) -> dict[str, Json]:
-    """`config` with its defaults. own: the families where none are named (SUB-107, SUB-111)."""
+    """`config` with its defaults. own: the families if none are named (SUB-107, SUB-111)."""
     members = parse_object(given, place)
     for name in members:
         if name not in CONFIG_MEMBERS:
@@ -242,7 +242,7 @@ def _filters(given: Any, offer: SubscriptionSupport) -> list[Json]:
 
 
 def _compiled(given: Any, shown: str, pointer: str) -> None:
-    """Raises: InvalidSubscription. shown: what stands for `pointer` where the document is another one."""
+    """Raises: InvalidSubscription. shown: replaces `pointer` in errors if the client's document has another form."""
     try:
         filters.compile_filters(given, pointer.removesuffix("/0") if shown != pointer else pointer)
     except filters.FilterError as error:
@@ -251,7 +251,7 @@ def _compiled(given: Any, shown: str, pointer: str) -> None:
 
 
 def _check_channel(sink: SinkAddress, options: Mapping[str, Json], secret: bool, offer: SubscriptionSupport) -> None:
-    """SUB-306, SUB-905. secret: whether something goes along that others must not read. Raises: InvalidSubscription."""
+    """Checks TLS (SUB-306, SUB-905). secret: whether a secret is sent with the events. Raises: InvalidSubscription."""
     if not sink.tls and not offer.plaintext:
         raise invalid_subscription("plaintext", "/sink", "this server sends events over channels with TLS only")
     if not sink.tls and secret and not sink.loopback:
@@ -262,7 +262,7 @@ def _check_channel(sink: SinkAddress, options: Mapping[str, Json], secret: bool,
 
 
 def _take_secrets(found: dict[str, Json]) -> dict[str, str]:
-    """The secret values, taken out of a document that is made of new objects."""
+    """Removes the secret values from a document and returns them; the document must consist of new objects."""
     secrets: dict[str, str] = {}
     options, credential = found["protocolsettings"], found.get("sinkcredential", {})
     for name in [name for name in credential if name in credentials.SECRET_MEMBERS]:
@@ -282,7 +282,7 @@ def _take_secrets(found: dict[str, Json]) -> dict[str, str]:
 
 
 def _uris(found: dict[str, Json]) -> tuple[tuple[dict[str, Json], str, str], ...]:
-    """What has a URI, the member that it is, and its name."""
+    """Each object with a URI, the member that holds it, and its name."""
     credential, dead = found.get("sinkcredential", {}), found["protocolsettings"]["deadletter"]
     return (
         (found, "sink", "sink"),
@@ -299,7 +299,7 @@ def _needed(credential: Mapping[str, Json] | None, secrets: Mapping[str, str]) -
 
 
 def _dropped(options: Any) -> frozenset[str]:
-    """Secrets that are there as null: answers do not show them, so leaving them out keeps them."""
+    """The secrets that are given as null. Responses do not show secrets, so an omitted secret stays."""
     headers = options.get("headers") if isinstance(options, dict) else None
     found = {HEADERS_PREFIX + name.lower() for name, value in headers.items() if value is None} if headers else set()
     if isinstance(options, dict) and "signingkey" in options and options["signingkey"] is None:

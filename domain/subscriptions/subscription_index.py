@@ -1,7 +1,7 @@
-"""Which of many subscriptions want an event, without trying each of them.
+"""Finds the subscriptions that match an event, without an evaluation of all filters.
 
-Most filters need something of an event that a table can look up: a `type`, the beginning of a `subject`. Only the
-subscriptions whose needs an event meets, and those of which nothing is known, are candidates and evaluated.
+Most filters have a condition that a table can look up: a `type`, or the start of a `subject`. Only subscriptions whose
+conditions the event meets, and those without known conditions, are candidates and evaluated.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionInterest:
-    """What a subscription wants: events of a source, of one of several types, that its filters let pass.
+    """The events that a subscription selects: of a source, of one of several types, and matched by its filters.
 
-    source, types: None and nothing for any (SUB-103).
+    source, types: None and empty select any (SUB-103).
     """
 
     filter: Filter
@@ -31,7 +31,7 @@ class SubscriptionInterest:
     types: Collection[str] = ()
 
     def matches(self, event: ContextAttributes) -> bool:
-        """Whether an event is wanted; what is cheap to find out comes first (SUB-105)."""
+        """Whether an event is selected; the cheap checks come first (SUB-105)."""
         if self.source is not None and event.get("source") != self.source:
             return False
         if self.types and event.get("type") not in self.types:
@@ -40,7 +40,7 @@ class SubscriptionInterest:
 
     @property
     def needs(self) -> IndexConditions:
-        """What every wanted event has."""
+        """Conditions that hold for every selected event."""
         of_source = index_conditions.attribute_equals("source", self.source) if self.source is not None else None
         of_types = (
             index_conditions.any_condition(index_conditions.attribute_equals("type", each) for each in self.types)
@@ -51,16 +51,16 @@ class SubscriptionInterest:
 
 
 class SubscriptionIndex(Generic[K]):
-    """The interests of subscriptions by their keys; it changes as subscriptions come and go."""
+    """The interests of subscriptions by their keys; interests can be added and removed."""
 
     def __init__(self) -> None:
         self._interests: dict[K, SubscriptionInterest] = {}
         self._always: dict[K, None] = {}
-        #: Keys by attribute, by the length of what is looked up (0 for the whole text), and by that.
+        #: Keys by attribute, by the length of the compared text (0 for the whole text), and by that text.
         self._tables: dict[str, dict[int, dict[str, dict[K, None]]]] = {}
 
     def put(self, key: K, interest: SubscriptionInterest) -> None:
-        """Takes an interest in, in the place of the one that the key had."""
+        """Adds an interest, or replaces the previous one of the key."""
         self.remove(key)
         self._interests[key] = interest
         needs = interest.needs
@@ -72,7 +72,7 @@ class SubscriptionIndex(Generic[K]):
             lengths.setdefault(0 if whole else len(text), {}).setdefault(text, {})[key] = None
 
     def remove(self, key: K) -> None:
-        """Forgets an interest, where there is one."""
+        """Removes an interest, if there is one."""
         interest = self._interests.pop(key, None)
         if interest is None:
             return
@@ -102,7 +102,7 @@ class SubscriptionIndex(Generic[K]):
                     yield met
 
     def _forget(self, key: K, condition: IndexCondition) -> None:
-        """Tables that become empty go too, so that what was once asked for costs nothing later."""
+        """Removes empty tables too, so that old interests cost nothing later."""
         lengths = self._tables[condition.attribute]
         length = 0 if condition.whole else len(condition.text)
         texts = lengths[length]

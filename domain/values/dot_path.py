@@ -1,6 +1,6 @@
-"""Dot notation: where an attribute is, as steps and as text.
+"""Dot notation: the path of an attribute, as steps and as text.
 
-A step is a member's name, an array index, or one of the two wildcards that filters know.
+A step is a member's name, an array index, or one of the two wildcards of filters.
 Spec: core 1.0-rc4, "xRegistry Dot (`.`) Notation".
 """
 
@@ -34,7 +34,7 @@ _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def parse(text: str, wildcards: bool = False) -> tuple[Step, ...]:
-    """The steps of a path; `a['b.c'][0]` gives `("a", "b.c", 0)`.
+    """The steps of a path; `a['b.c'][0]` results in `("a", "b.c", 0)`.
 
     wildcards: whether `.*` and `[*]` are allowed.
     Raises: ValueError, whose message says what is wrong and where.
@@ -43,7 +43,7 @@ def parse(text: str, wildcards: bool = False) -> tuple[Step, ...]:
     at = 0
     while at < len(text):
         found = _STEP.match(text, at)
-        # Only the first name may go without its dot: "a['b']c" has lost one.
+        # Only the first name may lack its dot: in "a['b']c" the dot before c is missing.
         if found is None or (at and found["name"] and not found["dot"]):
             raise ValueError(f"unexpected {text[at]!r} at character {at + 1} of {text!r}")
         steps.append(_step(found))
@@ -62,7 +62,7 @@ def text(steps: Sequence[str | int | PathWildcard]) -> str:
 
 
 def find(value: Any, steps: Sequence[Step]) -> Any:
-    """What lies at the end of a path without wildcards; None where there is nothing."""
+    """The value at a path without wildcards; None if there is none."""
     for step in steps:
         if isinstance(value, dict):
             value = value.get(step)

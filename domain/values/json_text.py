@@ -1,7 +1,7 @@
-"""JSON text in and out, exact: duplicate members are refused and no number loses a digit.
+"""Reads and writes JSON text exactly: duplicate members are refused and no number loses a digit.
 
-`loads` gives int and float where they hold the very text that was sent and Decimal where they would not, so a number
-comes back as it went in (SER-13). Integers beyond 64 bits are Decimals with exponent 0.
+`loads` returns int and float if they are written as the same text again, otherwise Decimal. So a number is returned to
+clients as it was sent (SER-13). Integers beyond 64 bits are Decimals with exponent 0.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import orjson
 
-Json = Any  # None | bool | int | float | Decimal | str | list | dict; a recursive alias costs more than it catches here
+Json = Any  # None | bool | int | float | Decimal | str | list | dict; a recursive alias costs more than it finds
 
 
 class InvalidJson(ValueError):
-    """The text is no JSON, or JSON that this registry does not take; the message says why."""
+    """The text is not JSON, or JSON that this registry does not accept; the message says why."""
 
 
 def loads(text: bytes | str) -> Json:
@@ -28,8 +28,9 @@ def loads(text: bytes | str) -> Json:
     try:
         source = text.decode("utf-8") if isinstance(text, bytes) else text
         value = _DECODER.decode(source)
-        # Writing it once finds what could not be written later: half a surrogate pair, or a nesting beyond the writer's
-        # limit, which is checked eight levels early because an entity's after-image wraps what a client sent.
+        # Writing the value once finds what could not be written later: half a surrogate pair, or nesting beyond the
+        # writer's
+        # limit. The limit is checked eight levels early, because an entity's after-image wraps what a client sent.
         orjson.dumps([[[[[[[[value]]]]]]]], default=_number)
     except UnicodeDecodeError as error:
         raise InvalidJson(f"the text is not valid UTF-8 at byte {error.start}") from None
@@ -44,10 +45,10 @@ def loads(text: bytes | str) -> Json:
 
 
 def loads_trusted(text: bytes | str) -> Json:
-    """The value of a text that `dumps` made: what `loads` gives, in a third of its time.
+    """The value of a text that `dumps` wrote: the result of `loads`, in a third of its time.
 
-    What the fast reader rounds or refuses does not come out again as it was, and is read by the exact one.
-    Raises: InvalidJson for a text that is damaged.
+    If the fast reader rounds or refuses a value, its result differs from the text, and the exact reader reads the text.
+    Raises: InvalidJson for a damaged text.
     """
     try:
         value = orjson.loads(text)
@@ -76,7 +77,7 @@ def _number(value: object) -> orjson.Fragment:
 
 def _float(text: str) -> float | Decimal:
     value = float(text)
-    # Measured against our own writer, not repr, so that what was written once is read and written the same for ever.
+    # Compared with our own writer, not repr, so that a written number is always read and written the same.
     return value if orjson.dumps(value) == text.encode() else _decimal(text)
 
 

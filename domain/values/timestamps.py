@@ -1,4 +1,4 @@
-"""Timestamps as texts that compare: RFC 3339 in UTC with `Z`, as attributes hold them."""
+"""Timestamps as comparable texts: RFC 3339 in UTC with `Z`, as attributes contain them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 
 def to_text(moment: datetime) -> str:
-    """RFC 3339 in UTC; microseconds where there are any."""
+    """RFC 3339 in UTC; with microseconds if they are not zero."""
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
 
 
 def instant_key(timestamp: str) -> str:
-    """Sorts normalized timestamps as instants; equal for texts that differ in trailing zeros only."""
+    """A key that sorts normalized timestamps as instants; equal for texts that differ only in trailing zeros."""
     plain = timestamp[:-1]
     return plain.rstrip("0").rstrip(".") if "." in plain else plain

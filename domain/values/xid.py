@@ -1,4 +1,4 @@
-"""Entity paths: what an xid names, its parent, its stream and its place in tree order.
+"""Entity paths: the entity that an xid names, its parent, its stream and its place in tree order.
 
 Spec: core 1.0-rc4, "xid Attribute"; HTTP binding 1.0-rc4, "Registry HTTP APIs".
 """
@@ -17,15 +17,15 @@ NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 REGISTRY: Final = "/"
 MODEL: Final = "/model"
 CAPABILITIES: Final = "/capabilities"
-#: Streams below the root that are no Groups, in the order in which events name them (EV-77).
+#: Streams directly below the root that are not Groups, in the order of their events (EV-77).
 ROOT_STREAMS: Final = (REGISTRY, MODEL, CAPABILITIES)
-#: What the streams begin with that are beside the registry's tree, where no Group type can have its Groups:
-#: subscriptions and links say where events go, so they are in no answer about the registry and in none of its hashes.
+#: The prefixes of the streams outside the registry's tree, where no Group type can have its Groups. Subscriptions and
+#: links define where events go, so they are in no response about the registry and in none of its hashes.
 OUTSIDE_TREE: Final = ("/subscriptions/", "/-/")
 
 
 def segments(xid: str) -> tuple[str, ...]:
-    """`/dirs/d1/files` gives `("dirs", "d1", "files")`; the registry gives `()`."""
+    """`/dirs/d1/files` results in `("dirs", "d1", "files")`; the registry in `()`."""
     return tuple(xid[1:].split("/")) if xid != REGISTRY else ()
 
 
@@ -35,29 +35,29 @@ def join(*parts: str) -> str:
 
 
 def stream(xid: str) -> str:
-    """The id of an entity's stream: xids that differ only in case share it, so they never live side by side."""
+    """The id of an entity's stream: xids that differ only in case share it, so they never exist at the same time."""
     return xid.lower()
 
 
-@lru_cache(maxsize=1 << 14)  # asked several times on the way of an entity into the log and the read model
+@lru_cache(maxsize=1 << 14)  # called several times for each entity that is written
 def tree_key(xid: str) -> str:
-    """Sorts, as plain bytes, in depth-first tree order: `!` is below every character that an id may have."""
+    """A key whose byte order is the depth-first tree order: `!` sorts below every character of an id."""
     return xid.lower().replace("/", "!")
 
 
 def subtree(xid: str) -> tuple[str, str]:
-    """The half-open range of tree keys below an entity or collection, itself left out."""
+    """The half-open range of tree keys below an entity or collection, without the entity itself."""
     prefix = tree_key(xid) if xid != REGISTRY else ""
     return prefix + "!", prefix + '"'
 
 
 def is_outside_tree(stream: str) -> bool:
-    """Whether a stream is beside the registry's tree; of a collection, its name with a slash behind it is asked."""
+    """Whether a stream is outside the registry's tree; for a collection, pass its name with a slash at the end."""
     return stream.startswith(OUTSIDE_TREE)
 
 
 def type_of(xid: str) -> str:
-    """`dirs`, `dirs.files` or `dirs.files.versions`; the registry, model and capabilities are types of their own."""
+    """`dirs`, `dirs.files` or `dirs.files.versions`; the registry, model and capabilities are their own types."""
     return xid if xid in ROOT_STREAMS else ".".join(xid.split("/")[1::2])
 
 
@@ -67,7 +67,7 @@ def parent(xid: str) -> str | None:
 
 
 def owners(xid: str) -> list[str]:
-    """The entities above an entity or a collection, the registry left out, from the top."""
+    """The entities above an entity or a collection, without the registry, from the top."""
     parts = segments(xid)
     return [join(*parts[:end]) for end in range(2, len(parts), 2)]
 

@@ -1,4 +1,4 @@
-"""What differs between two images of an entity, attribute by attribute."""
+"""The difference between two images of an entity, attribute by attribute."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from domain.registry.events import EntityDeleted, EntityEvent
 from domain.values import dot_path
 from domain.values.json_text import dumps
 
-#: What became of an entity between two moments.
+#: The kind of change of an entity between two moments.
 ChangeKind = Literal["created", "deleted", "changed"]
 
 
 class AbsentValue(Enum):
-    """The value of an attribute that is not there, which null is not."""
+    """The value of a missing attribute, which is different from null."""
 
     ABSENT = ""
 
@@ -35,7 +35,7 @@ class AttributeDiff:
 
 @dataclass(frozen=True, slots=True)
 class EntityDiff:
-    """What became of one entity: its attributes that differ, and the SHA-256 of its document before and after."""
+    """The changes of one entity: attributes that differ, and the SHA-256 of its document before and after."""
 
     xid: str
     type: str
@@ -45,9 +45,10 @@ class EntityDiff:
 
 
 def diff_entity(before: EntityEvent | None, after: EntityEvent | None) -> Iterator[EntityDiff]:
-    """What became of the entity of a stream, None where it does not live; nothing if no reader can tell.
+    """The changes of a stream's entity between two moments; nothing if no reader can see any.
 
-    An entity that came back under another spelling of its id is another one.
+    before, after: None where the entity is not live. An entity that was re-created with another spelling of its id
+    counts as another entity.
     """
     if before and after and before.xid == after.xid:
         found = _difference("changed", after, before, after)
@@ -61,10 +62,10 @@ def diff_entity(before: EntityEvent | None, after: EntityEvent | None) -> Iterat
 
 
 def diff_values(before: Any, after: Any, steps: tuple[str, ...] = ()) -> Iterator[AttributeDiff]:
-    """The values that differ between two JSON values, sorted by name within each object.
+    """The differences between two JSON values, sorted by name within each object.
 
-    Objects are gone into where there are two of them; an array counts as one value, because what moved in it, and what
-    was put in, cannot be told apart.
+    Two objects are compared member by member. An array counts as one value, because moved and inserted items cannot be
+    distinguished.
     """
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
         if not _same(before, after):
@@ -75,7 +76,7 @@ def diff_values(before: Any, after: Any, steps: tuple[str, ...] = ()) -> Iterato
 
 
 def unless_deleted(event: EntityEvent | None) -> EntityEvent | None:
-    """The event, if it left its entity alive."""
+    """The event, unless it deleted its entity."""
     return None if isinstance(event, EntityDeleted) else event
 
 
@@ -91,7 +92,7 @@ def _document(event: EntityEvent | None) -> str | None:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two values are the same text: 1 is neither 1.0 nor true."""
+    """Whether two values have the same JSON text: 1 equals neither 1.0 nor true."""
     if one is ABSENT or other is ABSENT:
         return one is other
     return bool(one == other) and dumps(one) == dumps(other)

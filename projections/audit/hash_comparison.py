@@ -1,7 +1,7 @@
-"""The entities in which two registries differ, found by hashes of parts of their trees.
+"""Finds the entities in which two registries differ, by hashes of parts of their trees.
 
-One side cuts what differs into parts, the other gives the hashes of the same parts, and the first that differs is cut
-again; for the first of n entities (on the side that cuts) each side is asked at most ⌈log16 n⌉ + 2 times.
+One side splits the tree into parts, and the other returns the hashes of the same parts. The first part that differs is
+split again. To find the first of n entities (on the side that splits), each side gets at most ⌈log16 n⌉ + 2 requests.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any, Final, NamedTuple
 
 from domain.values import xid as xids
 
-#: Values by parameter of `/-/hash`.
+#: Query parameters of `/-/hash`: values by name.
 HashQuery = dict[str, list[str]]
-#: A registry, or a part of its tree: gives the answer of `/-/hash` as JSON, always as of one position.
+#: A registry, or a part of its tree: returns the response of `/-/hash` as JSON, always as of one position.
 HashSource = Callable[[HashQuery], dict[str, Any]]
 
 PARTS: Final = 16
-#: Parts that a side is asked for where the other one has nothing.
+#: The number of parts requested from one side where the other has no entities.
 _MOST: Final = 256
 
 
 class HashDifference(NamedTuple):
-    """The hashes of one entity, None where it is missing."""
+    """The hashes of one entity; None where it is missing."""
 
     xid: str
     here: str | None
@@ -32,7 +32,7 @@ class HashDifference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _TreeRange:
-    """What has to be from a place up to the next one. last: an xid, empty where nothing has to be."""
+    """The expected entities from one place up to the next. last: an xid, empty if no entity is expected."""
 
     place: str
     last: str
@@ -41,12 +41,12 @@ class _TreeRange:
 
 
 def first_difference(here: HashSource, there: HashSource) -> HashDifference | None:
-    """The first entity, in the order of the tree, that is not the same on both sides; None where all are."""
+    """The first entity, in tree order, that differs between the sides; None if there is none."""
     return next(differences(here, there), None)
 
 
 def differences(here: HashSource, there: HashSource) -> Iterator[HashDifference]:
-    """All entities that are not the same on both sides, in the order of the tree, each found when it is asked for."""
+    """All entities that differ between the sides, in tree order, found lazily."""
     return _within({}, here, there)
 
 
@@ -65,7 +65,7 @@ def _within(between: HashQuery, here: HashSource, there: HashSource) -> Iterator
 
 
 def _tree_ranges(parts: list[dict[str, Any]]) -> Iterator[_TreeRange]:
-    """Parts as stretches without a gap. An entity alone is one, so that others beside it show."""
+    """Parts as ranges without gaps. A single entity is its own range, so that extra entities after it are found."""
     yield _TreeRange("", "", 0, "")
     for part in parts:
         yield _TreeRange(part["from"], part["to"], part["count"], part["hash"])
@@ -78,13 +78,13 @@ def _same(stretch: _TreeRange, part: dict[str, Any]) -> bool:
 
 
 def _narrow_query(stretch: _TreeRange, part: dict[str, Any]) -> HashQuery:
-    """What there is of a stretch on either side."""
+    """The query for a range, extended to the last entity on either side."""
     last = max(stretch.last, part.get("to", stretch.last), key=xids.tree_key)
     return {"from": [stretch.place], "to": [last]}
 
 
 def _missing(part: dict[str, Any], there: HashSource) -> Iterator[HashDifference]:
-    """The entities of a part of which nothing is here."""
+    """The entities of a part that has no local entities."""
     first, last = part["from"], part["to"]
     alone = part if part["count"] == 1 else there({"from": [first], "to": [first]})
     yield HashDifference(first, None, alone["hash"])

@@ -1,7 +1,7 @@
-"""Two moments compared: what became of each entity at or below a path.
+"""Compares two moments: the changes of each entity at or below a path.
 
-What did not change in between costs nothing, or one key of an index: of the events between the moments and the heads of
-the subtree, whichever are fewer are gone through.
+Unchanged entities cost nothing, or one index key each: the query scans the events between the moments or the heads of
+the subtree, whichever are fewer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from projections.audit.entity_diff import EntityDiff, diff_entity, unless_delete
 from projections.audit.trail import AuditTrail, batches
 from projections.database.drivers import Database
 
-#: Positions of the events that an entity had last at either moment.
+#: The positions of an entity's last event at each of the two moments.
 LastPositions = tuple[int | None, int | None]
 
 _LAST: Final = "SELECT position FROM log WHERE stream = {} AND position <= ? ORDER BY revision DESC LIMIT 1"
@@ -39,7 +39,7 @@ _COUNT: Final = (
 
 
 class RegistryDiff:
-    """The state of a registry at one position beside that at another, which may be an earlier one."""
+    """The difference between a registry at one position and at another, which may be an earlier one."""
 
     def __init__(self, db: Database, before: int, after: int) -> None:
         self._db = db
@@ -48,13 +48,13 @@ class RegistryDiff:
         self._backwards = before > after
 
     def of_entity(self, xid: str) -> Iterator[EntityDiff]:
-        """What became of one entity; meanwhile it may have been another spelling of its id."""
+        """The changes of one entity; in between, its id may have had another spelling."""
         stream = xids.stream(xid)
         ends = self._db.one(_OF_ONE, (stream, self._low, stream, self._high))
         return self._differences(iter([tuple(ends)]))
 
     def of_tree(self, xid: str) -> Iterator[EntityDiff]:
-        """What became of each entity at or below an entity or collection, in tree order, streamed."""
+        """The changes of each entity at or below an entity or collection, in tree order, streamed."""
         between = self._high - self._low
         keys = (xids.tree_key(xid), xids.subtree(xid)[1])
         if not between:

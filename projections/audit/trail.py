@@ -1,7 +1,7 @@
-"""The audit trail: revisions of entities, and the interactions that they belong to, found in the log.
+"""The audit trail: revisions of entities and their interactions, read from the log.
 
-What a reader wants is found as positions first, which are small; what stands there is then read some at a time. Memory
-does not grow with the length of an answer.
+A query finds positions first, which are small; the rows at these positions are then read in batches. Memory does not
+grow with the length of the result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from domain.values import xid as xids
 from projections.database.drivers import Database
 from projections.log.reader import stored_event, stored_interaction
 
-#: Rows that are held at once.
+#: The number of rows held in memory at once.
 BATCH: Final = 100
 
 _FACTS: Final = ", ".join(Interaction._fields)
@@ -39,16 +39,17 @@ _REVISION_AT: Final = (
 _REVISION_BY: Final = "SELECT revision FROM log WHERE stream = ? AND position <= ? ORDER BY revision DESC LIMIT 1"
 OF_STREAM: Final = "SELECT position FROM log WHERE stream = ? AND revision > ? AND revision <= ? ORDER BY revision"
 _OF_ALL: Final = "SELECT position FROM log WHERE position > ? AND position <= ?{} ORDER BY position"
-#: What keeps the streams out that are apart from the registry's tree; `0` follows `/`.
+#: The condition that excludes the streams outside the registry's tree; `0` follows `/`.
 _INSIDE: Final = "".join(f" AND NOT ({{0}} >= '{start}' AND {{0}} < '{start[:-1]}0')" for start in xids.OUTSIDE_TREE)
-# The plus sign hides the column from its own index: the subtree's part of the index by stream is read, not all the log.
+# The plus sign hides the column from its own index: SQLite then reads the subtree's part of the index by stream, not
+# the whole log.
 OF_TREE: Final = (
     "SELECT position FROM log WHERE stream >= ? AND stream < ? AND (stream = ? OR stream >= ?)"
     " AND +position > ? AND +position <= ? ORDER BY +position"
 )
 _ENDS: Final = "SELECT last FROM interaction WHERE last > ? AND last <= ?{} ORDER BY last"
 _BY_CALLER: Final = " AND caller = ?"
-# What is apart is changed by interactions of its own.
+# Entities outside the tree are changed by separate interactions.
 _OF_INSIDE: Final = (
     " AND EXISTS (SELECT 1 FROM log WHERE log.position = interaction.last" + _INSIDE.format("log.stream") + ")"
 )
@@ -57,21 +58,21 @@ _KNOWN_BELOW: Final = "SELECT 1 FROM head WHERE tree_key > ? AND tree_key < ? LI
 
 
 class LogRange(NamedTuple):
-    """Positions beyond one and up to another, in the order of the log or backwards."""
+    """The positions after one and up to another, in the order of the log or in reverse."""
 
     after: int
     until: int
     backwards: bool = False
 
     def sorted(self, statement: str) -> str:
-        """A statement that ends with its order, in this one."""
+        """The statement, whose last clause is its order, sorted in this direction."""
         return statement + " DESC" if self.backwards else statement
 
 
 class Revision(NamedTuple):
-    """One event and the interaction that it belongs to.
+    """One event and its interaction.
 
-    before: the one before it in its stream, None for the first one, and where nobody asked.
+    before: the previous event of the stream; None for the first one, and when it was not requested.
     """
 
     position: int
@@ -81,30 +82,33 @@ class Revision(NamedTuple):
 
 
 class AuditTrail:
-    """See the module. Inside a transaction all that it returns belongs to one moment."""
+    """Queries of the audit trail, see the module. Inside a transaction all results belong to one moment."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
         self._mapper = EventMapper()
 
     def knows(self, xid: str) -> bool:
-        """Whether there has ever been an entity with an xid, in whatever case."""
+        """Whether an entity with this xid ever existed, ignoring case."""
         return self._db.one(_KNOWN, (xids.tree_key(xid),)) is not None
 
     def knows_below(self, xid: str) -> bool:
-        """Whether there has ever been an entity below an xid."""
+        """Whether an entity below this xid ever existed."""
         return self._db.one(_KNOWN_BELOW, xids.subtree(xid)) is not None
 
     def of_entity(self, xid: str, span: LogRange) -> Iterator[int]:
-        """Positions of one entity's events. Look-ups by stream and revision, whatever the length of the history."""
+        """Positions of one entity's events.
+
+        Cost: lookups by stream and revision, whatever the length of the history.
+        """
         stream = xids.stream(xid)
         bounds = (stream, self._revision(stream, span.after), self._revision(stream, span.until))
         return self._numbers(span.sorted(OF_STREAM), bounds)
 
     def of_tree(self, xid: str, span: LogRange, apart: bool = True) -> Iterator[int]:
-        """Positions of the events at and below an entity or collection. Cost: O(events there, in any span).
+        """Positions of the events at and below an entity or collection. Cost: O(all events there, whatever the range).
 
-        apart: whether what is apart from the registry's tree counts as below the registry.
+        apart: whether entities outside the registry's tree count as below the registry.
         """
         if xid == xids.REGISTRY:
             return self._numbers(span.sorted(_OF_ALL.format("" if apart else _INSIDE.format("stream"))), span[:2])
@@ -112,16 +116,16 @@ class AuditTrail:
         return self._numbers(span.sorted(OF_TREE), (stream, f"{stream}0", stream, f"{stream}/", *span[:2]))
 
     def interactions(self, span: LogRange, caller: str | None = None, apart: bool = True) -> Iterator[int]:
-        """Where interactions end. caller: only those of this one, found by looking at all of the span.
+        """Last positions of interactions. caller: only interactions of this caller, which scans the whole range.
 
-        apart: whether those count that changed something apart from the registry's tree.
+        apart: whether to include interactions that changed something outside the registry's tree.
         """
         asked = () if caller is None else (caller,)
         wanted = (_BY_CALLER if asked else "") + ("" if apart else _OF_INSIDE)
         return self._numbers(span.sorted(_ENDS.format(wanted)), (*span[:2], *asked))
 
     def revisions(self, positions: Iterable[int], before: bool = False) -> Iterator[Revision]:
-        """What stands at some positions, in their order. before: with the event before each in its stream."""
+        """The revisions at some positions, in their order. before: with the previous event of each stream."""
         for batch in batches(positions):
             yield from self._revisions(batch, before)
 
@@ -150,9 +154,9 @@ class AuditTrail:
         return {each.last: each for each in map(stored_interaction, rows)}
 
     def _revision(self, stream: str, position: int) -> int:
-        """The number of a stream's last event up to a position.
+        """The revision of a stream's last event up to a position.
 
-        One look-up where that position or the next one is the stream's own, as it is from page to page.
+        Cost: one lookup if that position or the next one is in the stream, as it is from page to page.
         """
         near = self._db.one(_REVISION_AT, (position, position, position + 1, stream))
         found = near or self._db.one(_REVISION_BY, (stream, position))
@@ -166,7 +170,7 @@ class AuditTrail:
 
 
 def batches(values: Iterable[Any], size: int = BATCH) -> Iterator[list[Any]]:
-    """The values in lists of a few."""
+    """The values in lists of at most `size`."""
     rest = iter(values)
     while batch := list(islice(rest, size)):
         yield batch

@@ -1,9 +1,9 @@
-"""Hashes of parts of the registry's tree, as of a position: by them two registries find where they differ.
+"""Hashes of parts of the registry's tree as of a position, by which two registries find their differences.
 
-The hash of a part is a sum like the state hash (`commands.store.hashes`), over the entities in a range of tree keys. So
-hashes of neighbouring parts add up, and the hash of the whole tree is the state hash. `head` has the hash of each
-entity that has not changed since the position; those of the others are calculated from their images at the position.
-The cost is that of the range and of what has changed in it since: the log is not read.
+The hash of a part is a sum like the state hash (`commands.store.hashes`), over the entities in a range of tree keys.
+The hashes of adjacent parts therefore add up, and the hash of the whole tree is the state hash. `head` has the hash of
+each entity that has not changed since the position; other hashes are computed from the images at the position. The cost
+is that of the range and of the changes in it since the position: the log is not read.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _APART: Final = "".join(
 )
 _RANGE: Final = f"h.tree_key >= ? AND h.tree_key < ?{_APART}"
 _HASHED: Final = "SELECT h.tree_key, h.xid, h.hash"
-# Without types of their own, PostgreSQL would sort both halves of a union together instead of merging them.
+# Without explicit types, PostgreSQL would sort both halves of a union together instead of merging them.
 _NONE: Final = ", ".join(f"CAST(NULL AS {type})" for type in ("text", "bigint", "text", "text"))
 _LIVING: Final = f" FROM head h WHERE {_RANGE} AND h.live"
-# The image of then is looked up alone: an entity that changes with everything below it has many others.
+# The past image is looked up separately, because an entity that changes with its descendants has many other images.
 _REPLACED: Final = (
     " FROM head h CROSS JOIN entity_history e"
     f" WHERE {_RANGE} AND h.position > ? AND e.tree_key = h.tree_key AND e.since ="
@@ -43,12 +43,12 @@ THEN: Final = (
 )
 COUNT_NOW: Final = f"SELECT count(*){_LIVING}"
 COUNT_THEN: Final = (
-    f"SELECT (SELECT count(*){_LIVING} AND h.position <= ?) + (SELECT count(*){_REPLACED})"  # the values of THEN
+    f"SELECT (SELECT count(*){_LIVING} AND h.position <= ?) + (SELECT count(*){_REPLACED})"  # the parameters of THEN
 )
 
 
 class KeyRange(NamedTuple):
-    """Tree keys from one on and below another."""
+    """Tree keys from one (inclusive) to another (exclusive)."""
 
     low: str
     high: str
@@ -56,7 +56,7 @@ class KeyRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TreePart:
-    """What lives in a range. first, last: xids of its ends in tree order, None where nothing lives."""
+    """The live entities in a range. first, last: the outermost xids in tree order, None if the range is empty."""
 
     first: str | None
     last: str | None
@@ -64,7 +64,7 @@ class TreePart:
     hash: bytes
 
 
-#: A part where nothing lives.
+#: A part without live entities.
 EMPTY_PART: Final = TreePart(None, None, 0, hashes.EMPTY_HASH)
 
 
@@ -75,18 +75,18 @@ class _HashedEntity(NamedTuple):
 
 
 def part_members(part: TreePart) -> dict[str, str | int]:
-    """A part as answers show it: `from` and `to` are its first and last entity, and absent where nothing lives."""
+    """A part as responses show it: `from` and `to` are its first and last entity, and absent if it is empty."""
     ends = {} if part.first is None or part.last is None else {"from": part.first, "to": part.last}
     return {**ends, "count": part.count, "hash": part.hash.hex()}
 
 
 def key_range_of(xid: str) -> KeyRange:
-    """Where an entity or collection is, with all that is below it."""
+    """The range of an entity or collection and everything below it."""
     return KeyRange(xids.tree_key(xid), xids.subtree(xid)[1])
 
 
 class TreeHashes:
-    """The entities that live at a position of the log, what is apart from the tree left out, as numbers to compare."""
+    """Counts and hashes of the entities that are live at a log position, without those outside the tree."""
 
     def __init__(self, db: Database, position: int) -> None:
         self._db = db
@@ -94,7 +94,7 @@ class TreeHashes:
         self._is_now = Log(db).head().last == position
 
     def cut(self, keys: KeyRange, parts: int) -> list[TreePart]:
-        """A range as parts of nearly the same size, at most as many as are asked for and none of them empty."""
+        """A range split into at most `parts` parts of nearly equal size, none of them empty."""
         count = self._db.one(COUNT_NOW if self._is_now else COUNT_THEN, self._values(keys))[0]
         size, rest = divmod(count, parts)
         entities = self._entities(keys)
@@ -102,7 +102,7 @@ class TreeHashes:
         return [_sum_hashes(islice(entities, size)) for size in sizes]
 
     def split(self, keys: KeyRange, places: Sequence[str]) -> list[TreePart]:
-        """A range as the parts between given tree keys, one more than those; each begins with its key.
+        """A range split at the given tree keys, into one more part than keys; each part begins with its key.
 
         places: in order, inside the range.
         """
@@ -111,7 +111,7 @@ class TreeHashes:
         return [found.get(number, EMPTY_PART) for number in range(len(places) + 1)]
 
     def _entities(self, keys: KeyRange) -> Iterator[_HashedEntity]:
-        """In tree order, streamed."""
+        """The entities in tree order, streamed."""
         found = self._db.stream(NOW if self._is_now else THEN, self._values(keys))
         return map(_entity, found)
 
@@ -121,7 +121,7 @@ class TreeHashes:
 
 
 def merge_parts(parts: Sequence[TreePart]) -> TreePart:
-    """The part that neighbouring parts are of."""
+    """The part that consists of several adjacent parts."""
     filled = [part for part in parts if part.count]
     if not filled:
         return EMPTY_PART

@@ -1,4 +1,4 @@
-"""What the read model says of Groups, schemas and message definitions, in the words of the older APIs.
+"""Reads Groups, schemas and message definitions from the read model in the terms of the legacy APIs.
 
 Rules LEG-301, LEG-302, LEG-407, LEG-604, LEG-608, LEG-703, LEG-1203, LEG-1206, LEG-1207.
 """
@@ -27,11 +27,11 @@ _JSON: Final = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class CompatDefinition:
-    """One Version of a schema or message definition, and all that an answer tells of it.
+    """One Version of a schema or message definition, with everything that a response shows of it.
 
-    group, child: decoded ids. about: the description of the schema or definition. format: as its clients
-    spell it. createdat, modifiedat, epoch: of the schema or definition. content, contenttype: the document and its
-    media type. elsewhere: URL of a document that is not stored here. None for what is not set.
+    group, child: decoded ids. about: the description of the schema or definition. format: in the clients' spelling.
+    createdat, modifiedat, epoch: of the schema or definition. content, contenttype: the document and its media type.
+    elsewhere: URL of a document that is not stored here. None for values that are not set.
     """
 
     family: LegacyApi
@@ -51,19 +51,19 @@ class CompatDefinition:
 
     @property
     def tag(self) -> bytes:
-        """A strong entity tag: of the bytes, and of the states of the Version and of its schema or definition."""
+        """A strong entity tag, from the bytes and from the epochs of the Version and of its schema or definition."""
         digest = sha256(self.content).hexdigest()[:16]
         return f'"{digest}.{self.shown.row.epoch}.{self.epoch}"'.encode()
 
 
 def member_ids(view: View, collection: str) -> list[str]:
-    """The ids of a collection's members as they stand in paths, by code point (LEG-203)."""
+    """The ids of a collection's members as paths spell them, sorted by code point (LEG-203)."""
     rows = view.subtree(collection, (xids.type_of(collection),))
     return sorted(encode_segment(to_legacy_id(row.id)) for row in rows)
 
 
 def group_object(row: EntityRow, family: LegacyApi) -> dict[str, Any]:
-    """A Group as its clients know it: exactly the attributes that are set (LEG-301)."""
+    """A Group as the API's clients see it, with exactly the attributes that are set (LEG-301)."""
     own = loads_trusted(row.attributes)
     members = {
         "id": encode_segment(to_legacy_id(row.id)),
@@ -77,12 +77,12 @@ def group_object(row: EntityRow, family: LegacyApi) -> dict[str, Any]:
 
 
 def group_format(row: EntityRow, family: LegacyApi) -> str | None:
-    """The format of a Group as its clients spell it, None for none."""
+    """The format of a Group in the clients' spelling; None if it has none."""
     return group_formats.displayed_group_format(family, loads_trusted(row.attributes), facade_of(row))
 
 
 def facade_of(row: EntityRow) -> Mapping[str, Any]:
-    """What only the older APIs know of an entity."""
+    """The members of an entity that only the legacy APIs know."""
     found: Mapping[str, Any] = loads_trusted(row.private).get(FACADE, {})
     return found
 
@@ -90,7 +90,7 @@ def facade_of(row: EntityRow) -> Mapping[str, Any]:
 def read_definition(
     view: View, family: LegacyApi, xid: str, shown: CompatVersion, root: str
 ) -> CompatDefinition | None:
-    """All that an answer tells of one Version; None where its Resource or Group is not there.
+    """One Version as a response shows it; None when its Resource or Group does not exist.
 
     xid: of the Resource. root: URL of the registry. Raises: MissingDocument.
     """
@@ -120,16 +120,16 @@ def read_definition(
 
 
 def version_by_uri(view: View, family: LegacyApi, uri: str, roots: tuple[str, ...]) -> CompatVersion | None:
-    """The Version that a URI means, None for none. roots: URLs of the registry."""
+    """The Version that a URI refers to; None if there is none. roots: URLs of the registry."""
     return CompatVersions(view).by_uri(family, uri, [*roots, *(root + family.base for root in roots)])
 
 
 def schema_by_uri(
     view: View, uri: str, roots: tuple[str, ...], reads: Callable[[str], bool]
 ) -> catalog.SchemaReference | None:
-    """The schema of this registry, or the Version of one, that a URI names.
+    """The schema of this registry, or its Version, that a URI refers to.
 
-    reads: whether the caller may see what is at an xid.
+    reads: whether the caller may read the entity with an xid.
     """
     found = version_by_uri(view, SCHEMAREGISTRY, uri, roots)
     row = found.row if found is not None else _schema_at(view, uri, roots)
@@ -138,14 +138,14 @@ def schema_by_uri(
 
 
 def _schema_at(view: View, uri: str, roots: tuple[str, ...]) -> EntityRow | None:
-    """The schema whose xid a URI is, or ends with behind the registry's root."""
+    """The schema whose xid equals the URI, or the URI's part after the registry's root."""
     root = next((root for root in roots if uri.startswith(f"{root}/")), "")
     xid = uri.removeprefix(root)
     return view.entity(xid) if xids.type_of(xid) == SCHEMAREGISTRY.type and xid.count("/") == 4 else None
 
 
 def _latest_description(view: View, xid: str, shown: CompatVersion, version: Mapping[str, Any]) -> str | None:
-    """What describes a schema or definition that nothing else does (§ 12)."""
+    """The description of a schema or definition that has none of its own: its latest Version's (§ 12)."""
     latest = CompatVersions(view).latest(xid)
     if latest is None or latest.number == shown.number:
         return version.get("description")
@@ -156,7 +156,7 @@ def _latest_description(view: View, xid: str, shown: CompatVersion, version: Map
 def _format(
     family: LegacyApi, group: EntityRow, facade: Mapping[str, Any], shown: CompatVersion, version: Mapping[str, Any]
 ) -> str | None:
-    """The format that is in force, as a client spelled it where one did (LEG-701, LEG-703)."""
+    """The format in force, in the client's spelling if a client set it (LEG-701, LEG-703)."""
     of_group, actual = group_format(group, family), version.get("format")
     if family is not SCHEMAREGISTRY:
         return version_formats.version_format(version, shown.facade, of_group or groups.XREGISTRY_FORMAT)
@@ -176,7 +176,7 @@ def _document(
     if digest is not None:
         return view.document(digest), shown.facade.get("contenttype")
     uri = version.get("dataschemauri")
-    # The registry takes references relative to its root, where the catalog wants URIs.
+    # The registry accepts references relative to its root, but the catalog requires URIs.
     absolute = {"dataschemauri": root + uri} if uri is not None and uri.startswith("/") else {}
     return dumps(
         catalog.to_document(format or groups.XREGISTRY_FORMAT, {**version, **absolute}, shown.facade.get("left", {}))

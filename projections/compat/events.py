@@ -1,7 +1,7 @@
-"""The change events of the older APIs: CloudEvents that say that an object was `updated` or `deleted`, and no more.
+"""The change events of the legacy APIs: CloudEvents that only say that an object was `updated` or `deleted`.
 
-Each is a function of one stored event and of the facts of its interaction, whichever API made the change (LEG-1001). As
-the log has one event of an object for an interaction, there is one of these at most (LEG-1003).
+Each is a function of one stored event and of its interaction, whichever API made the change (LEG-1001). The log has one
+event of an object for each interaction, so there is at most one change event (LEG-1003).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ UPDATED: Final = "updated.v1"
 DELETED: Final = "deleted.v1"
 
 _MAPPER: Final = EventMapper()
-#: Paths that are kept: each write is about a Group, a definition and a Version below it.
+#: The number of cached paths: each write concerns a Group, a definition and a Version below it.
 _KNOWN: Final = 10_000
-#: Slashes of a Version's xid.
+#: The number of slashes in a Version's xid.
 _VERSION: Final = 6
 
 
 class CompatEvents:
-    """The projection of one older API. It keeps nothing, so there is nothing to rebuild."""
+    """The projection of one legacy API. It stores nothing, so there is nothing to rebuild."""
 
     def __init__(self, family: LegacyApi) -> None:
         self.name: Final = family.name
@@ -41,7 +41,7 @@ class CompatEvents:
         self._below = f"/{family.groups}/"
 
     def messages(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[ChangeEvent]:
-        """What an interaction comes to, in log order. rows: its stored events, or some of them.
+        """The change events of an interaction, in log order. rows: its stored events, or some of them.
 
         Raises: UnknownTopic for an event that a newer program wrote.
         """
@@ -57,7 +57,7 @@ class CompatEvents:
 
 
 class _ObjectEventDescription(NamedTuple):
-    """What is told of a stored event. time: None for that of the interaction."""
+    """The content of a change event. time: None for that of the interaction."""
 
     action: str
     subject: str
@@ -66,7 +66,7 @@ class _ObjectEventDescription(NamedTuple):
 
 
 class _StoredObjectFields(NamedTuple):
-    """What news need to know of a stored event; see EntityEvent. reason: of a deletion, else ""."""
+    """The fields of a stored event that a change event needs; see EntityEvent. reason: of a deletion, else ""."""
 
     xid: str
     attributes: Mapping[str, Any]
@@ -75,9 +75,10 @@ class _StoredObjectFields(NamedTuple):
 
 
 def _describe_event(family: LegacyApi, row: LogRow) -> _ObjectEventDescription | None:
-    """What is told of one stored event of a Group or below.
+    """The change event for one stored event of a Group or an entity below it; None if there is none.
 
-    Nothing of a refresh, of a pruning, after which all is there as before (LEG-707), and of what the API does not show.
+    There is none for a refresh, for a pruning, which changes nothing that the API shows (LEG-707), and for entities
+    that the API does not show.
     """
     if row.topic == EntityRefreshed.TOPIC:
         return None
@@ -97,7 +98,7 @@ def _subject(fact: _StoredObjectFields) -> str | None:
     if fact.xid.count("/") < _VERSION:
         return _path(fact.xid)
     definition, _, versionid = fact.xid.rsplit("/", 2)
-    # What is left of a deleted Version says its number by itself.
+    # The last event of a deleted Version has the number itself.
     number = fact.private.get("number") or version_number(versionid, fact.private)
     return f"{_path(definition)}/versions/{number}" if number else None
 
@@ -110,13 +111,13 @@ def _time_of_group(fact: _StoredObjectFields) -> str:
 
 
 def _time_of_definition(fact: _StoredObjectFields) -> str:
-    """Of a pointer its own, as it shows those of its target, which others may change."""
+    """The time of the Resource itself; a Resource with an xref shows its target's times, which others may change."""
     own = fact.private["own"] if "xref" in fact.attributes["meta"] else fact.attributes["meta"]
     return str(own["modifiedat"])
 
 
 def _time_of_version(fact: _StoredObjectFields) -> str:
-    """When it came to be, also where it has changed since: Versions have no other time there."""
+    """The creation time, also after a change: Versions have no other time in the legacy APIs."""
     return str(fact.attributes["createdat"])
 
 
@@ -125,7 +126,7 @@ _TIMES: Final = {2: _time_of_group, 4: _time_of_definition, 6: _time_of_version}
 
 
 def _read_fields(row: LogRow) -> _StoredObjectFields:
-    """The fact in a stored event; one of an older layout is brought into today's."""
+    """The fields of a stored event; an event of an older layout is converted."""
     if row.topic not in TOPICS:
         return _fields_of(_MAPPER.of_row(row))
     state = _read(row.state)
@@ -138,7 +139,7 @@ def _fields_of(event: EntityEvent) -> _StoredObjectFields:
 
 
 def _read(state: bytes) -> Any:
-    # No number that is rounded here is told to anybody, so a look at whether it was is spared.
+    # No event shows a number that orjson rounds, so the slower check for rounding is skipped.
     try:
         return orjson.loads(state)
     except orjson.JSONDecodeError:

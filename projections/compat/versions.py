@@ -1,4 +1,4 @@
-"""What the older APIs show: definitions with their numbers, those that are kept, and where URIs lead."""
+"""What the legacy APIs show: definitions with their numbers, kept Versions, and the targets of URIs."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from projections.entities import xref
 from projections.entities.query import View
 from projections.entities.rows import EntityRow
 
-#: Members of what a façade knows that a pointer's Version does not share with that of its target.
+#: Members of the façade that a Version of a Resource with an xref does not share with its target's Version.
 _OWN: Final = ("number", "id", "uri")
-#: What is in the text of private members that have a façade's.
+#: Text that occurs in private members that have a façade.
 _FACADE: Final = f'"{FACADE}":'
 
 
 class CompatVersion(NamedTuple):
-    """A Version as the older APIs show it.
+    """A Version as the legacy APIs show it.
 
-    row: as the read model has it, or had it when it was pruned (`kept`). facade: what only the older APIs know of it.
-    uri: absolute; a default one is made of the registry's URL of the day on which the Version was created (LEG-604).
-    id: as it was given, or the path below the base of the older API.
+    row: from the read model, or from the time when it was pruned (`kept`). facade: members that only the legacy APIs
+    know.
+    uri: absolute; a default one starts with the registry's URL at the Version's creation (LEG-604).
+    id: as the client set it, or the path below the base of the legacy API.
     """
 
     row: EntityRow
@@ -37,17 +38,20 @@ class CompatVersion(NamedTuple):
 
 
 class CompatVersions:
-    """A reader over a view of the read model, of now or of then.
+    """Reads Versions from a view of the read model, current or past.
 
-    What stands for another definition shows that one's Versions under its own name (LEG-1207). Versions that have no
-    number, as they are from before there were any, are shown once their definition has another Version (LEG-405).
+    A definition with an xref shows its target's Versions under its own name (LEG-1207). Versions without a number
+    predate numbers; they are shown once their definition has another Version (LEG-405).
     """
 
     def __init__(self, view: View) -> None:
         self._view = view
 
     def numbers(self, xid: str) -> list[int]:
-        """The numbers of a Resource's Versions, living and kept, ascending. O(Versions), without their images."""
+        """The numbers of a Resource's Versions, live and kept, ascending.
+
+        Cost: O(Versions), without reading their images.
+        """
         definition = self._definition(xid)
         if definition is None:
             return []
@@ -55,7 +59,7 @@ class CompatVersions:
         return sorted(number for number in found if number)
 
     def versions(self, xid: str) -> list[CompatVersion]:
-        """The Versions of a Resource, living and kept, by ascending number; none where there is no such Resource."""
+        """The Versions of a Resource, live and kept, by ascending number; empty if the Resource does not exist."""
         definition = self._definition(xid)
         if definition is None:
             return []
@@ -66,7 +70,7 @@ class CompatVersions:
         return sorted((shown for shown in versions if shown.number), key=lambda shown: shown.number)
 
     def version(self, xid: str, number: int) -> CompatVersion | None:
-        """The Version of a Resource that has a number. Look-ups by key, unless its id is another."""
+        """The Version of a Resource with a number. Cost: lookups by key, unless its id differs from its number."""
         row = self._view.entity(f"{xid}/versions/{number}")
         if row is not None and _number(row) == number:
             return self._shown(xid, row, False)
@@ -86,9 +90,9 @@ class CompatVersions:
         return self.version(xid, numbers[-1]) if numbers else None
 
     def by_uri(self, family: LegacyApi, uri: str, bases: Sequence[str]) -> CompatVersion | None:
-        """The Version that a URI means: its own, its path or its place in the registry (LEG-608, 609, 610).
+        """The Version that a URI refers to: by its own URI, its path or its place in the registry (LEG-608, 609, 610).
 
-        bases: absolute URLs that paths of the family may stand behind.
+        bases: absolute URLs that may precede paths of the family.
         """
         for reading in uri_candidates(uri):
             if (found := self._view.published.by_uri(family, reading)) is not None:
@@ -104,7 +108,7 @@ class CompatVersions:
     # --- finding -----------------------------------------------------------------------------------------------------
 
     def _definition(self, xid: str) -> str | None:
-        """The Resource whose Versions a Resource shows: itself, or the one that it stands for; None for nothing."""
+        """The Resource whose Versions a Resource shows: itself, or its xref's target; None if there is none."""
         row = self._view.entity(xid)
         target = xref.xref_of(row)
         if target is None:
@@ -127,7 +131,7 @@ class CompatVersions:
         return self._shown(definition, row, False) if row is not None else None
 
     def _of_another_day(self, family: LegacyApi, uri: str) -> CompatVersion | None:
-        """The Version whose default URI begins with a URL that the registry had once (LEG-604)."""
+        """The Version whose default URI starts with a former URL of the registry (LEG-604)."""
         for reading in uri_candidates(uri):
             root, base, _ = reading.partition(f"{family.base}/")
             place = locate_version(family, reading, (root + base.rstrip("/"),)) if base else None
@@ -139,7 +143,7 @@ class CompatVersions:
     # --- showing -----------------------------------------------------------------------------------------------------
 
     def _shown(self, xid: str, row: EntityRow, kept: bool) -> CompatVersion:
-        """A row as a Version of the definition that was asked for."""
+        """A row as a Version of the requested definition."""
         number = _number(row)
         born = row.since if row.born is None else row.born
         facade: dict[str, Any] = loads_trusted(row.private).get(FACADE, {})
@@ -162,7 +166,7 @@ def _number(row: EntityRow) -> int:
 
 
 def _rename_row(row: EntityRow, definition: str) -> EntityRow:
-    """The row of a target's Version under the name of what stands for the target."""
+    """The row of a target's Version, renamed to the Resource whose xref points to the target."""
     xid = f"{definition}/versions/{row.id}"
     attributes: dict[str, Json] = loads(row.attributes)
     name = next(iter(attributes))  # the id of the Resource comes first

@@ -1,5 +1,5 @@
 """Read connections and queries on SQLite and PostgreSQL.
 
-Tables belong to the room that fills them.
-Begin with `queries.py`.
+Each table is defined in the folder that fills it.
+Begin with `drivers.py`.
 """

@@ -1,4 +1,4 @@
-"""Read-only connections of the drivers, for readers that wait for nobody."""
+"""Read-only connections of the drivers; their readers never wait for writers."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from projections.database.prepared_statements import PreparedStatements
 
 #: Bytes of a SQLite file that readers map into memory: hot pages are read without a system call.
 MMAP_BYTES: Final = 1 << 30
-#: Kilobytes of other pages that each keeps, such as those that the writer has not put back into the file yet. A list of
-#: a thousand Resources goes through more than the usual half of it, and would read all of them anew.
+#: Kilobytes of cache per connection for other pages, such as those not yet copied from the write-ahead log. A list of a
+#: thousand Resources needs more than the usual half of it, and would read all pages again each time.
 CACHE_KILOBYTES: Final = 4096
-#: What PostgreSQL is told about planning queries.
+#: PostgreSQL's planner settings.
 PLANNER_SETTINGS: Final = (
-    # Every query here goes by a key; a prepared plan from the days of a small table would go on scanning a grown one.
+    # Every query here uses a key; a prepared plan from the time of a small table would keep scanning a grown one.
     "SET enable_seqscan = off",
-    # Most want rows in the order of an index, a few at a time; a bitmap collects all of them and then sorts.
+    # Most queries read rows in index order, a few at a time; a bitmap scan collects all of them and then sorts.
     "SET enable_bitmapscan = off",
-    # A plan for the values at hand is made each time, and where statistics say next to nothing of them, it may be one
-    # that goes through all leaves of a collection.
+    # A custom plan is made for each execution. Where statistics say next to nothing about the values, it may scan all
+    # leaves of a collection.
     "SET plan_cache_mode = force_generic_plan",
-    # Compiling one of them takes ten times as long as running it.
+    # Compiling one of these queries takes ten times as long as running it.
     "SET jit = off",
 )
 
@@ -40,10 +40,10 @@ class ReadConnection(Database, Protocol):
 
     @property
     def usable(self) -> bool:
-        """Whether it is open still."""
+        """Whether it is still open."""
 
     def snapshot(self, tables: Sequence[str], first: str = "SELECT 1") -> AbstractContextManager[Any]:
-        """A read transaction that sees one moment, and the row of a `first` query, which costs no round trip.
+        """A read transaction on one snapshot; yields the row of a `first` query, which costs no round trip.
 
         tables: those that a rebuild may swap meanwhile.
         """
@@ -51,16 +51,16 @@ class ReadConnection(Database, Protocol):
     def stream_at(
         self, moment: str, columns: str, rest: str, values: Values = ()
     ) -> AbstractContextManager[tuple[Any, Iterator[Any]]]:
-        """What a query for one value gives, and the rows of another at the same moment, a few at a time.
+        """The value of one query, and the rows of another at the same moment, a few at a time.
 
-        The database goes on reading meanwhile. moment: without parameters. columns, rest: the other query in two parts,
-        without its SELECT; its rows have these columns first. values: texts and integers. The value is None where there
-        are no rows. Nothing else may be asked in the block; afterwards the connection may be of no more use, where not
-        all rows were taken.
+        The database computes further rows in the meantime. moment: a query without parameters. columns, rest: the other
+        query in two parts, without its SELECT; its rows start with these columns. values: texts and integers. The value
+        is None if there are no rows. Run no other query in the block; afterwards the connection may be closed if not
+        all rows were read.
         """
 
     def close(self) -> None:
-        """Closes it, from any thread."""
+        """Closes it; thread-safe."""
 
 
 def connect(url: str) -> ReadConnection:
@@ -74,7 +74,7 @@ def connect(url: str) -> ReadConnection:
 
 
 class SqliteReadConnection(SqliteDatabase):
-    """A reader of a file in WAL mode: never waits for the writer, nor the writer for it."""
+    """A reader of a file in WAL mode: it never waits for the writer, nor the writer for it."""
 
     usable = True
 
@@ -101,7 +101,7 @@ class SqliteReadConnection(SqliteDatabase):
 
 
 class PostgresReadConnection(PostgresDatabase):
-    """A reader of a server, each statement its own transaction unless in a snapshot."""
+    """A reader of a server; each statement is its own transaction unless in a snapshot."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         super().__init__(connection)
@@ -114,7 +114,8 @@ class PostgresReadConnection(PostgresDatabase):
     @contextmanager
     def snapshot(self, tables: Sequence[str], first: str = "SELECT 1") -> Iterator[Any]:
         try:
-            # The lock comes before the first look: a swap in between would show a table newer than the snapshot, empty.
+            # Lock before the first query: after a swap in between, a table would be newer than the snapshot, and appear
+            # empty.
             lock = f"LOCK TABLE {', '.join(tables)} IN ACCESS SHARE MODE; " if tables else ""
             found = self._connection.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {lock}{first}".encode())
             while found.nextset():
@@ -124,13 +125,13 @@ class PostgresReadConnection(PostgresDatabase):
             if self._connection.info.transaction_status is TransactionStatus.INERROR:
                 self.close()
             elif self.usable:
-                self._connection.execute("COMMIT")  # with ROLLBACK the driver forgets all that it has prepared
+                self._connection.execute("COMMIT")  # after a ROLLBACK, the driver forgets all prepared statements
 
     @contextmanager
     def stream_at(
         self, moment: str, columns: str, rest: str, values: Values = ()
     ) -> Iterator[tuple[Any, Iterator[Any]]]:
-        # A column more in each row costs less than a transaction around two statements, which is three round trips.
+        # One more column in each row costs less than a transaction around two statements, which is three round trips.
         with closing(self._prepared.rows(f"SELECT {columns}, ({moment}) {rest}", values)) as rows:
             yield _with_first_row(rows, lambda first: first[-1])
 

@@ -1,7 +1,7 @@
-"""The two databases through their own drivers: what they say differently, and nothing else.
+"""Adapters for the drivers of the two databases, limited to what differs between them.
 
-SQL is written with `?` for parameters. SQLAlchemy makes tables and owns connections; the statements that run for each
-event or each request go past it, because its overhead is several times theirs.
+SQL uses `?` for parameters. SQLAlchemy creates tables and owns connections. Statements that run for each event or each
+request bypass it, because its overhead is several times their cost.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from domain.values.json_text import dumps
 
 Values = Sequence[Any]
 
-#: Rows of one array parameter or one fetch.
+#: The number of rows in one array parameter or one fetch.
 CHUNK: Final = 2000
-#: From this many rows on COPY beats a prepared INSERT.
+#: From this number of rows, COPY is faster than a prepared INSERT.
 MIN_COPY_ROWS: Final = 200
 
 _CURSORS: Final = count()
@@ -32,8 +32,8 @@ _ARRAYS: Final = {str: "text[]", int: "bigint[]", float: "double precision[]"}
 class Database(Protocol):
     """One connection of a driver.
 
-    find: the SQL function that gives the place of a text in another, 1 for the first. nonascii: a condition on one
-    column, `{0}`. listing: a table expression of one list parameter, with the column `key`. stored: what stands before
+    find: the SQL function that returns the position of one text in another, 1 for the first. nonascii: a condition on
+    one column, `{0}`. listing: a table expression of one list parameter, with the column `key`. stored: the prefix for
     the name of a table where a query has given that name to something else.
     """
 
@@ -43,7 +43,7 @@ class Database(Protocol):
     stored: str
 
     def run(self, sql: str, values: Values = ()) -> None:
-        """Carries out a statement that gives no rows."""
+        """Runs a statement that returns no rows."""
 
     def one(self, sql: str, values: Values = ()) -> Any:
         """The first row, or None."""
@@ -52,32 +52,32 @@ class Database(Protocol):
         """Every row."""
 
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
-        """Every row, a few at a time; memory stays flat inside a transaction."""
+        """Every row, a few at a time; memory stays constant inside a transaction."""
 
     def named(self, column: str) -> str:
-        """A condition that takes one list parameter, `listed` of the values wanted."""
+        """A condition with one list parameter, which `listed` builds."""
 
     def listed(self, values: Iterable[str]) -> Any:
         """The parameter of `named`."""
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
-        """Adds new rows, all columns in their order."""
+        """Adds new rows, with all columns in their order."""
 
     def upsert(self, table: Table, rows: Sequence[Values]) -> None:
-        """Adds rows or replaces those with their primary keys; a key appears once."""
+        """Adds rows, or replaces those with the same primary keys; a key appears once."""
 
     def delete(self, table: Table, keys: Sequence[Values]) -> None:
         """Removes rows by primary key."""
 
 
 def database_of(connection: Connection) -> Database:
-    """The driver's side of a SQLAlchemy connection, in whatever transaction that is in."""
+    """The driver connection below a SQLAlchemy connection, in its current transaction."""
     driver: Any = connection.connection.driver_connection
     return SqliteDatabase(driver) if isinstance(driver, sqlite3.Connection) else PostgresDatabase(driver)
 
 
 class SqliteDatabase:
-    """SQLite; the connection keeps its prepared statements by text."""
+    """SQLite; the connection caches prepared statements by their text."""
 
     find = "instr"
     nonascii = "length({0}) <> length(CAST({0} AS BLOB))"
@@ -117,17 +117,17 @@ class SqliteDatabase:
 
 
 class PostgresDatabase:
-    """PostgreSQL. Many rows travel as arrays or by COPY: psycopg's `executemany` is a pipeline, which can stall."""
+    """PostgreSQL. Sends many rows as arrays or by COPY: psycopg's `executemany` is a pipeline, which can stall."""
 
     find = "strpos"
     nonascii = "octet_length({0}) <> length({0})"
     listing = '(SELECT unnest(?::text[]) COLLATE "C" AS key)'
-    # A query in WITH does not see its own name, so the table behind it needs no other.
+    # A query in WITH does not see its own name, so the table of the same name needs no prefix.
     stored = ""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
-        self._cursor = connection.cursor()  # kept, because a new one costs a tenth of a look-up
+        self._cursor = connection.cursor()  # reused, because a new one costs a tenth of a lookup
 
     def run(self, sql: str, values: Values = ()) -> None:
         self._connection.execute(_format(sql), values)
@@ -140,7 +140,7 @@ class PostgresDatabase:
 
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
         if self._connection.autocommit and self._connection.info.transaction_status is TransactionStatus.IDLE:
-            yield from self.all(sql, values)  # a cursor lives in a transaction
+            yield from self.all(sql, values)  # a server-side cursor needs a transaction
             return
         with self._connection.cursor(name=f"stream_{next(_CURSORS)}") as cursor:
             cursor.itersize = CHUNK
@@ -195,7 +195,7 @@ def _on_conflict(table: Table) -> str:
 
 @lru_cache(maxsize=256)
 def _unnest(table: Table, width: int | None = None) -> str:
-    # Binary, because psycopg quotes texts of arrays with a regular expression each.
+    # Binary, because psycopg quotes each text of an array with a regular expression.
     arrays = (f"%b::{_ARRAYS[column.type.python_type]}" for column in list(table.columns)[:width])
     return f"unnest({', '.join(arrays)})"
 

@@ -1,7 +1,8 @@
-"""Statements that a connection to PostgreSQL keeps, and whose rows come while the server goes on finding them.
+"""Prepared statements of a PostgreSQL connection, whose rows arrive while the server computes more.
 
-The driver prepares nothing that it streams, and planning takes as long as a hundred rows; so this goes through the
-layer below it. SQL's own EXECUTE would see the moment before its locks, when a rebuild may not have swapped its tables.
+The driver does not prepare statements that it streams, and planning takes as long as a hundred rows. This module
+therefore uses the layer below it, libpq. SQL's own EXECUTE would take its snapshot before its locks, when a rebuild may
+not have swapped its tables.
 """
 
 from __future__ import annotations
@@ -17,21 +18,21 @@ from psycopg.adapt import Transformer
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-#: Rows that are taken over together.
+#: The number of rows per chunk.
 CHUNK_ROWS: Final = 100
 
 
 class PreparedStatements:
-    """The statements of one connection."""
+    """The prepared statements of one connection."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
         self._names: dict[str, bytes] = {}
 
     def rows(self, sql: str, values: Sequence[str | int]) -> Generator[Any, None, None]:
-        """The rows of a query, a transaction of its own. sql: with `?` for parameters.
+        """The rows of a query, in its own transaction. sql: with `?` for parameters.
 
-        Whoever does not take all of them, or fails, loses the connection. Raises: psycopg.ErrorKind.
+        If the caller fails, or does not read all rows, the connection is closed. Raises: psycopg.Error.
         """
         link, taken = self._connection.pgconn, Transformer(self._connection)
         done = False
@@ -39,7 +40,7 @@ class PreparedStatements:
             link.send_query_prepared(self._name(sql), [str(value).encode() for value in values])
             if capabilities.has_stream_chunked():
                 link.set_chunked_rows_mode(CHUNK_ROWS)
-            else:  # row by row, as client libraries before 17 do it, takes longer
+            else:  # client libraries before 17 return single rows, which is slower
                 link.set_single_row_mode()
             for result in _results(link):
                 taken.set_pgresult(result)
@@ -61,7 +62,7 @@ class PreparedStatements:
 
 
 def _results(link: PGconn) -> Iterator[PGresult]:
-    """What comes of the statement that was sent, part by part. Raises: psycopg.ErrorKind."""
+    """The results of the statement that was sent, part by part. Raises: psycopg.Error."""
     wire = select.poll()
     wire.register(link.socket, select.POLLIN)
     while True:

@@ -1,7 +1,7 @@
-"""The inline projection: events into the read model, in the transaction that appends them.
+"""The inline projection: applies events to the read model, in the transaction that appends them.
 
-For each stream the rows before, between and after its events are lined up; each but the last goes to the history, the
-last one stays. What is new in whole is written without looking.
+For each stream it lists the rows before, between and after its events. The last row is the current one; all others go
+to the history. Rows of new entities are inserted without looking for existing ones.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from projections.log.positions import delete_position, save_position
 
 PositionedEvents = Sequence[tuple[int, EntityEvent]]
 
-#: How many events become rows together: enough for bulk statements, few enough that an import's leaves fit in memory.
+#: The number of events applied together: enough for bulk statements, few enough to hold an import's leaves in memory.
 BATCH_EVENTS: Final = 2000
 
 
 class EntityProjection:
-    """The REST read model. name: of its position; into: the set of tables that it writes.
+    """The REST read model. name: under which its position is stored; into: the set of tables that it writes.
 
-    most: leaves that the index takes of one entity. Tables may hold entities that were written under other bounds.
+    most: the maximum number of indexed leaves per entity. Tables may hold entities written under other limits.
     """
 
     name = "entities"
@@ -43,14 +43,14 @@ class EntityProjection:
         self._tables = into or tables()
 
     def create(self, connection: Connection) -> None:
-        """Makes the tables unless all are there as they should be; new ones have taken in nothing of the log."""
+        """Creates the tables again unless all exist as required; new tables start from the beginning of the log."""
         if not self._tables.exist(connection):
             self._tables.metadata.drop_all(connection)
             self._tables.create(connection)
             delete_position(drivers.database_of(connection), self._position)
 
     def apply(self, connection: Connection, recorded: PositionedEvents) -> None:
-        """Takes in the events of whole interactions, in log order; what is apart from the tree has no rows."""
+        """Applies the events of whole interactions, in log order; entities outside the tree have no rows."""
         if not recorded:
             return
         db = drivers.database_of(connection)
@@ -68,7 +68,7 @@ class EntityProjection:
             key: events for key, events in streams.items() if any(affects_publications(event) for _, event in events)
         }
         if published:
-            # What is not there and had an event before is a Version that was kept, or one that is gone for good.
+            # A Version that has earlier events but no row was either pruned and kept, or deleted for good.
             dead = [key for key, events in published.items() if key not in before and events[0][1].revision > 1]
             kept = retained_publications(db, self._tables.published.name, dead)
             for key, events in published.items():
@@ -76,7 +76,7 @@ class EntityProjection:
         self._write(db, work)
 
     def _before(self, db: Database, recorded: PositionedEvents) -> tuple[dict[str, EntityRow], frozenset[str]]:
-        """The rows that are there, by key, and the keys of those that the index omits."""
+        """The existing rows by key, and the keys of entities that the index omits."""
         known: set[str] = set()
         asked: list[str] = []
         for _, event in recorded:
@@ -109,9 +109,9 @@ class EntityProjection:
 
 
 class RowChanges:
-    """The rows that a run of events comes to, by what is to be done with them.
+    """The row changes of some events, grouped by the statement that writes them.
 
-    omitted: keys of entities that the index omits. most: leaves that it takes of one entity.
+    omitted: keys of entities that the index omits. most: the maximum number of indexed leaves per entity.
     """
 
     def __init__(self, omitted: Collection[str], most: int) -> None:
@@ -127,7 +127,7 @@ class RowChanges:
         self.published: list[Values] = []
 
     def add(self, before: EntityRow | None, events: PositionedEvents) -> None:
-        """Adds the events of one stream. before: the row that is there."""
+        """Adds the events of one stream. before: the existing row."""
         images = [before, *(None if isinstance(event, EntityDeleted) else row(event, at) for at, event in events)]
         ends = [position for position, _ in events]
         self.replaced += [(*old, until) for old, until in zip(images, ends, strict=False) if old]
@@ -143,7 +143,10 @@ class RowChanges:
             self.lost_leaves += [(before.tree_key, path) for path in self._stored_leaves(before)]
 
     def publish(self, before: EntityRow | None, kept: Publication | None, events: PositionedEvents) -> None:
-        """Adds what the events of a Version's stream come to for the older APIs. kept: what is kept of it."""
+        """Adds the publications that a Version's events change for the legacy APIs.
+
+        kept: its publication, if it is kept.
+        """
         living = LiveVersion(before.since, json_text.loads_trusted(before.private), before.born) if before else None
         self.published += map(publication_row, fold_publications(events, living, kept))
 
@@ -168,6 +171,6 @@ def _by_stream(recorded: PositionedEvents) -> dict[str, list[tuple[int, EntityEv
 
 
 def _rows(owner: EntityRow, found: dict[str, Leaf]) -> list[Values]:
-    # In the order of the primary key: SQLite appends to one page of the table, which saves a sixth of an import.
+    # In the order of the primary key: SQLite then appends to one page of the table, which saves a sixth of an import.
     key, type_ = owner.tree_key, owner.type
     return [(key, path, type_, *found[path]) for path in sorted(found)]

@@ -1,6 +1,6 @@
-"""Filters over rows themselves: what `by_index` asks of the `attribute` table, decided on an entity's JSON.
+"""Evaluates filters on an entity's JSON, where `by_index` uses the `attribute` table.
 
-It decides where an index cannot: on what its keys leave open, and on images that the index no longer holds.
+It decides what the index cannot: expressions that its keys leave open, and past images that it no longer holds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def matches(expression: FilterExpression, row: EntityRow, base: str) -> bool:
 
 
 def sort_key_of(row: EntityRow, sort: Sort) -> tuple[tuple[int, float, str], str]:
-    """What an entity has as its place in an order, smallest first."""
+    """The sort key of an entity; keys sort in ascending order."""
     if not sort.path:
         return (0, 0.0, ""), row.tree_key
     value = find(parse_attributes(row), sort.path)
@@ -36,7 +36,7 @@ def sort_key_of(row: EntityRow, sort: Sort) -> tuple[tuple[int, float, str], str
 
 
 def parse_attributes(row: EntityRow) -> Any:
-    """The entity's attributes, for what asks for no exact numbers: floats among them may be rounded."""
+    """The entity's attributes, for callers that need no exact numbers: floats in them may be rounded."""
     try:
         found = orjson.loads(row.attributes)
     except orjson.JSONDecodeError:
@@ -53,7 +53,7 @@ def _values(expression: FilterExpression, row: EntityRow, base: str) -> Iterator
 
 
 def _reached(value: Any, path: Sequence[Step]) -> Iterator[Any]:
-    """Everything that is not null at the end of a path."""
+    """All non-null values at the end of a path."""
     if value is None:
         return
     if not path:
@@ -87,7 +87,7 @@ def _meets(expression: FilterExpression, value: Any) -> bool:
 
 
 def _sign(value: Any, sought: FilterValue) -> int | None:
-    """-1, 0 or 1 as a value is below, level with or above what is sought; None where they do not compare."""
+    """-1, 0 or 1 if a value is below, equal to or above the sought one; None if they cannot be compared."""
     match value:
         case bool():
             return None if sought.boolean is None else (value > sought.boolean) - (value < sought.boolean)

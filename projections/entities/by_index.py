@@ -1,12 +1,13 @@
-"""Filters as SQL over the `attribute` table.
+"""Compiles filters to SQL over the `attribute` table.
 
-A conjunction picks the entities of its deepest type that meet its expressions and whose owners meet the others: a set
-of tree keys. What survives a filter is, for each conjunction, those entities, all below them and all above them. One
-expression drives each set, by a range of an index; the others are look-ups by primary key for what it finds.
+A conjunction selects the entities of its deepest type that meet its expressions on that type and whose owners meet the
+others: a set of tree keys. A filter keeps, for each conjunction, these entities, all their descendants and all their
+ancestors. One expression drives each set, by a range of an index; the others are lookups by primary key for its
+results.
 
-Keys hold the beginnings of texts and doubles for numbers, and say where a double is not the number. Where that leaves
-an expression open, the few entities in doubt are read and `by_document` decides; so it does on entities that the index
-omits.
+Keys hold the beginnings of texts, and doubles for numbers with a mark where a double is not exact. Where that leaves an
+expression undecided, the few entities in doubt are read and `by_document` decides. It also decides for entities that
+the index omits.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from projections.entities.rows import EntityRow, stored_row
 from projections.entities.sql import ALWAYS, SqlFragment, ancestor_key, and_, between, join_fragments, or_
 
 COLUMNS: Final = ", ".join(EntityRow._fields)
-#: The signs of comparison as SQL.
+#: The comparison operators in SQL.
 _COMPARED: Final = {
     Operator.EQUAL: "=",
     Operator.LESS: "<",
@@ -38,13 +39,13 @@ _COMPARED: Final = {
     Operator.MORE: ">",
     Operator.AT_LEAST: ">=",
 }
-#: The same by what they let pass: less, level, more.
+#: The same by the signs that they accept: less, equal, more.
 _SIGNS: Final = {frozenset(operator.value): compared for operator, compared in _COMPARED.items()}
 _MEMBER: Final = r"(?:\.[^.\[\]'\"*]+|\['(?:[^']|'')*'\])"
 _WILD: Final = {PathWildcard.MEMBER: _MEMBER, PathWildcard.ITEM: r"\[[0-9]+\]"}
-#: What both JSON and case folding leave as it is.
+#: Characters that both JSON and case folding leave unchanged.
 _PLAIN: Final = re.compile(r"[a-z0-9 ._:-]+")
-#: The distinct paths of a type, each found by one step in an index. Texts and the rest have an index each.
+#: The distinct paths of a type, each found by one step in an index. Texts have an index, and all other leaves another.
 _PATHS: Final = (
     "WITH RECURSIVE found(path) AS ("
     " SELECT min(path) FROM attribute WHERE type = ? AND text IS {0} AND path >= ? AND path < ?"
@@ -56,21 +57,24 @@ _PATHS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RowOverrides:
-    """A moment of the past, as what has changed since: the streams that did, and the images that they had then."""
+    """Entities that read differently from their current rows, at a past moment or because of an xref.
+
+    images: by tree key; None for a stream without a live entity at that moment.
+    """
 
     images: Mapping[str, EntityRow | None] = field(default_factory=dict)
 
     def alive(self, type: str) -> list[str]:
-        """The tree keys of those that were entities of a type."""
+        """The tree keys of the images that are entities of a type."""
         return [key for key, row in self.images.items() if row is not None and row.type == type]
 
 
 @dataclass(frozen=True, slots=True)
 class LeafConditions:
-    """How an expression is met in the `attribute` table, its negation left aside.
+    """The conditions in the `attribute` table that meet an expression, ignoring its negation.
 
-    paths, values: alternatives of conditions on `a`; every value condition names one of the two partial indexes.
-    also: keys of entities that meet it and are not found this way. cost: rank as a driver, low is good.
+    paths, values: alternative conditions on `a`; every value condition names one of the two partial indexes.
+    also: keys of entities that meet it and that the conditions do not find. cost: rank as a driver, low is good.
     """
 
     paths: tuple[SqlFragment, ...]
@@ -82,7 +86,7 @@ class LeafConditions:
 class FilterCompiler:
     """Compiles filters for one connection.
 
-    base: absolute URL of the registry. range: the keys that all questions are about; those of owners are not in it.
+    base: absolute URL of the registry. range: the keys that all queries are limited to; owners' keys are outside it.
     moment: None for the present.
     """
 
@@ -95,9 +99,9 @@ class FilterCompiler:
         self.omitted = OmittedEntities(db, range, moment.images if moment else ())
 
     def survivors(self, conjunctions: Sequence[Conjunction], type: str, low: str, high: str) -> SqlFragment | None:
-        """A query for the keys of the entities of a type between two keys that a filter leaves, each once.
+        """A query for the keys of a type's entities between two keys that pass a filter, without duplicates.
 
-        None where there can be none. The keys range over whole subtrees of the type that the filter starts at.
+        None if there can be none. The keys cover whole subtrees of the type that the filter starts at.
         """
         sets = [
             self._set(each, type, low, high)
@@ -133,7 +137,7 @@ class FilterCompiler:
         return join_fragments(" UNION ALL ", (and_(below, self.unchanged("e.tree_key")), then))
 
     def _keys(self, conjunction: Conjunction, low: str, high: str) -> SqlFragment:
-        """The entities of a conjunction's own type that it picks."""
+        """The entities of a conjunction's own type that it selects."""
         own = sorted(conjunction.of(conjunction.type), key=lambda each: self._of(each).cost)
         driver, *others = own
         drives = not driver.operator.negative
@@ -206,7 +210,7 @@ class FilterCompiler:
         return SqlFragment(f"{text} {_COMPARED[operator]} ?", (*made, sought.text))
 
     def _of(self, expression: FilterExpression) -> LeafConditions:
-        """The leaves of an expression; what is in doubt is decided when they are first asked for."""
+        """The leaf conditions of an expression; entities in doubt are decided at the first call."""
         found = self._leaves.get(expression)
         if found is None:
             found = self._leaves[expression] = self._compiled(expression)
@@ -220,7 +224,7 @@ class FilterCompiler:
         decided = self._decided(expression, paths, doubt) if doubt and paths else {}
         also = [key for key, met in decided.items() if met]
         if decided and expression.sought.number is not None:
-            # A rounded number lies where another one does that its double stands for.
+            # A rounded number has the same double as other numbers, so the entities already decided are excluded.
             apart = self._named("a.tree_key", decided).within("NOT ({})")
             sure = [and_(condition, apart) for condition in sure]
         if self._moment:
@@ -229,7 +233,7 @@ class FilterCompiler:
         return LeafConditions(paths, tuple(sure), tuple(also), 9 if expression.operator.negative else cost)
 
     def _paths(self, expression: FilterExpression) -> tuple[SqlFragment, ...]:
-        """The conditions on paths, as alternatives."""
+        """The alternative conditions on paths."""
         if expression.wild:
             found = self._wild_paths(expression)
             return (self._named("a.path", found),) if found else ()
@@ -240,7 +244,7 @@ class FilterCompiler:
         return exact, SqlFragment("a.path > ? AND a.path < ?", (f"{path}.", f"{path}/")), _items(path)
 
     def _wild_paths(self, expression: FilterExpression) -> list[str]:
-        """The paths in use that a path with wildcards means."""
+        """The existing paths that match a path with wildcards."""
         fixed = path_text(tuple(takewhile(lambda each: not isinstance(each, PathWildcard), expression.path)))
         inner = r"(?:[.\[].*)?" if expression.operator.positive is Operator.PRESENT else ""
         wanted = re.compile("".join(map(_pattern, enumerate(expression.path))) + inner + r"\Z", re.DOTALL)
@@ -255,7 +259,7 @@ class FilterCompiler:
     def _decided(
         self, expression: FilterExpression, paths: Sequence[SqlFragment], doubt: SqlFragment
     ) -> dict[str, bool]:
-        """Whether entities meet the positive form of an expression, by key, of those in doubt."""
+        """Whether each entity in doubt meets the positive form of an expression, by key."""
         start = SqlFragment(
             f"SELECT DISTINCT {', '.join(f'e.{name}' for name in EntityRow._fields)} FROM attribute AS a"
             f" CROSS JOIN entity AS e WHERE e.tree_key = a.tree_key AND a.type = '{expression.type}'"
@@ -266,18 +270,18 @@ class FilterCompiler:
         return {row.tree_key: matches(expression, row, self._base) is not negative for row in rows}
 
     def _hinted(self, sought: FilterValue) -> tuple[SqlFragment, ...]:
-        """A condition that spares most entities in doubt about a pattern the reading: a part of it is in their JSON."""
+        """A condition that skips most entities in doubt about a pattern: their JSON must contain a part of it."""
         parts = [part for piece in sought.pieces for part in _PLAIN.findall(piece)] if sought.pattern else []
         if not parts:
             return ()
         there = SqlFragment("lower(e.attributes) LIKE ?", (f"%{_escaped(max(parts, key=len))}%",)).within(
             "{} ESCAPE '\\'"
         )
-        # What is not ASCII may fold to ASCII.
+        # Characters outside ASCII may fold to ASCII.
         return (or_([there, SqlFragment(self._db.nonascii.format("e.attributes"))]),)
 
     def _then(self, expression: FilterExpression) -> list[str]:
-        """The keys of the changed entities that met the positive form of an expression then."""
+        """The keys of the changed entities that met the positive form of an expression at the moment."""
         assert self._moment is not None, "there is no then without a moment"
         images = self._moment.images.values()
         return self._met(expression, (row for row in images if row and row.type == expression.type))
@@ -288,7 +292,7 @@ class FilterCompiler:
         return [row.tree_key for row in rows if matches(expression, row, self._base) is not negative]
 
     def unchanged(self, column: str) -> SqlFragment:
-        """A condition on a column of keys: what they name is now as it was at the moment."""
+        """A condition on a column of keys: their entities have not changed since the moment."""
         if self._moment is None:
             return ALWAYS
         return self._named(column, self._moment.images).within("NOT ({})")
@@ -315,7 +319,7 @@ Conditions = tuple[list[SqlFragment], SqlFragment | None, int]
 
 
 def _conditions(expression: FilterExpression) -> Conditions:
-    """Conditions on leaves that are sure to be met, one on those in doubt, and the rank as a driver."""
+    """Conditions on leaves that certainly meet it, a condition on those in doubt, and the rank as a driver."""
     operator, sought = expression.operator.positive, expression.sought
     if operator is Operator.PRESENT:
         return [SqlFragment("a.text IS NOT NULL"), SqlFragment("a.text IS NULL")], None, 3
@@ -343,33 +347,36 @@ def _add_text(text: str, compared: str, sure: list[SqlFragment], doubts: list[Sq
 
 
 def _of_booleans(boolean: bool, compared: str) -> SqlFragment:
-    """The condition for booleans, which have texts and numbers. One text leaves the index in the order of its keys."""
+    """The condition for booleans, which have texts and numbers.
+
+    A single text keeps the index in the order of its keys.
+    """
     texts = f"a.text = '{str(boolean).lower()}'" if compared == "=" else "a.text IN ('false', 'true')"
     return SqlFragment(f"{texts} AND a.number {compared} ?", (float(boolean),))
 
 
 def _of_texts(condition: SqlFragment, only: str | None) -> SqlFragment:
-    """The condition for strings: booleans have texts too. only: the one text that is in question."""
+    """The condition for strings; it excludes booleans, which have texts too. only: the one text that can match."""
     if only is not None and only not in ("true", "false"):
         return condition
     return and_(condition, SqlFragment("(a.text NOT IN ('false', 'true') OR a.number IS NULL)"))
 
 
 def _add_number(number: Decimal, operator: Operator, sure: list[SqlFragment], doubts: list[SqlFragment]) -> None:
-    """Numbers of other doubles are in the order of these; one of the same double is it, or is rounded."""
+    """Adds conditions for a number: other doubles sort correctly; the same double is the number or a rounded one."""
     double = float(number)
     signs = {sign for sign in (-1, 1) if sign in operator.value}
     if compare_numbers(double, number) in operator.value:
         signs.add(0)
     if signs:
         found = and_(SqlFragment("a.text IS NULL"), SqlFragment(f"a.number {_SIGNS[frozenset(signs)]} ?", (double,)))
-        # One number leaves the index in the order of its keys.
+        # A single number keeps the index in the order of its keys.
         sure.append(and_(found, SqlFragment(f"a.remainder = '{NO_REMAINDER}'")) if signs == {0} else found)
     doubts.append(SqlFragment(f"a.remainder <> '{NO_REMAINDER}' AND a.number = ?", (double,)))
 
 
 def _like_text(pieces: tuple[str, ...]) -> Conditions:
-    """A pattern: its beginning is a range; the rest is told by the key where that is the whole text."""
+    """The conditions for a pattern: its prefix is a range; the key decides the rest if it holds the whole text."""
     prefix = pieces[0]
     key = prefix[:TEXT_LIMIT]
     start = SqlFragment("a.text >= ? AND a.text < ?", (key, _after(key))) if key else SqlFragment("a.text IS NOT NULL")
@@ -383,7 +390,7 @@ def _like_text(pieces: tuple[str, ...]) -> Conditions:
 
 @lru_cache(maxsize=256)
 def _after(prefix: str) -> str:
-    """The first text behind all those with a prefix."""
+    """The first text after all texts with a prefix."""
     for at in range(len(prefix) - 1, -1, -1):
         code = ord(prefix[at]) + 1
         if code <= 0x10FFFF:

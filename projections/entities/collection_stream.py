@@ -1,6 +1,6 @@
-"""Collections of Resources and Versions that read as they are stored: nothing in them stands for another.
+"""Streams collections of Resources and Versions that are returned as stored, because no member has an xref.
 
-One statement says so and gives all of it.
+One statement both checks this and returns all members.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from projections.database.connections import ReadConnection
 from projections.log.positions import checked_position
 
 _MEMBER: Final = "type = ? AND tree_key > ? AND tree_key < ?"
-#: The position of the last event of what is at a tree key.
+#: The position of the last event of the entity at a tree key.
 SINCE: Final = "(SELECT since FROM entity WHERE tree_key = '{}')"
 _POSITION: Final = "SELECT max(position) FROM projection WHERE name = 'entities'"
 _COLUMNS: Final = "attributes, meta"
@@ -29,7 +29,10 @@ _LISTED: Final = (
 
 
 class CollectionStream(NamedTuple):
-    """position: of the log, to which the members belong. texts: first attributes and `meta` of each, in tree order."""
+    """The members of a collection at one log position.
+
+    texts: rows that start with a member's attributes and `meta`, in tree order.
+    """
 
     position: int
     texts: Iterator[Any]
@@ -39,11 +42,11 @@ class CollectionStream(NamedTuple):
 def stream_collection(
     reader: ReadConnection, collection: str, definitions: tuple[int, int]
 ) -> Iterator[CollectionStream | None]:
-    """All members of a collection, streamed; of each a quarter of what its row costs.
+    """All members of a collection, streamed; each costs a quarter of its whole row.
 
-    definitions: positions of the model and the capabilities that the caller knows. None where these are others, where
-    the collection has no members or no owner of exactly this name, or where one of its members stands for another.
-    Nothing else may be asked of the connection in the block.
+    definitions: positions of the model and the capabilities that the caller knows. None if these have changed, if the
+    collection has no members or no owner of exactly this name, or if one of its members has an xref.
+    Run no other query on the connection in the block.
     """
     owner = xids.parent(f"{collection}/-") or xids.REGISTRY
     members = (xids.type_of(collection), *xids.subtree(collection))
@@ -53,7 +56,7 @@ def stream_collection(
 
 
 def _checked_texts(texts: Iterator[Any]) -> Iterator[Any]:
-    """The same. Raises: UnreadableRow for what is no text of a member, which SQLite keeps as well."""
+    """The same rows. Raises: UnreadableRow for values of other types, which SQLite can store as well."""
     for found in texts:
         if type(found[0]) is not str or type(found[1]) is not int or found[0][:1] != "{":
             raise UnreadableRow(f"a row of the read model cannot be read: {found[:2]!r:.100}")

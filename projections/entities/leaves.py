@@ -1,20 +1,20 @@
-"""What of an entity the `attribute` table holds: one leaf for each scalar, by its path.
+"""The leaves of an entity in the `attribute` table: one for each scalar, by its path.
 
 A path is dot notation in one canonical form: `name`, `labels.stage`, `meta.epoch`, `tags[0]`, and `labels['a.b']` for
-keys with a character that dot notation gives a meaning, with digits only, or empty (a quote in a key is doubled). A
-path beyond `PATH_LIMIT` characters is cut and ends in `#` and the SHA-256 of the whole.
+keys that are empty, consist of digits only, or contain a special character of dot notation (a quote in a key is
+doubled). A path longer than `PATH_LIMIT` characters is cut and ends in `#` and the SHA-256 of the whole path.
 
-| value            | text                  | number            | remainder                              |
-|------------------|-----------------------|-------------------|----------------------------------------|
-| string           | `text_key` of it      | NULL              | NULL                                   |
-| number           | NULL                  | nearest double    | `NO_REMAINDER`, or where it lies beside that  |
-| true, false      | `true`, `false`       | 1, 0              | NULL                                   |
-| `{}`, `[]`, or nothing but nulls inside | NULL | NULL        | NULL                                   |
-| null             | no leaf: null is absent |                 |                                        |
+| value            | text                  | number            | remainder                                       |
+|------------------|-----------------------|-------------------|-------------------------------------------------|
+| string           | its `text_key`        | NULL              | NULL                                            |
+| number           | NULL                  | nearest double    | `NO_REMAINDER`, or its offset from the double   |
+| true, false      | `true`, `false`       | 1, 0              | NULL                                            |
+| `{}`, `[]`, or only nulls inside | NULL  | NULL              | NULL                                            |
+| null             | no leaf: null is absent |                 |                                                 |
 
-So an attribute is present where a leaf has its path or a path below it. What a key cannot tell (a text as long as
-`TEXT_LIMIT`, a number with a remainder) is told by the JSON of the row. An entity with too many leaves has one only,
-`OMITTED_PATH`, whose path is empty: what is asked of its attributes is decided on its JSON.
+An attribute is therefore present if a leaf has its path or a path below it. Where a key does not decide (a text as long
+as `TEXT_LIMIT`, a number with a remainder), the JSON of the row does. An entity with too many leaves has only one,
+`OMITTED_PATH`, whose path is empty: its JSON decides all filters on its attributes.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from domain.filters.comparison import number_remainder, text_sort_key
 from domain.values import xid as xids
 from domain.values.dot_path import Step
 
-#: Types of which there are no leaves, because no filter reaches them.
+#: Types without leaves, because no filter reaches them.
 UNINDEXED_TYPES: Final = frozenset((xids.MODEL, xids.CAPABILITIES))
-#: Characters of a text key, and of a remainder; those of a longer one are its beginning.
+#: The maximum characters of a text key and of a remainder; longer ones are cut.
 TEXT_LIMIT: Final = 128
 PATH_LIMIT: Final = 256
-#: Leaves that an entity has in the index at most, unless set otherwise.
+#: The maximum number of an entity's leaves in the index, unless configured.
 MAX_LEAVES: Final = 1000
 
-#: The keys of one value: folded text, nearest double, and what a number is beside that.
+#: The keys of one value: folded text, nearest double, and the difference between a number and its double.
 Leaf = tuple[str | None, float | None, str | None]
 PRESENT_LEAF: Final[Leaf] = (None, None, None)
-#: The path of the one leaf of an entity that has more leaves than the index takes.
+#: The path of the only leaf of an entity that has more leaves than the index accepts.
 OMITTED_PATH: Final = ""
 _TRUE: Final[Leaf] = ("true", 1.0, None)
 _FALSE: Final[Leaf] = ("false", 0.0, None)
@@ -50,7 +50,7 @@ _PLAIN_KEY: Final = re.compile(r"(?!\d+\Z)[^.\[\]'\"*]+\Z")
 
 
 def leaves(attributes: Mapping[str, Any], most: int = sys.maxsize) -> dict[str, Leaf]:
-    """The leaves of an entity's attributes by path; `OMITTED_PATH` alone where there are more than `most`. O(most)."""
+    """The leaves of an entity's attributes by path; only `OMITTED_PATH` if there are more than `most`. O(most)."""
     found: dict[str, Leaf] = {}
     if len(attributes) <= most:
         for name, value in attributes.items():
@@ -61,18 +61,18 @@ def leaves(attributes: Mapping[str, Any], most: int = sys.maxsize) -> dict[str, 
 
 
 def text_key(text: str) -> str:
-    """The beginning of a text in the form that compares; byte order of keys is the order of texts."""
+    """The beginning of a text in comparable form; byte order of keys is the order of texts."""
     return _short_text_key(text) if len(text) <= TEXT_LIMIT else text_sort_key(text)[:TEXT_LIMIT]
 
 
 @lru_cache(maxsize=1 << 14)
 def _short_text_key(text: str) -> str:
-    # Most texts of an import stand in it many times: formats, labels, the time, and each value of a default Version.
+    # Most texts of an import repeat many times: formats, labels, the time, and each value of a default Version.
     return text_sort_key(text)[:TEXT_LIMIT]
 
 
 def path_key(path: str) -> str:
-    """A path as the table holds it."""
+    """A path in the form that the table holds."""
     if len(path) <= PATH_LIMIT:
         return path
     digest = sha256(path.encode()).hexdigest()
@@ -80,7 +80,7 @@ def path_key(path: str) -> str:
 
 
 def path_text(path: Sequence[Step]) -> str:
-    """A path of steps, none of them a wildcard, in canonical form."""
+    """A path of steps without wildcards, in canonical form."""
     first, *rest = path or ("",)
     return f"{first}" + "".join(f"[{each}]" if isinstance(each, int) else path_step(str(each)) for each in rest)
 
@@ -93,8 +93,8 @@ def path_step(key: str) -> str:
 
 
 def _add(found: dict[str, Leaf], path: str, value: Any, most: int) -> None:
-    """Adds the leaves of a value, or more than `most`."""
-    # An import comes here twenty times for each entity, so what is frequent is asked first.
+    """Adds the leaves of a value; stops after more than `most`."""
+    # An import calls this twenty times for each entity, so the frequent types are tested first.
     kind = type(value)
     if kind is str:
         found[path] = (_short_text_key(value) if len(value) <= TEXT_LIMIT else text_key(value), None, None)

@@ -1,7 +1,7 @@
-"""Members of large collections that lack an attribute: found out once, then moved on with the log.
+"""Caches which members of large collections lack an attribute, and updates the result from the log.
 
-They come first in the attribute's order, and to know that there are none means to look at every member. A process
-remembers what it found, and later looks at what has changed since and at nothing else.
+These members come first in the attribute's sort order, and only a scan of all members shows that there are none. The
+process caches each result, and later reads only what has changed since.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Final, NamedTuple
 from projections.database.drivers import Database
 from projections.log.positions import read_position
 
-#: Questions that are remembered, and members of one that are.
+#: The number of cached queries, and of cached members of each.
 CACHE_SIZE: Final = 256
 MAX_KEYS: Final = 1000
-#: Events after which everything is looked at again.
+#: After this number of events, the query runs again in full.
 MAX_NEW_EVENTS: Final = 20_000
 
 _SINCE: Final = "SELECT DISTINCT stream FROM log WHERE position > ? AND position <= ?"
@@ -26,7 +26,7 @@ TreeKeys = frozenset[str]
 
 
 class MissingAttributeQuery(NamedTuple):
-    """Members of one collection (their type, and what their tree keys lie between) and the path of an attribute."""
+    """Members of one collection (by their type and the bounds of their tree keys) and the path of an attribute."""
 
     type: str
     path: str
@@ -40,7 +40,7 @@ class _CachedKeys(NamedTuple):
 
 
 class MissingAttributeCache:
-    """What one process remembers, for all of its threads."""
+    """The cache of one process. Thread-safe."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[MissingAttributeQuery, _CachedKeys] = OrderedDict()
@@ -53,9 +53,9 @@ class MissingAttributeCache:
         all: Callable[[], TreeKeys | None],
         among: Callable[[Sequence[str]], TreeKeys],
     ) -> list[str] | None:
-        """Tree keys of the members without the attribute, in order; None where they are too many to remember.
+        """Tree keys of the members without the attribute, in order; None if they are too many to cache.
 
-        db: sees one moment. all: finds them, None for more than `MOST`. among: those of some that are members without.
+        db: sees one snapshot. all: finds them, None for more than `MAX_KEYS`. among: which of some keys lack it.
         """
         now = read_position(db, "entities")
         with self._lock:
@@ -83,5 +83,5 @@ class MissingAttributeCache:
 
 
 def _changed(db: Database, after: int, until: int) -> list[str]:
-    """Tree keys of what has changed between two positions."""
+    """Tree keys of the entities that changed between two positions."""
     return [stream.replace("/", "!") for (stream,) in db.all(_SINCE, (after, until))]

@@ -1,6 +1,6 @@
-"""Entities that the index over attributes omits, because they have more leaves than it takes.
+"""Entities that the attribute index omits, because they have more leaves than it accepts.
 
-They are found by their mark. What the index would say of them is decided on their JSON, a row at a time.
+A marker leaf identifies them. Filters on them are decided on their JSON, one row at a time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from projections.entities.leaves import OMITTED_PATH
 from projections.entities.rows import EntityRow, stored_row
 from projections.entities.sql import SqlFragment
 
-#: Finds them. Each column of the index up to the key has its value, so the marked ones of a range lie side by side.
+#: Finds the markers. All index columns before the key are fixed, so the markers of a range are adjacent in the index.
 OMITTED_KEYS: Final = (
     "SELECT tree_key FROM attribute WHERE type = ? AND path = ? AND text IS NULL AND number IS NULL"
     " AND remainder IS NULL AND tree_key > ? AND tree_key < ? ORDER BY tree_key"
@@ -22,7 +22,7 @@ _ROWS: Final = f"SELECT {', '.join(EntityRow._fields)} FROM entity WHERE "
 
 
 class OmittedEntities:
-    """The omitted entities between two keys. apart: keys of those that do not read as their rows say."""
+    """The omitted entities between two keys. apart: keys to leave out, because their rows are overridden."""
 
     def __init__(self, db: Database, range: tuple[str, str], apart: Collection[str] = ()) -> None:
         self._db = db
@@ -31,7 +31,7 @@ class OmittedEntities:
         self._keys: dict[str, list[str]] = {}
 
     def keys(self, type: str) -> list[str]:
-        """Their tree keys, in order. One look into an index for each type."""
+        """Their tree keys, in order. Cost: one index lookup for each type."""
         found = self._keys.get(type)
         if found is None:
             marked = self._db.all(OMITTED_KEYS, (type, OMITTED_PATH, *self._range))
@@ -39,7 +39,7 @@ class OmittedEntities:
         return found
 
     def rows(self, type: str, among: SqlFragment | None = None) -> Iterator[EntityRow]:
-        """Their rows, streamed. among: a query for the keys of those that are wanted; None: all are."""
+        """Their rows, streamed. among: a query for the keys of the wanted ones; None for all."""
         keys = self.keys(type)
         if not keys:
             return iter(())
@@ -49,7 +49,7 @@ class OmittedEntities:
         return map(stored_row, self._db.stream(*query))
 
     def without(self, column: str, type: str) -> SqlFragment:
-        """A condition on a column of keys: what they name is not omitted."""
+        """A condition on a column of keys: their entities are not omitted."""
         keys = self.keys(type)
         return (
             SqlFragment(f"NOT ({self._db.named(column)})", (self._db.listed(keys),)) if keys else SqlFragment("1 = 1")

@@ -1,9 +1,9 @@
-"""The members of one collection in an order, from any place in it on.
+"""Pages over the members of one collection, sorted, starting at any member.
 
-A place is what sorts a member: the class, number and text of its sort key (for a number its remainder), and its tree
-key. Pages start behind one, so what comes and goes elsewhere moves nothing. In the order of ids a page is a range of
-keys; in that of an attribute, of its index: first those without a value, then numbers, then texts, or the other way
-round.
+A page key is what sorts a member: the class, number and text of its sort key (for a number its remainder), and its tree
+key. A page starts after such a key, so members that are added or removed elsewhere do not shift it. Sorted by id, a
+page is a range of keys. Sorted by an attribute, it is a range of the attribute's index: first members without a value,
+then numbers, then texts, or the reverse.
 Spec: core 1.0-rc4, "Sort Flag"; Pagination 0.1.
 """
 
@@ -24,23 +24,24 @@ from projections.entities.rows import EntityRow, stored_row
 from projections.entities.selection import Selection
 from projections.entities.sql import SqlFragment, and_, between
 
-#: Up to so many members are sorted; of a larger collection the index over all entities of its type is read in order.
+#: Up to this size, a collection's members are sorted; for a larger one, the index over all entities of its type is read
+#: in order.
 MAX_SORTED: Final = 5000
 
 BY_ID: Final = Sort(())
 
 
 class PageKey(NamedTuple):
-    """Where a member stands in an order."""
+    """The sort position of a member."""
 
     key: tuple[int, float, str]
     tree_key: str
 
 
 class CollectionMembers:
-    """The members of a collection that survive a filter. size: how many it has about, before any filter.
+    """The members of a collection that survive a filter. size: its approximate size before any filter.
 
-    presence: what is known of members without the attribute that they are sorted by.
+    presence: the cache of members that lack the attribute they are sorted by.
     """
 
     def __init__(
@@ -60,18 +61,18 @@ class CollectionMembers:
         self._size = size
 
     def rows(self, places: Iterable[PageKey]) -> Iterator[EntityRow]:
-        """The members at some places."""
+        """The members with some page keys."""
         return self._selection.by_keys(place.tree_key for place in places)
 
     def places(
         self, after: PageKey | None = None, backwards: bool = False, limit: int | None = None
     ) -> Iterator[PageKey]:
-        """The places behind one, or before it, nearest first. limit: how many are wanted at most, a hint."""
+        """The page keys after (or before) one, nearest first. limit: a hint, the maximum number wanted."""
         descending = self._sort.descending is not backwards
         low, high = self._selection.low, self._selection.high
         if not self._sort.path:
             if after:
-                # What is below a member is behind it: a quotation mark is above `!` and below all that ids have.
+                # Descendants sort after their owner: a quotation mark sorts above `!` and below all characters of ids.
                 low, high = (low, after.tree_key) if descending else (f'{after.tree_key}"', high)
             return self._by_id(low, high, descending, limit)
         return self._by_value(after, descending, limit)
@@ -119,7 +120,7 @@ class CollectionMembers:
         parts = [self._values(kind), keys, self._selection.index.unchanged("a.tree_key")]
         if after:
             values, sign = after.key[1 if kind == _NUMBERS else 2 :], "<" if descending else ">"
-            # The first condition is what an index takes as its start, the second is the whole truth.
+            # The first condition is the start of the index scan; the second is the exact condition.
             parts.append(SqlFragment(f"{columns[0]} {sign}= ?", values[:1]))
             marks = ", ".join("?" for _ in columns)
             parts.append(SqlFragment(f"({', '.join(columns)}) {sign} ({marks})", (*values, after.tree_key)))
@@ -134,7 +135,7 @@ class CollectionMembers:
         if keys is None:
             return None
         start = SqlFragment(f"SELECT e.tree_key FROM entity AS e WHERE e.type = '{self._type}'")
-        # Counted, because PostgreSQL makes a join of NOT EXISTS, and a slow one while it does not know its tables.
+        # Counted, because PostgreSQL turns NOT EXISTS into a join, which is slow while it lacks statistics.
         bare = SqlFragment(f"(SELECT count(*) FROM attribute AS a WHERE {_OF_ENTITY}) = 0", (self._path,))
         index = self._selection.index
         read = and_(index.unchanged("e.tree_key"), index.omitted.without("e.tree_key", self._type))
@@ -142,7 +143,7 @@ class CollectionMembers:
         return query.within(f"{{}} ORDER BY e.tree_key{_DIRECTION[descending]}")
 
     def _lacking(self) -> list[str] | None:
-        """The same of a large collection whose members are few, or none at all; None where that is not known."""
+        """The tree keys of a large collection's members without the attribute; None if too many or unknown."""
         selection = self._selection
         if self._size <= MAX_SORTED or not selection.state.whole or selection.moment.images:
             return None
@@ -150,7 +151,7 @@ class CollectionMembers:
         return self._presence.lacking(self._db, asked, self._lacking_of_all, self._lacking_among)
 
     def _lacking_of_all(self) -> TreeKeys | None:
-        # Counting the values is cheaper than looking for members without one.
+        # Counting the values is cheaper than searching for members without one.
         start = SqlFragment(f"SELECT 1 FROM attribute AS a WHERE a.type = '{self._type}' AND a.path = ?", (self._path,))
         range = between("a.tree_key", self._selection.low, self._selection.high)
         found = (and_(start, range, SqlFragment(condition)) for _, condition in _COLUMNS.values())
@@ -179,8 +180,8 @@ class CollectionMembers:
                 SqlFragment(condition),
                 between("a.tree_key", selection.low, selection.high),
             )
-        # A value is looked up for each member, where a join would leave the choice to what a database knows of its
-        # tables, which is nothing while they are new.
+        # Looks up a value for each member. With a join, the database would choose a plan by its statistics, and there
+        # are none while the tables are new.
         value = f"FROM attribute AS a WHERE a.tree_key = e.tree_key AND a.path = ? AND {condition}"
         looked = ", ".join(f"(SELECT a.{column} {value}) AS {column}" for column in columns)
         members = and_(
@@ -193,7 +194,7 @@ class CollectionMembers:
         return members.within(f"SELECT {listed}, a.tree_key FROM ({{}}) AS a WHERE a.{columns[0]} IS NOT NULL")
 
     def _filtered(self, column: str) -> SqlFragment | None:
-        """A condition for what survives the filter; None where nothing does."""
+        """A condition for the members that survive the filter; None if none does."""
         selection = self._selection
         if selection.state.whole:
             return SqlFragment("1 = 1")
@@ -201,7 +202,7 @@ class CollectionMembers:
         return keys.within(f"{column} IN ({{}})") if keys else None
 
     def _then(self, after: PageKey | None, descending: bool) -> list[PageKey]:
-        """The places of changed entities, as they were."""
+        """The page keys of changed entities, from their images at the moment."""
         selection = self._selection
         if not selection.moment.images:
             return []
@@ -209,7 +210,7 @@ class CollectionMembers:
         return self._sorted(rows, after, descending)
 
     def _omitted(self, after: PageKey | None, descending: bool) -> list[PageKey]:
-        """The places of entities that the index omits."""
+        """The page keys of entities that the index omits."""
         selection = self._selection
         if not selection.index.omitted.keys(self._type):
             return []
@@ -238,7 +239,7 @@ _OF_ENTITY: Final = "a.tree_key = e.tree_key AND a.path = ? AND (a.text IS NOT N
 
 
 def _is_left(kind: int, after: PageKey | None, descending: bool) -> bool:
-    """Whether members of a class may lie behind a place."""
+    """Whether members of a class may come after a page key."""
     return after is None or (kind <= after.key[0] if descending else kind >= after.key[0])
 
 
@@ -247,7 +248,10 @@ def _limited(query: SqlFragment, limit: int | None) -> SqlFragment:
 
 
 def past_overrides(db: Database, position: int, low: str, high: str) -> RowOverrides | None:
-    """What has changed between two keys since a position, as it was then; None where nothing has. O(changes since)."""
+    """The changes between two keys since a position, as images of that time; None without changes.
+
+    Cost: O(changes since the position).
+    """
     streams = {row[0] for row in db.all("SELECT stream FROM log WHERE position > ?", (position,))}
     changed = [key for stream in streams if low < (key := stream.replace("/", "!")) < high]
     if not changed:

@@ -1,8 +1,8 @@
-"""The table `entity` as it was at a position of the log.
+"""The table `entity` as it was at a log position.
 
-Rows that are there still and were there already, and those of the history that were replaced later. A query sees both
-under the name of the table, so what is written for the present reads the past: both parts are found by the same ranges
-of keys, and merged in their order, without a look at anything else that has changed since.
+It consists of current rows that already existed then, and of history rows that were replaced later. A query sees both
+under the name of the table, so SQL for the present also reads the past. Both parts use the same ranges of keys and are
+merged in key order, without reading other later changes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _THEN: Final = (
     f"WITH entity AS NOT MATERIALIZED (SELECT {_COLUMNS} FROM {{}}entity WHERE since <= ?"
     f" UNION ALL SELECT {_COLUMNS} FROM entity_history WHERE since <= ? AND until > ?) "
 )
-#: An entity that changes with everything below it has many rows in the history: the last one is looked up alone.
+#: An entity that changes with its descendants has many history rows, so the last one is looked up separately.
 _ENTITY: Final = (
     f"SELECT {_COLUMNS} FROM entity WHERE tree_key = ? AND since <= ? UNION ALL"
     f" SELECT {_COLUMNS} FROM (SELECT * FROM entity_history WHERE tree_key = ? AND since <= ?"
@@ -32,7 +32,7 @@ _WITH_DOCUMENT: Final = (
 
 
 class PastDatabase:
-    """A `Database` for readers whose table `entity` is that of a position. Other tables are as they are now."""
+    """A `Database` for reading whose table `entity` is that of a position. Other tables are in their current state."""
 
     def __init__(self, db: Database, position: int) -> None:
         self.find, self.nonascii, self.listing, self.stored = db.find, db.nonascii, db.listing, db.stored
@@ -41,12 +41,12 @@ class PastDatabase:
         self._position = position
 
     def entity(self, tree_key: str) -> Any:
-        """The columns of an entity's row, or None. Two look-ups, however often it has changed."""
+        """The columns of an entity's row, or None. Cost: two lookups, however often it has changed."""
         at = self._position
         return self._db.one(_ENTITY, (tree_key, at, tree_key, at, at))
 
     def entity_with_document(self, tree_key: str) -> Any:
-        """The same with the bytes of its document, None where there are none."""
+        """The same columns and the bytes of its document, None if it has none."""
         at = self._position
         return self._db.one(_WITH_DOCUMENT, (tree_key, at, tree_key, at, at))
 

@@ -1,4 +1,4 @@
-"""Reading `published`: what decisions and readers look up of Versions that are kept, or have URIs of their own."""
+"""Reads the table `published`: Versions that are kept after pruning, or that have a URI of their own."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def retained_publications(db: Database, table: str, keys: Collection[str]) -> di
 
 
 class StoredPublications:
-    """Publications as of a moment, and the rows of those that were pruned by then. position: of then; None: now."""
+    """Publications as of a moment, and the rows of those pruned by then. position: of the moment; None for now."""
 
     def __init__(self, db: Database, position: int | None = None) -> None:
         self._db = db
@@ -58,13 +58,13 @@ class StoredPublications:
         return [number for _, number in self._numbers(xid)]
 
     def row(self, xid: str, number: int) -> EntityRow | None:
-        """The last row of the kept Version of a Resource that has a number."""
+        """The last row of a Resource's kept Version with a number."""
         where = f"{_AT} AND {self._pruned} AND p.number = ?"
         found = self._db.one(_IMAGES + where, (*_range(xid), *self._moment, number))
         return stored_row(found[len(Publication._fields) :]) if found else None
 
     def by_uri(self, family: LegacyApi, uri: str) -> tuple[Publication, EntityRow | None] | None:
-        """The Version with a URI of its own, which is normalised, and its last row if it is kept."""
+        """The Version with its own URI, which must be normalised, and its last row if it is kept."""
         found = self._db.one(
             _FROM + f"p.uri = ? AND {_AT} AND {self._there}", (index_key(uri), *_family(family), *self._ends)
         )
@@ -98,7 +98,7 @@ _LEFT: Final = "(p.gone IS NULL OR p.gone > ?)"
 
 
 class SqlPublications:
-    """`domain.compat.publications.Publications` through the connection of a transaction that writes."""
+    """`domain.compat.publications.Publications` on the connection of a write transaction."""
 
     def __init__(self, connection: Connection, mapper: EventMapper) -> None:
         self._db = drivers.database_of(connection)
@@ -131,7 +131,7 @@ def _entity(row: EntityRow) -> Entity:
 
 
 def _range(xid: str) -> tuple[str, str]:
-    """What is at or below an xid."""
+    """The key range at and below an xid."""
     return xids.tree_key(xid), xids.subtree(xid)[1]
 
 

@@ -1,6 +1,6 @@
-"""Reading the REST read model.
+"""Reads the REST read model.
 
-A View is one look through one connection: inside a transaction all that it returns belongs to one position of the log.
+A View reads through one connection. Inside a transaction, all its results belong to one position of the log.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _LOCKED: Final = tuple(table.name for table in tables())
 _DOCUMENT: Final = "SELECT bytes FROM document WHERE sha256 = ?"
 
 
-#: What lists the entities of some types below an entity or collection, in tree order.
+#: Lists the entities of some types below an entity or collection, in tree order.
 ListSubtree = Callable[[str, Collection[str]], Iterator[EntityRow]]
 
 
@@ -65,7 +65,7 @@ class MissingDocument(LookupError):
 
 
 class View:
-    """The read model as of one moment, over one connection of a driver. presence: see `pages.Members`."""
+    """The read model as of one moment, on one connection of a driver. presence: see `pages.CollectionMembers`."""
 
     def __init__(self, db: Database, presence: MissingAttributeCache | None = None) -> None:
         self._db = db
@@ -73,61 +73,61 @@ class View:
 
     @property
     def log(self) -> Log:
-        """The log, through the same connection."""
+        """The log, on the same connection."""
         return Log(self._db)
 
     @property
     def trail(self) -> AuditTrail:
-        """The audit trail, through the same connection."""
+        """The audit trail, on the same connection."""
         return AuditTrail(self._db)
 
     @property
     def subscriptions(self) -> StoredSubscriptions:
-        """The subscriptions, through the same connection."""
+        """The subscriptions, on the same connection."""
         return StoredSubscriptions(self._db)
 
     @property
     def links(self) -> StoredLinks:
-        """The replication links of today, through the same connection."""
+        """The current replication links, on the same connection."""
         return StoredLinks(self._db)
 
     @property
     def published(self) -> StoredPublications:
-        """What the older APIs have beside the registry itself, through the same connection."""
+        """The publications of the legacy APIs, which the registry itself does not show, on the same connection."""
         return StoredPublications(self._db)
 
     def comparison(self, before: int, after: int) -> RegistryDiff:
-        """Two positions of the log compared, through the same connection."""
+        """The difference between two log positions, on the same connection."""
         return RegistryDiff(self._db, before, after)
 
     def hashes(self, position: int) -> TreeHashes:
-        """Hashes of parts of the tree as it was at a position of the log, through the same connection."""
+        """Hashes of parts of the tree as of a log position, on the same connection."""
         return TreeHashes(self._db, position)
 
     def as_of(self, position: int, definitions: tuple[int, int] | None = None) -> View:
-        """The view of a position of the log, through the same connection. definitions: those of then, where known."""
+        """The view of a log position, on the same connection. definitions: those of that position, if known."""
         return PastView(self._db, position, definitions)
 
     def pinned(self, position: int) -> View:
-        """The view that a cursor of a position belongs to: this one, which `moment` takes back to then."""
+        """The view for a cursor with a position: this one, which `moment` rewinds to the position."""
         return self
 
     @classmethod
     def over(cls, connection: Connection) -> View:
-        """A view through a SQLAlchemy connection: what the transaction that it is in has written included."""
+        """A view on a SQLAlchemy connection; it includes the writes of the current transaction."""
         return cls(drivers.database_of(connection))
 
     def position(self) -> int:
-        """The position of the last event that the read model holds."""
+        """The position of the last event in the read model."""
         return read_position(self._db, "entities")
 
     def definitions(self) -> tuple[int, int]:
-        """Positions of the last events of the model and of the capabilities: what a cache of them checks first."""
+        """Positions of the last events of the model and of the capabilities; caches of them compare these first."""
         model, capabilities = self._db.one(f"SELECT {_DEFINITIONS}")
         return model or 0, capabilities or 0
 
     def entity(self, xid: str) -> EntityRow | None:
-        """The live entity with exactly this xid, letter case included. One look-up by primary key."""
+        """The live entity with exactly this xid, including letter case. Cost: one lookup by primary key."""
         return _exact(self._db.one(_ENTITY, (tree_key(xid),)), xid)
 
     def entity_with_definitions(self, xid: str) -> tuple[EntityRow | None, int, int]:
@@ -136,7 +136,7 @@ class View:
         return _exact(found[:_WIDTH], xid), found[_WIDTH] or 0, found[_WIDTH + 1] or 0
 
     def entity_with_document(self, xid: str) -> tuple[EntityRow | None, int, int, bytes]:
-        """`entity_with_definitions` and the entity's document, empty where there is none, in one statement.
+        """`entity_with_definitions` and the entity's document, empty if it has none, in one statement.
 
         Raises: MissingDocument.
         """
@@ -146,14 +146,14 @@ class View:
         return row, model or 0, capabilities or 0, _content(row, content)
 
     def entities(self, xids: Sequence[str]) -> list[EntityRow]:
-        """Those of the named entities that live, in the order asked for."""
+        """The named entities that are live, in the given order."""
         keys = self._db.listed(map(tree_key, xids))
         found = self._db.all(f"SELECT {_COLUMNS} FROM entity WHERE {self._db.named('tree_key')}", [keys])
         rows = {values[1]: stored_row(values) for values in found}
         return [rows[xid] for xid in xids if xid in rows]
 
     def subtree(self, xid: str, types: Collection[str] | None = None) -> Iterator[EntityRow]:
-        """The entities below an entity or collection, itself left out, in tree order, streamed; of some types only."""
+        """The entities below an entity or collection, without itself, in tree order, streamed. types: only these."""
         wanted = tuple(types) if types is not None else ()
         if types is not None and not wanted:
             return iter(())
@@ -161,28 +161,28 @@ class View:
         return map(stored_row, self._db.stream(sql, (*subtree(xid), *wanted)))
 
     def privates(self, collection: str) -> list[tuple[str, str]]:
-        """id and private members, as text, of each member of a collection, in order."""
+        """The id and the private members, as text, of each member of a collection, in order."""
         return self._db.all(_PRIVATES, (*subtree(collection), type_of(collection)))
 
     def tree(self, xid: str, types: Iterable[str]) -> ListSubtree:
-        """`subtree` of what is below a path as readers see it, pointers followed. types: of the Resources there."""
+        """`subtree` as readers see it, with xrefs resolved. types: of the Resources below the path."""
         moment = self.moment(xid, types)
         return self.subtree if moment is None else _subtree_lister(self.selection(xid, None, "", moment))
 
     def selection(
         self, xid: str, filter: EntityFilter | None, base: str, moment: RowOverrides | None = None
     ) -> Selection:
-        """What a filter leaves below an entity or collection. base: absolute URL of the registry."""
+        """What a filter selects below an entity or collection. base: absolute URL of the registry."""
         return Selection(self._db, xid, filter, base, moment)
 
     def members(self, selection: Selection, type: str, sort: Sort | None, size: int) -> CollectionMembers:
-        """The members of a selection's collection, in an order. size: how many it has before any filter."""
+        """The members of a selection's collection, sorted. size: its size before any filter."""
         return CollectionMembers(self._db, selection, type, sort, size, self._presence)
 
     def moment(self, xid: str, types: Iterable[str] = (), position: int | None = None) -> RowOverrides | None:
-        """What at and below a path reads otherwise than its rows say; None where all is as they do.
+        """The entities at and below a path that read differently from their rows; None if there are none.
 
-        types: of the Resources there, for those that stand for others. position: as of then, None for now.
+        types: of the Resources there, to find those with an xref. position: of the moment, None for now.
         """
         low, high = subtree(xid)
         past = past_overrides(self._db, position, low, high) if position is not None else None
@@ -194,7 +194,7 @@ class View:
         return RowOverrides(images) if images else None
 
     def shown(self, xid: str) -> EntityRow | None:
-        """`entity` as a reader sees it: a pointer shows its target, and has its Versions."""
+        """`entity` as a reader sees it: a Resource with an xref shows its target and the target's Versions."""
         row = self.entity(xid)
         if row is not None and xref.xref_of(row) is None:
             return row
@@ -210,7 +210,7 @@ class View:
 
 
 class SnapshotView(View):
-    """A view whose connection is in a transaction of one moment. heads: what `_HEADS` gives of it."""
+    """A view in a snapshot transaction. heads: the result of `_HEADS` in it."""
 
     def __init__(self, db: Database, presence: MissingAttributeCache, heads: Sequence[int | None]) -> None:
         super().__init__(db, presence)
@@ -224,9 +224,9 @@ class SnapshotView(View):
 
 
 class PastView(View):
-    """The read model as of a position of the log. Its cost does not depend on what has happened since.
+    """The read model as of a log position. Its cost does not depend on later changes.
 
-    definitions: what the method of that name gives, where it is known.
+    definitions: the result of the method of the same name, if known.
     """
 
     def __init__(self, db: Database, position: int, definitions: tuple[int, int] | None = None) -> None:
@@ -252,7 +252,7 @@ class PastView(View):
         return PastView(self._now, position, definitions)
 
     def pinned(self, position: int) -> View:
-        """The view that a cursor of a position belongs to."""
+        """The view for a cursor with a position."""
         return self if position == self._position else self.as_of(position)
 
     def position(self) -> int:
@@ -287,16 +287,16 @@ class PastView(View):
         return ScannedMembers(self._db, selection, type, sort, size)
 
     def moment(self, xid: str, types: Iterable[str] = (), position: int | None = None) -> RowOverrides | None:
-        """None: rows say all there is, and `selection` follows pointers itself."""
+        """None, because `selection` resolves xrefs itself and rows need no other change."""
         return None
 
 
 class ViewPool:
     """Views for readers outside the write transaction.
 
-    `view()` gives one in a read transaction of its own (a snapshot) and takes it back at the end; `quick()` gives the
-    calling thread's own long-lived connection for single look-ups, each of which sees the latest commit. What a quick
-    view streams is read at once on PostgreSQL: larger trees belong to a `view()`.
+    `view()` yields one in its own read transaction (a snapshot). `quick()` returns the calling thread's own long-lived
+    connection for single lookups, each of which sees the latest commit. On PostgreSQL, a quick view loads all rows of a
+    stream at once, so use a `view()` for larger trees.
     """
 
     def __init__(self, url: str) -> None:
@@ -308,21 +308,18 @@ class ViewPool:
 
     @contextmanager
     def view(self) -> Iterator[View]:
-        """A view of one moment, for as long as the block lasts."""
+        """A view of one moment, for the duration of the block."""
         with self._reader() as reader, reader.snapshot(_LOCKED, _HEADS) as heads:
             yield SnapshotView(reader, self._presence, heads)
 
     @contextmanager
     def listed(self, collection: str, definitions: tuple[int, int]) -> Iterator[CollectionStream | None]:
-        """
-
-        A whole collection that reads as it is stored, see `collection_stream`; None where only a `view()` can tell.
-        """
+        """A whole collection that is returned as stored, see `collection_stream`; None if a `view()` is needed."""
         with self._reader() as reader, stream_collection(reader, collection, definitions) as found:
             yield found
 
     def quick(self) -> View:
-        """The calling thread's view of the latest commit, statement by statement."""
+        """The calling thread's view of the latest commit, for each statement."""
         view: View | None = getattr(self._local, "view", None)
         return view if view is not None and self._local.reader.usable else self._open_quick()
 
@@ -343,7 +340,7 @@ class ViewPool:
 
     @contextmanager
     def _reader(self) -> Iterator[ReadConnection]:
-        """A connection that nobody else uses, taken back at the end."""
+        """A connection for exclusive use, returned to the pool at the end."""
         reader = self._idle.pop() if self._idle else connect(self._url)
         try:
             yield reader
@@ -357,7 +354,7 @@ def _exact(values: Any, xid: str) -> EntityRow | None:
 
 
 def _content(row: EntityRow | None, content: Any) -> bytes:
-    """The bytes of a row's document, empty where it has none. Raises: MissingDocument."""
+    """The bytes of a row's document, empty if it has none. Raises: MissingDocument."""
     if row is not None and row.document is not None and content is None:
         raise MissingDocument(row.document)
     return b"" if content is None else blob(content)
@@ -368,7 +365,7 @@ def _subtree_lister(selection: Selection) -> ListSubtree:
 
 
 def _resource(xid: str) -> str:
-    """The Resource that a path is of or below; the registry where it is of none."""
+    """The Resource at or above a path; the registry if there is none."""
     parts = segments(xid)
     return join(*parts[:4]) if len(parts) >= 4 else REGISTRY
 

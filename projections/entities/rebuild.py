@@ -1,8 +1,9 @@
-"""The read model anew from the log, while the old one goes on serving and moving.
+"""Rebuilds the read model from the log, while the old one continues to serve and to be updated.
 
-A second set of tables is filled beside the live one, compared with the state hash of the log, brought up to date under
-the write lock and renamed into place in one transaction. A rebuild that dies leaves its tables behind, unseen; the next
-one drops them. On SQLite writers take turns with the batches, and wait once for each index.
+It fills a second set of tables next to the live one and compares it with the log's state hash. Then, under the write
+lock, it brings the tables up to date and renames them into place in one transaction. A rebuild that dies leaves its
+tables behind, unused; the next one drops them. On SQLite, writers alternate with the batches, and wait once for each
+index.
 """
 
 from __future__ import annotations
@@ -32,37 +33,37 @@ from projections.entities.leaves import MAX_LEAVES
 from projections.entities.tables import ReadModelTables, tables
 from projections.log import positions
 
-#: Events of one transaction: on SQLite, some tens of milliseconds in which writers wait.
+#: Events per transaction: on SQLite, writers wait some tens of milliseconds for one.
 BATCH: Final = 500
-#: How often, and after how many seconds, a swap is tried again that readers of a long snapshot hold up.
+#: The maximum number of swap attempts while readers of a long snapshot block it, and the seconds between two attempts.
 SWAP_ATTEMPTS: Final = 900
 SWAP_PAUSE: Final = 1.0
-#: How long a swap waits for such readers before it lets the new ones that queue behind it go on.
+#: How long a swap waits for such readers before it gives up, so that new readers queued behind it can continue.
 SWAP_LOCK_TIMEOUT: Final = "200ms"
-#: How long a rebuild waits, before that, for a lock that only keeps vacuums out, while nobody waits for it. Longer than
-#: `deadlock_timeout`, 1 s unless set, after which PostgreSQL calls its own vacuum of a table off.
+#: How long a rebuild waits, before the swap, for a lock that only excludes vacuums and blocks no one else. Longer than
+#: `deadlock_timeout`, 1 s by default, after which PostgreSQL cancels its own vacuum of a table.
 VACUUM_LOCK_TIMEOUT: Final = "3s"
 
-#: Called with the position reached and the one to reach.
+#: Called with the position reached and the final position.
 ProgressCallback = Callable[[int, int], None]
 
 _LEFT_OVER: Final = re.compile(r"(?:entity|entity_history|attribute|published)_r[0-9a-f]{8}(?:_old)?\Z")
-# The number of the log's table is the write lock.
+# The oid of the log's table is the write lock, so its negative is used here.
 _REBUILDING: Final = "-('log'::regclass::oid::bigint)"
 _IMAGES: Final = "SELECT xid, type, epoch, attributes, private FROM {}"
 _STATE: Final = "SELECT state FROM interaction WHERE last = ?"
 
 
 class RebuildDiverged(RuntimeError):
-    """The rows made from the log do not add up to the log's own state hash: the log is damaged."""
+    """The rows built from the log do not sum to the log's own state hash: the log is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrecomputedRows:
-    """The read model as of the end of an interaction, worked out elsewhere.
+    """The read model as of the end of an interaction, computed outside this program.
 
-    batches: names of tables (`entity`, `history`, `attribute`, `published`), each with some rows of it, all columns in
-    their order.
+    batches: names of tables (`entity`, `history`, `attribute`, `published`), each with some of its rows, with all
+    columns in their order.
     """
 
     position: int
@@ -71,7 +72,7 @@ class PrecomputedRows:
 
 @dataclass(frozen=True, slots=True)
 class RebuildReport:
-    """What a rebuild did. position: of the last event that the new tables held when they were swapped in."""
+    """The report of a rebuild. position: of the last event in the new tables when they were swapped in."""
 
     events: int
     position: int
@@ -86,17 +87,18 @@ def rebuild(
 ) -> RebuildReport:
     """Replaces the read model's tables by new ones. Time grows with the log, memory does not.
 
-    computed: what they begin with, in the place of nothing; it is proved like all else. most: see `EntityProjection`.
-    Raises: Diverged; TimeoutError when readers held on to the old tables for `SWAP_ATTEMPTS` times `PAUSE`.
+    computed: the initial content, instead of empty tables; it is verified like the rest. most: see `EntityProjection`.
+    Raises: RebuildDiverged; TimeoutError when readers hold the old tables for `SWAP_ATTEMPTS` times `SWAP_PAUSE`.
     """
     with _rebuild_lock(store):
         return _run_rebuild(store, progress, computed, most)
 
 
 def rebuild_if_stale(store: Store, most: int = MAX_LEAVES) -> None:
-    """Makes a read model anew that is not where the log is: one that was dropped, or restored from elsewhere.
+    """Rebuilds a read model whose position differs from the log's end, such as a dropped or restored one.
 
-    Processes that open a store together make it once. most: see `EntityProjection`. Raises: as `rebuild`.
+    Processes that open a store at the same time rebuild it only once. most: see `EntityProjection`. Raises: as
+    `rebuild`.
     """
     if not _is_current(store):
         with _rebuild_lock(store):
@@ -105,14 +107,14 @@ def rebuild_if_stale(store: Store, most: int = MAX_LEAVES) -> None:
 
 
 def _is_current(store: Store) -> bool:
-    # Under the write lock, because a commit between the two looks would cost a rebuild.
+    # Under the write lock, because a commit between the two queries would cause a needless rebuild.
     with store.writing() as tx:
         return positions.read_position(drivers.database_of(tx.connection), EntityProjection.name) == tx.tip.position
 
 
 @contextmanager
 def _rebuild_lock(store: Store) -> Iterator[None]:
-    """Held by one rebuild at a time, because it drops what others left behind. SQLite has one server: nothing."""
+    """Held by one rebuild at a time, because each drops leftover tables. SQLite has one server and needs no lock."""
     if store.engine.dialect.name != "postgresql":
         yield
         return
@@ -141,7 +143,7 @@ def _run_rebuild(
 
 
 class Rebuild:
-    """One second set of tables on its way to being the live one."""
+    """A second set of tables, until it replaces the live one."""
 
     def __init__(self, store: Store, progress: ProgressCallback, most: int) -> None:
         suffix = f"_r{token_hex(4)}"
@@ -155,7 +157,7 @@ class Rebuild:
         self._projection = EntityProjection(self._name, self._tables, most)
 
     def begin(self) -> None:
-        """Makes the empty tables; what rebuilds that died left behind goes."""
+        """Creates the empty tables and drops those of rebuilds that died."""
         with self._transaction() as connection:
             tables().create(connection)
         self._drop_left_overs()
@@ -163,14 +165,14 @@ class Rebuild:
             self._tables.create_bare(connection)
 
     def load(self, computed: PrecomputedRows) -> None:
-        """Takes in rows that were worked out elsewhere, a batch to a transaction."""
+        """Inserts precomputed rows, with a transaction for each batch."""
         for name, rows in computed.batches:
             with self._transaction() as connection:
                 drivers.database_of(connection).insert(getattr(self._tables, name), rows)
         self._advance(computed.position, self._store.tip().position)
 
     def fill(self) -> None:
-        """Takes in the log to its end, in transactions of their own."""
+        """Applies the log up to its end, in separate transactions."""
         total = self._store.tip().position
         while batch := self._store.events(self.position, BATCH):
             with self._transaction() as connection:
@@ -178,7 +180,7 @@ class Rebuild:
             self._advance(batch[-1][0], total)
 
     def index(self) -> None:
-        """Makes the indexes, one to a transaction."""
+        """Creates the indexes, one per transaction."""
         for index in self._tables.indexes():
             with self._transaction() as connection:
                 connection.execute(CreateIndex(index))
@@ -187,14 +189,14 @@ class Rebuild:
                 connection.exec_driver_sql(f"ANALYZE {', '.join(table.name for table in self._tables)}")
 
     def check(self) -> None:
-        """Compares the rows with the state hash of the interaction that they reach."""
+        """Compares the rows with the state hash of the last interaction they contain."""
         with self._store.engine.begin() as connection:
             self._state = hashes.update_state_hash(hashes.EMPTY_HASH, (), _hashes(connection, self._tables))
             if self._state != _state_at(connection, self.position):
                 raise RebuildDiverged(f"the entities at position {self.position} do not add up to the log's state hash")
 
     def swap(self) -> None:
-        """Brings the tables up to date and puts them in the place of the live ones, between two commands."""
+        """Brings the tables up to date and replaces the live ones, between two commands."""
         for _ in range(SWAP_ATTEMPTS):
             try:
                 self._call_off_vacuums()
@@ -213,7 +215,7 @@ class Rebuild:
         self._drop_left_overs()
 
     def _call_off_vacuums(self) -> None:
-        # In a transaction of its own: a vacuum that somebody asked for goes on, and writers need not wait for that.
+        # In a separate transaction: a vacuum started by a user continues, and writers need not wait for it.
         if self._store.engine.dialect.name == "postgresql":
             names = ", ".join(table.name for each in (tables(), self._tables) for table in each)
             with self._transaction() as connection:
@@ -221,7 +223,7 @@ class Rebuild:
                 connection.exec_driver_sql(f"LOCK TABLE {names} IN SHARE UPDATE EXCLUSIVE MODE")
 
     def _catch_up(self, connection: Connection, tip: LogEnd) -> int:
-        """Takes in what came since the check, and proves that as well. Raises: Diverged."""
+        """Applies and verifies the events since the check; returns the log's last position. Raises: RebuildDiverged."""
         reached, state = self.position, self._state
         while batch := self._store.events(reached, BATCH):
             keys = {xids.tree_key(event.xid) for _, event in batch}
@@ -246,7 +248,7 @@ class Rebuild:
         positions.delete_position(db, self._name)
 
     def _drop_left_overs(self) -> None:
-        # A transaction for each, because SQLite takes its time to free the pages of a large table.
+        # A transaction for each table, because SQLite needs time to free the pages of a large table.
         for name in filter(_LEFT_OVER.match, inspect(self._store.engine).get_table_names()):
             with self._transaction() as connection:
                 connection.exec_driver_sql(f"DROP TABLE {name}")
@@ -258,7 +260,7 @@ class Rebuild:
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        # Not the write lock: on PostgreSQL nobody else touches these tables, and on SQLite the file has its own.
+        # Without the write lock: on PostgreSQL no one else uses these tables, and SQLite locks the file itself.
         with self._store.engine.execution_options(**{WRITING: True}).begin() as connection:
             yield connection
 
@@ -269,7 +271,7 @@ class Rebuild:
 
 
 def _hashes(connection: Connection, own: ReadModelTables, keys: Collection[str] | None = None) -> Iterator[bytes]:
-    """The hash of each row, or of those with some tree keys."""
+    """The hash of each row, or of the rows with some tree keys."""
     db, images = drivers.database_of(connection), _IMAGES.format(own.entity.name)
     named = f"{images} WHERE {db.named('tree_key')}"
     rows = db.stream(images) if keys is None else db.all(named, [db.listed(keys)])

@@ -1,4 +1,4 @@
-"""What the read model holds about an entity: rows, each a function of one event, without the databases they go to."""
+"""The rows of the read model, each a function of one event, independent of the database."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from domain.values.json_text import dumps
 class EntityRow(NamedTuple):
     """One entity as of one event.
 
-    tree_key: `xid.tree_key`; type, parent, id, epoch: see Entity. createdat, modifiedat: RFC 3339 in UTC, empty where
-    the entity has none of its own (a Resource's are its meta's). attributes, private: JSON text in serialization order.
+    tree_key: `xid.tree_key`; type, parent, id, epoch: see Entity. createdat, modifiedat: RFC 3339 in UTC, empty if the
+    entity has none of its own (a Resource's are its meta's). attributes, private: JSON text in serialization order.
     document: SHA-256 in hex of a Version's document, and of the default Version's for a Resource.
-    since: position of the event. born: that of the event which created the entity; None where the log does not say.
-    meta: where in `attributes` a Resource's member of that name begins, its comma included; 0 for all else and for what
-    stands for another: such texts are not only in need of URLs.
+    since: position of the event. born: position of the event that created the entity; None if the log does not say.
+    meta: the offset in `attributes` of a Resource's `meta` member, including its comma. It is 0 for other entities and
+    for Resources with an xref, whose text needs more changes than added URLs.
     """
 
     tree_key: str
@@ -42,7 +42,7 @@ class EntityRow(NamedTuple):
 
 
 def row(event: EntityEvent, position: int) -> EntityRow:
-    """The read-model row of an event that leaves an entity alive."""
+    """The read-model row of an event, which must not be a deletion."""
     own = event.attributes.get("meta", event.attributes) if event.type.count(".") == 1 else event.attributes
     attributes = dumps(event.attributes).decode()
     return EntityRow(
@@ -65,7 +65,7 @@ def row(event: EntityEvent, position: int) -> EntityRow:
 
 _TEXT: Final = (str,)
 _NUMBER: Final = (int,)
-#: What the values of each column can be.
+#: The possible types of each column.
 _KINDS: Final[dict[str, tuple[type, ...]]] = {
     **dict.fromkeys(EntityRow._fields, _TEXT),
     **dict.fromkeys(("epoch", "since", "meta"), _NUMBER),
@@ -77,9 +77,9 @@ _ATTRIBUTES: Final = EntityRow._fields.index("attributes")
 
 
 def stored_row(values: Sequence[Any]) -> EntityRow:
-    """The row of some columns, all of them in their order.
+    """The row with some values, which must be all columns in their order.
 
-    Raises: UnreadableRow for a value that is not of its column's kind, which SQLite keeps as well.
+    Raises: UnreadableRow for a value of another type than its column's, which SQLite can store as well.
     """
     if tuple(map(type, values)) not in _SOUND or not values[_ATTRIBUTES].startswith("{"):
         raise UnreadableRow(f"a row of the read model cannot be read: {values[:3]!r}")
@@ -91,23 +91,23 @@ PUBLICATION_COLUMNS: Final = ("tree_key", "born", "xid", "number", "id", "uri", 
 
 
 def publication_row(publication: Publication) -> tuple[Any, ...]:
-    """The row of a Version that is kept for the older APIs, or that has a URI of its own."""
+    """The row of a Version that is kept for the legacy APIs after pruning, or that has a URI of its own."""
     key, id, uri = xids.tree_key(publication.xid), index_key(publication.id), index_key(publication.uri)
     ends = publication.since, publication.pruned, publication.gone
     return (key, publication.born, publication.xid, publication.number, id, uri, *ends)
 
 
-#: What an index of PostgreSQL takes in one key, with room to spare.
+#: The maximum bytes of a key in a PostgreSQL index, with a margin.
 _LONGEST: Final = 1000
 
 
 def index_key(text: str | None) -> str | None:
-    """A text as it is indexed: what is longer than an index takes is known by its hash."""
+    """The index form of a text: a text too long for the index is replaced by its hash."""
     long = text is not None and len(text.encode()) > _LONGEST
     return f"sha256:{sha256(text.encode()).hexdigest()}" if text is not None and long else text
 
 
-#: What a Resource's meta begins with in the text of its attributes.
+#: The start of a Resource's meta in the text of its attributes.
 _META: Final = ',"meta":{'
 
 
@@ -117,7 +117,8 @@ def _meta(event: EntityEvent, text: str) -> int:
         return 0
     at = text.find(_META)
     if text.find(_META, at + 1) > 0:
-        # An attribute before or a member within it has such a member too, so it is counted how much comes before it.
+        # The same text also occurs in an earlier attribute or inside `meta`, so the offset is computed from what
+        # precedes it.
         before = itertools.takewhile(lambda name: name != "meta", event.attributes)
         at = len(dumps({name: event.attributes[name] for name in before}).decode()) - 1
     return at

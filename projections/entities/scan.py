@@ -1,7 +1,7 @@
-"""Filters and orders by reading: what `by_index` answers for the present, for a moment that no index holds.
+"""Filters and sorts by scanning: the counterpart of `by_index` for past moments, which no index covers.
 
-All rows between two keys are read in tree order, each pointer followed by what it shows, and the states of a filter
-walk along with them. Memory does not grow with what is read, but for the places of a page or of a whole order.
+It reads all rows between two keys in tree order, resolves each xref, and updates the filter's states on the way. Memory
+does not grow with the number of rows, except for the page keys of a page or of a whole sorted result.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ class ScanSelection(Selection):
                 yield next(self._followed([row]))
 
     def _read(self, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
-        """The entities of some types from one key to another, those that pointers show among them."""
+        """The entities of some types from one key to another, including those shown by xrefs."""
         resource = _resource_above(low)
         if resource:
             found = self._followed(self._one(resource))
             shown = [row for row in found if low <= row.tree_key < high and row.type in types]
             if shown:
                 return iter(shown)
-        # A pointer has to be seen for its Versions to be found.
+        # A Resource with an xref must be read to find its Versions.
         asked = tuple(sorted({*types, *(each.rpartition(".")[0] for each in types if depth(each) == 3)}))
         return (row for row in self._followed(self._between(asked, low, high)) if row.type in types)
 
@@ -90,14 +90,14 @@ class ScanSelection(Selection):
         return [stored_row(values)] if values else []
 
     def _followed(self, rows: Iterable[EntityRow]) -> Iterator[EntityRow]:
-        """The rows with those that a pointer shows in its place; a pointer to nothing stays as it is."""
+        """The rows with each xref replaced by the rows it shows; an xref without a target stays as it is."""
         for row in rows:
             shown = xref.resolve_xrefs(self._db, (row,)) if xref.xref_of(row) else {}
             yield from sorted(shown.values()) or (row,)
 
 
 class ScannedMembers(CollectionMembers):
-    """See `Members`. A page by an attribute reads the whole collection, and keeps no more than the page."""
+    """See `CollectionMembers`. A page sorted by an attribute reads the whole collection, but stores only the page."""
 
     def places(
         self, after: PageKey | None = None, backwards: bool = False, limit: int | None = None
@@ -118,9 +118,9 @@ class ScannedMembers(CollectionMembers):
 
 
 def surviving_rows(rows: Iterable[EntityRow], state: FilterState, base: str) -> Iterator[EntityRow]:
-    """Of rows in tree order those that survive, owners as soon as something below them does. O(depth) of memory.
+    """The rows that survive a filter, owners as soon as a descendant does; the input is in tree order.
 
-    state: what is asked of the outermost. base: absolute URL of the registry.
+    Memory: O(depth). state: the filter state of the outermost rows. base: absolute URL of the registry.
     """
     above: list[tuple[str, FilterState]] = [("", state)]
     waiting: list[EntityRow] = []
@@ -139,12 +139,12 @@ def surviving_rows(rows: Iterable[EntityRow], state: FilterState, base: str) -> 
 
 
 def _resource_above(low: str) -> str | None:
-    """The key of the Resource that keys from one on are below; None where they are below none."""
+    """The key of the Resource above the keys that start at `low`; None if there is none."""
     parts = low.split("!")
     return "!".join(parts[:5]) if len(parts) > 5 else None
 
 
 def _with_owners(types: Iterable[str]) -> set[str]:
-    """The types, and those of all that can own them."""
+    """The types and those of all their possible owners."""
     steps = (each.split(".") for each in types)
     return {".".join(step[: end + 1]) for step in steps for end in range(len(step))}

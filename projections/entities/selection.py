@@ -1,4 +1,4 @@
-"""What a request's filter leaves: the entities below one path, their owners and what is below them.
+"""The entities that a request's filter selects: those below one path, their owners and their descendants.
 
 Spec: core 1.0-rc4, "Filter Flag".
 """
@@ -21,19 +21,22 @@ from projections.entities.sql import SqlFragment, ancestor_key, and_, between, j
 
 T = TypeVar("T")
 
-#: Members of a collection whose nested entities are looked up together.
+#: The number of members of a collection whose nested entities are looked up together.
 BATCH_MEMBERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class FilterState:
-    """What is left to be asked below an entity that survives. whole: nothing, all of it does."""
+    """The rest of a filter that entities below a surviving one must meet. whole: all of them survive."""
 
     conjunctions: EntityFilter = ()
     whole: bool = False
 
     def into(self, row: EntityRow, base: str) -> FilterState:
-        """The state below an entity of this place; without conjunctions and not whole, it does not survive."""
+        """The state below an entity at this level.
+
+        The entity is filtered out if it has no conjunctions and is not whole.
+        """
         if self.whole:
             return self
         left: dict[Conjunction, None] = {}
@@ -71,13 +74,13 @@ class Selection:
         self._db = db
 
     def keys(self, state: FilterState, type: str, low: str, high: str) -> SqlFragment | None:
-        """A query for the keys of surviving entities of a type; None where there can be none."""
+        """A query for the keys of surviving entities of a type; None if there can be none."""
         if state.whole:
             return self.index.every(type, low, high)
         return self.index.survivors(state.conjunctions, type, low, high)
 
     def survives(self, row: EntityRow, above: FilterState | None = None) -> bool:
-        """Whether one entity does, by itself or by something below it. above: what is asked where it is."""
+        """Whether an entity survives, by itself or through a descendant. above: the filter state of its level."""
         state = (above or self.state).into(row, self.base)
         return state.whole or any(
             self._db.one(*query.within("SELECT key FROM ({}) AS s LIMIT 1")) is not None
@@ -86,13 +89,13 @@ class Selection:
         )
 
     def count(self, type: str) -> int:
-        """How many entities of a type survive."""
+        """The number of surviving entities of a type."""
         query = self.keys(self.state, type, self.low, self.high)
         found: int = self._db.one(*query.within("SELECT count(*) FROM ({}) AS s"))[0] if query else 0
         return found
 
     def counts(self, type: str, state: FilterState, low: str, high: str) -> dict[str, int]:
-        """How many entities of a type survive between two keys, by the tree key of their owner."""
+        """The number of surviving entities of a type between two keys, by the tree key of their owner."""
         query = self.keys(state, type, low, high)
         if query is None:
             return {}
@@ -114,7 +117,7 @@ class Selection:
         return heapq.merge(now, self.then(keys), key=lambda row: row.tree_key) if self.moment.images else now
 
     def below(self, members: Iterable[EntityRow], types: Collection[str]) -> Iterator[EntityRow]:
-        """Members of the collection that the path names, in their order, each followed by what survives below it."""
+        """Members of the path's collection, in their order, each followed by its surviving descendants."""
         if not types:
             yield from members
             return
@@ -126,7 +129,7 @@ class Selection:
                 yield from self._all(types, *xids.subtree(row.xid)) if state.whole else nested.get(row.tree_key, ())
 
     def by_keys(self, keys: Iterable[str]) -> Iterator[EntityRow]:
-        """Rows by key, in the order asked for."""
+        """Rows by key, in the given order."""
         for chunk in chunked(keys):
             wanted = [key for key in chunk if key not in self.moment.images]
             sql = f"SELECT {COLUMNS} FROM entity WHERE {self._db.named('tree_key')}"
@@ -137,7 +140,7 @@ class Selection:
                     yield row
 
     def then(self, keys: SqlFragment | None) -> Iterator[EntityRow]:
-        """The images of changed entities among those that a query names."""
+        """The images of changed entities among those that a query selects."""
         if keys is None:
             return
         start = keys.within("SELECT u.key FROM ({}) AS u WHERE ")
@@ -160,7 +163,7 @@ class Selection:
         return heapq.merge(now, (image for image in then if image.type in types), key=lambda each: each.tree_key)
 
     def _nested(self, members: Sequence[EntityRow], types: Collection[str]) -> dict[str, list[EntityRow]]:
-        """What survives below some members, by their tree keys."""
+        """The surviving descendants of some members, by the members' tree keys."""
         keys = sorted(row.tree_key for row in members)
         found: dict[str, list[EntityRow]] = {key: [] for key in keys}
         place = depth(members[0].type)
@@ -172,7 +175,7 @@ class Selection:
 
 
 def chunked(items: Iterable[T]) -> Iterator[list[T]]:
-    """The items, a few at a time."""
+    """The items in lists of at most BATCH_MEMBERS."""
     waiting = iter(items)
     while chunk := list(islice(waiting, BATCH_MEMBERS)):
         yield chunk

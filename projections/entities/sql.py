@@ -1,4 +1,4 @@
-"""Pieces of SQL with their parameters."""
+"""Fragments of SQL with their parameters."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from domain.filters import depth
 
 
 class SqlFragment(NamedTuple):
-    """A text with `?` for parameters, and these in their order."""
+    """A text with `?` for parameters, and the parameters in their order."""
 
     text: str
     values: tuple[Any, ...] = ()
 
     def within(self, text: str) -> SqlFragment:
-        """The piece in the place of `{}` of a text."""
+        """The fragment inserted at the `{}` of a text."""
         return SqlFragment(text.replace("{}", self.text), self.values)
 
 
-#: What is true of every row.
+#: A condition that is true of every row.
 ALWAYS = SqlFragment("1 = 1")
 
 
 def join_fragments(word: str, pieces: Iterable[SqlFragment]) -> SqlFragment:
-    """The pieces with a word between them."""
+    """The fragments joined by a word."""
     found = tuple(pieces)
     return SqlFragment(
         word.join(piece.text for piece in found), tuple(value for piece in found for value in piece.values)
@@ -37,19 +37,19 @@ def and_(*pieces: SqlFragment) -> SqlFragment:
 
 
 def or_(pieces: Iterable[SqlFragment]) -> SqlFragment:
-    """The conditions joined by OR, in brackets."""
+    """The conditions joined by OR, in parentheses."""
     return join_fragments(" OR ", pieces).within("({})")
 
 
 def between(column: str, low: str, high: str) -> SqlFragment:
-    """What lies between two keys, both left out."""
+    """The condition that a column is between two keys, both exclusive."""
     return SqlFragment(f"{column} > ? AND {column} < ?", (low, high))
 
 
 def ancestor_key(key: str, type: str, to: int, find: str) -> str:
     """The tree key of the Group (`to` 1) or Resource (2) that an entity of a type belongs to.
 
-    key: a column. find: the database's function. Ids have no `!`, so each ends where the next one is.
+    key: a column. find: the database's function. Ids contain no `!`, so each ends at the next one.
     """
     if to == depth(type):
         return key

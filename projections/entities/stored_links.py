@@ -1,4 +1,4 @@
-"""Links as the log has them now, and the sealed values that they refer to."""
+"""The current replication links in the log, and their encrypted secret values."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _ALL: Final = _LIVING + "h.tree_key >= ? AND h.tree_key < ? ORDER BY h.tree_key"
 
 
 class StoredLinks:
-    """Links over one connection."""
+    """Reads links on one connection."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
         self._mapper = EventMapper()
 
     def one(self, id: str) -> Link | None:
-        """A living link by its exact id."""
+        """A live link by its exact id."""
         if "\0" in id:
             return None
         row = self._db.one(_ONE, (xids.tree_key(f"{COLLECTION}/{id}"),))
@@ -38,19 +38,19 @@ class StoredLinks:
         return found if found is not None and found.id == id else None
 
     def all(self) -> Iterator[Link]:
-        """The living links, by id; one whose event is damaged is reported and left out."""
+        """The live links, by id; a link whose event is damaged is reported and skipped."""
         for row in self._db.all(_ALL, xids.subtree(COLLECTION)):
             try:
                 found = self._link(row)
             except (UnreadableEvent, KeyError, TypeError) as error:
-                # The others are read by the same thread.
+                # One damaged link must not stop the thread from reading the others.
                 report_once(f"the link at position {row[0]} is left out: {error}")
                 continue
             if found is not None:
                 yield found
 
     def reveal(self, vault: Vault, link: Link) -> Mapping[str, str]:
-        """A link's secret values by name. Raises: LookupError where one is destroyed or no key opens it."""
+        """A link's secret values by name. Raises: LookupError when one is destroyed or no key decrypts it."""
         found = {}
         for name, reference in link.secrets.items():
             value = reveal_secret(self._db, vault, Secret(reference, link.xid, name))

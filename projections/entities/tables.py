@@ -1,9 +1,9 @@
 """The tables of the REST read model.
 
-`entity` has one row for each living entity, `entity_history` one for each image that was replaced, with the position
-that replaced it; `attribute` one for each leaf of a living entity; `published` one for each Version that was pruned and
-is kept for the older APIs, or that has a URI of its own. A suffix names a second set, which a rebuild fills
-and renames; indexes keep the name they were made under, because SQLite renames none.
+`entity` has one row for each live entity. `entity_history` has one for each replaced image, with the position that
+replaced it. `attribute` has one for each leaf of a live entity. `published` has one for each Version that was pruned
+and is kept for the legacy APIs, or that has a URI of its own. A suffix names a second set, which a rebuild fills and
+renames. Indexes keep their original name, because SQLite cannot rename them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ReadModelTables:
     published: Table
 
     def exist(self, connection: Connection) -> bool:
-        """Whether all are there, with the columns that this program gives them."""
+        """Whether all exist, with the columns that this program defines."""
         found = inspect(connection)
         return all(
             found.has_table(table.name)
@@ -53,17 +53,17 @@ class ReadModelTables:
         )
 
     def create(self, connection: Connection) -> None:
-        """Makes what is missing, tables, indexes and the table of positions."""
+        """Creates missing tables and indexes, and the table of positions."""
         POSITIONS.create(connection, checkfirst=True)
         self.metadata.create_all(connection)
 
     def create_bare(self, connection: Connection) -> None:
-        """Makes the tables without `indexes`, which cost less once the rows are there."""
+        """Creates the tables without `indexes`, which cost less once the rows are inserted."""
         for table in self:
             connection.execute(CreateTable(table))
 
     def indexes(self) -> Iterator[Index]:
-        """What serves queries by anything but the primary keys."""
+        """The indexes besides the primary keys."""
         for table in self:
             yield from sorted(table.indexes, key=lambda index: str(index.name))
 
@@ -73,7 +73,7 @@ class ReadModelTables:
 
 @lru_cache(maxsize=8)
 def tables(suffix: str = "") -> ReadModelTables:
-    """The tables of a set; the one without a suffix is what readers see."""
+    """The tables of a set; readers use the one without a suffix."""
     metadata = MetaData()
     return ReadModelTables(
         metadata,
@@ -90,7 +90,7 @@ def _entity(name: str, metadata: MetaData) -> Table:
         metadata,
         *_row_columns(),
         PrimaryKeyConstraint("tree_key"),
-        # A collection is a range of one type, without the Versions that lie between its Resources.
+        # A collection is a range of one type, without the Versions between its Resources.
         Index(f"{name}_by_type", "type", "tree_key"),
     )
 
@@ -102,13 +102,13 @@ def _history(name: str, metadata: MetaData) -> Table:
         *_row_columns(),
         Column("until", BigInteger, nullable=False),
         PrimaryKeyConstraint("tree_key", "since"),
-        # A collection of then, without what lies below its members; images of other times are passed over unread.
+        # For a past collection, without its members' descendants; it skips images of other times without reading them.
         Index(f"{name}_by_type", "type", "tree_key", "since", "until"),
     )
 
 
 def _attribute(name: str, metadata: MetaData) -> Table:
-    # Clustered by entity, each leaf is in exactly one of the two partial indexes: two B-trees on SQLite, not four.
+    # Clustered by entity, and each leaf is in exactly one of the two partial indexes: two B-trees on SQLite, not four.
     table = Table(
         name,
         metadata,
@@ -123,7 +123,7 @@ def _attribute(name: str, metadata: MetaData) -> Table:
     )
     _partial(f"{name}_by_text", table, ("text",), table.c.text.is_not(None))
     _partial(f"{name}_by_number", table, ("number", "remainder"), table.c.text.is_(None))
-    # The few numbers that their doubles do not tell, for which the rows themselves are read.
+    # For the few numbers that differ from their doubles, for which the rows themselves are read.
     _partial(f"{name}_by_rounded", table, ("number",), table.c.remainder != literal_column(f"'{NO_REMAINDER}'"))
     return table
 

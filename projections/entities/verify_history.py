@@ -1,4 +1,4 @@
-"""Shows that the rows of the read model, those of the past included, are what the log makes of them."""
+"""Verifies that the current and past rows of the read model match the log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from projections.entities.verify_publications import verify_publications
 _COLUMNS: Final = ", ".join(f"r.{name}" for name in EntityRow._fields)
 _EVENT: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
 _NEXT: Final = "(SELECT n.position FROM log n WHERE n.stream = l.stream AND n.revision = l.revision + 1)"
-#: A row, the position that replaced it, the event that it is made of, and the position of the next one in its stream.
+#: A row, the position that replaced it, its event, and the position of the next event in its stream.
 _ROWS: Final = (
     f"SELECT {_COLUMNS}, {{until}}, {_EVENT}, {_NEXT} FROM {{table}} r LEFT JOIN log l ON l.position = r.since"
     " WHERE (r.tree_key, r.since) > (?, ?) ORDER BY r.tree_key, r.since LIMIT ?"
@@ -40,10 +40,10 @@ _SINCE: Final = EntityRow._fields.index("since")
 
 
 def verify_history(store: Store) -> Iterator[VerificationFinding]:
-    """Each row of the present or the past that is not what the event at its position makes of it, or not for as long.
+    """Each current or past row that does not match the event at its position, or that was replaced at another time.
 
-    Reads every event that left an entity alive once, in pages. Says nothing of rows that another program has left:
-    they are made anew before anybody reads them.
+    Reads, once and in pages, every event that is not a deletion. Does not check rows that another program has left:
+    they are rebuilt before anyone reads them.
     """
     unreadable, last = list[str](), 0
     with open_snapshot(store) as connection, catch_unreadable(unreadable.append):
@@ -75,7 +75,7 @@ def _pages(connection: Connection, statement: str) -> Iterator[Sequence[Any]]:
 
 
 def _is_beyond(end: tuple[Any, Any], start: tuple[str, int]) -> bool:
-    """Whether a page led on: damaged rows may come again, for ever."""
+    """Whether a page advanced the key: damaged rows could repeat endlessly."""
     return isinstance(end[0], str) and isinstance(end[1], int) and end > start
 
 
@@ -90,6 +90,6 @@ def _is_made_of(found: Sequence[Any], mapper: EventMapper) -> bool:
 
 
 def _position(found: Sequence[Any], last: int) -> int:
-    """The position that a row says it is from, if there is one like that."""
+    """The position that a row claims, if it is a valid one; else the last position."""
     since = found[_SINCE]
     return since if isinstance(since, int) and 0 < since <= last else last

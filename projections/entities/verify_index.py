@@ -1,4 +1,4 @@
-"""Shows that the index over attributes, which filters and orders of the present go by, is what the rows ask for."""
+"""Verifies that the attribute index, which filters and sorts current entities, matches the rows."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ _LEAVES: Final = (
     "SELECT tree_key, path, type, text, number, remainder FROM attribute WHERE tree_key > ? AND tree_key <= ?"
 )
 _COUNT: Final = "SELECT (SELECT count(*) FROM attribute), (SELECT coalesce(max(last), 0) FROM interaction)"
-#: Paths that a finding names at most.
+#: The maximum number of paths in a finding.
 _NAMED: Final = 3
 
-#: What the index holds under one path: type, text, number, remainder.
+#: The index columns of one path: type, text, number, remainder.
 _Leaf = tuple[Any, Any, Any, Any]
 _Index = dict[str, dict[str, _Leaf]]
 
 
 def verify_index(store: Store) -> Iterator[VerificationFinding]:
-    """Each entity whose leaves are not those of its row, by name, and leaves of no entity. O(leaves), in pages.
+    """Each entity whose leaves do not match its row, with their paths, and leaves without an entity.
 
-    Says nothing of rows that another program has left: they are made anew before anybody reads them.
+    Cost: O(leaves), in pages. Does not check rows that another program has left: they are rebuilt before anyone reads
+    them.
     """
     unreadable, last = list[str](), 0
     with open_snapshot(store) as connection, catch_unreadable(unreadable.append):
@@ -69,9 +70,9 @@ def _pages(connection: Connection) -> Iterator[tuple[Sequence[Any], _Index]]:
 
 
 def _expected(type: Any, attributes: Any, omitted: bool) -> dict[str, _Leaf]:
-    """The leaves that a row asks for; none where its text is damaged, which is told of the row itself.
+    """The expected leaves of a row; none if its text is damaged, which the check of the row itself reports.
 
-    omitted: the index has its mark, which is right for any row: how many leaves it takes may have been another number.
+    omitted: the index has the marker leaf, which is valid for any row, because the limit may have been different.
     """
     if type in UNINDEXED_TYPES:
         return {}
@@ -94,7 +95,7 @@ def _describe(key: Any, paths: Sequence[str]) -> str:
 
 
 def _faults(connection: Connection, last: int) -> Iterator[VerificationFinding]:
-    """What SQLite finds wrong with how it keeps the read model; what rows say is not looked at."""
+    """The faults that SQLite finds in the storage of the read model, without checking the rows' content."""
     for table in tables() if connection.dialect.name == "sqlite" else ():
         for (said,) in sql.run(connection, f"PRAGMA integrity_check({table.name})").fetchall():
             if said != "ok":

@@ -1,4 +1,4 @@
-"""Shows that what the older APIs find beside the registry itself is what the log makes of it."""
+"""Verifies that the publications of the legacy APIs in the read model match the log."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _EVENTS: Final = (
 )
 _ROWS: Final = f"SELECT {', '.join(PUBLICATION_COLUMNS)} FROM published WHERE tree_key = ? ORDER BY born"
 _COUNT: Final = "SELECT count(*) FROM published"
-#: Slashes in the stream of a Version.
+#: The number of slashes in the stream of a Version.
 _VERSION: Final = 6
 _DELETED: Final = EntityDeleted.TOPIC.partition(":")[0]
 _FACADE: Final = b'"%b":' % FACADE.encode()
 
 
 def verify_publications(connection: Connection, mapper: EventMapper, last: int) -> Iterator[VerificationFinding]:
-    """Each stream whose rows are others than its events come to, and rows of none. last: position of the log's end.
+    """Each stream whose rows do not match its events, and rows without a stream. last: position of the log's end.
 
-    Reads every event of what the older APIs show once, in pages.
+    Reads, once and in pages, every event of what the legacy APIs show.
     """
     wanted = 0
     for stream, rows in _streams(connection):
@@ -50,7 +50,7 @@ def verify_publications(connection: Connection, mapper: EventMapper, last: int) 
 
 
 def _streams(connection: Connection) -> Iterator[tuple[str, list[LogRow]]]:
-    """The streams of Versions with their events, as far as publications can follow from them."""
+    """The streams of Versions with their events, if these can affect publications."""
     for stream, rows in groupby(_rows(connection), key=lambda row: row.stream):
         of = list(rows)
         if any(_may_matter(row) for row in of):
@@ -64,7 +64,7 @@ def _rows(connection: Connection) -> Iterator[LogRow]:
             rows = [unchecked_row(LogRow, row) for row in page]
             yield from (row for row in rows if row.stream.count("/") == _VERSION)
             if (rows[-1].stream, rows[-1].revision) <= (stream, revision):
-                return  # a damaged key may sort before itself, for ever
+                return  # a damaged key may repeat endlessly
             stream, revision = rows[-1].stream, rows[-1].revision
 
 
@@ -73,7 +73,7 @@ def _may_matter(row: LogRow) -> bool:
 
 
 def _expected(rows: Sequence[LogRow], mapper: EventMapper) -> list[tuple[Any, ...]]:
-    """The rows of a stream; none where an event cannot be read, which is found elsewhere."""
+    """The expected rows of a stream; none if an event cannot be read, which another check reports."""
     try:
         events = [(row.position, mapper.of_row(row)) for row in rows]
     except (ValueError, KeyError, TypeError):

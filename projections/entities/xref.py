@@ -1,7 +1,7 @@
-"""Resources that stand for others, as they read: the rows of their targets under their own names.
+"""Resolves Resources with an xref: they show the rows of their targets under their own names.
 
-A pointer's own row has its ids and `meta.xref`, nothing else. What it shows is made anew for each answer, so it never
-lags behind its target. A target that is a pointer itself, or is not there, shows nothing.
+The row of such a Resource has only its ids and `meta.xref`. Its target is resolved for each response, so it never lags
+behind. A target that does not exist, or has an xref itself, shows nothing.
 Spec: core 1.0-rc4, "Cross Referencing Resources".
 """
 
@@ -16,7 +16,7 @@ from projections.database.drivers import Database
 from projections.entities.rows import EntityRow, stored_row
 from projections.entities.sql import SqlFragment, and_, between
 
-#: `private` of a Version that a pointer shows: it has a row nowhere.
+#: The `private` of a Version shown through an xref; no stored row has it.
 RESOLVED_XREF: Final = '{"pointed":true}'
 
 _COLUMNS: Final = ", ".join(EntityRow._fields)
@@ -29,7 +29,7 @@ _TREE_THEN: Final = (
 
 
 def xref_of(row: EntityRow | None) -> str | None:
-    """The xid that a Resource's row points to; None for any other row."""
+    """The xref of a Resource's row; None for any other row."""
     if row is None or row.type.count(".") != 1 or '"xref":' not in row.attributes:
         return None
     found: str | None = loads(row.attributes)["meta"].get("xref")
@@ -37,7 +37,7 @@ def xref_of(row: EntityRow | None) -> str | None:
 
 
 def find_xrefs(db: Database, types: Iterable[str], low: str, high: str) -> Iterator[EntityRow]:
-    """The pointers of some Resource types between two keys. One look into an index for each type."""
+    """The Resources with an xref of some types between two keys. Cost: one index lookup for each type."""
     for type in types:
         start = SqlFragment(
             f"SELECT {_NAMED} FROM attribute AS a CROSS JOIN entity AS e WHERE e.tree_key = a.tree_key"
@@ -47,9 +47,9 @@ def find_xrefs(db: Database, types: Iterable[str], low: str, high: str) -> Itera
 
 
 def resolve_xrefs(db: Database, rows: Iterable[EntityRow], position: int | None = None) -> dict[str, EntityRow]:
-    """What pointers show, by tree key: Resources and their Versions. position: as of then; None: now.
+    """The rows that xrefs show, by tree key: Resources and their Versions. position: of the moment; None for now.
 
-    A pointer to nothing shows nothing, and is left out.
+    An xref without a target shows nothing, and is omitted.
     """
     found: dict[str, EntityRow] = {}
     for row in rows:
@@ -60,12 +60,12 @@ def resolve_xrefs(db: Database, rows: Iterable[EntityRow], position: int | None 
 
 
 def without_resolved(rows: Iterable[EntityRow]) -> Iterator[EntityRow]:
-    """The rows that are stored: a document view shows a pointer only."""
+    """Only the stored rows: a document view does not show the content behind an xref."""
     return (row for row in rows if row.private != RESOLVED_XREF)
 
 
 def resource_types(types: Mapping[str, Collection[str]], xid: str) -> list[str]:
-    """The Resource types of whatever is at or below a path. types: Resource types by Group type."""
+    """The Resource types at or below a path. types: Resource types by Group type."""
     names = xids.segments(xid)[::2]
     return [
         f"{group}.{resource}"
@@ -85,7 +85,7 @@ def _tree(db: Database, xid: str, position: int | None) -> list[EntityRow]:
 
 
 def _under(pointer: EntityRow, xref: str, tree: list[EntityRow]) -> Iterator[EntityRow]:
-    """A target's rows under the pointer's name; nothing where the target is a pointer."""
+    """A target's rows, renamed to the Resource that points to it; nothing if the target has an xref too."""
     if not tree or xref_of(tree[0]) is not None:
         return
     own: dict[str, Json] = loads(pointer.attributes)

@@ -1,4 +1,4 @@
-"""Families of events: kinds of messages that the log comes to, one beside the other."""
+"""Event families: the different kinds of change events that the same log yields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from projections.events.xregistry_events import PREFIX, ChangeEvent, XRegistryEv
 
 
 class EventFamily(Protocol):
-    """One kind of events. name: as `config.families` has it; prefix: what its types begin with."""
+    """One kind of events. name: as in `config.families`; prefix: the start of its event types."""
 
     @property
     def name(self) -> str: ...
@@ -18,7 +18,7 @@ class EventFamily(Protocol):
     def prefix(self) -> str: ...
 
     def messages(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[ChangeEvent]:
-        """What some events of an interaction come to, in log order."""
+        """The change events of some stored events of an interaction, in log order."""
 
 
 class XRegistryFamily:
@@ -31,14 +31,14 @@ class XRegistryFamily:
         self._events = events
 
     def messages(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[ChangeEvent]:
-        """See Family."""
+        """See EventFamily."""
         return self._events.messages(interaction, rows)
 
 
 def published_events(
     families: Sequence[EventFamily], interaction: Interaction, rows: Iterable[LogRow]
 ) -> Iterator[tuple[EventFamily, ChangeEvent]]:
-    """The messages of all families made from each event, in the families' order; rows are taken one by one."""
+    """The change events of all families for each stored event, in the families' order; reads rows one by one."""
     if len(families) == 1:
         [family] = families
         yield from ((family, message) for message in family.messages(interaction, rows))

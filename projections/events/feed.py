@@ -1,7 +1,7 @@
-"""The log in order, interaction by interaction, for readers that come back for more.
+"""Reads the log in order, one interaction after another, for clients that read it in steps.
 
-Nothing is held between two steps, no cursor and no transaction: what the log holds up to a position never changes, so a
-slow reader sees the same as a fast one, and costs the store nothing while it waits.
+No cursor or transaction stays open between two steps. The log up to a position never changes, so a slow reader sees the
+same as a fast one, and costs the store nothing while it waits.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Final
 from commands.store.hashes import Interaction, LogRow
 from projections.log.reader import Log
 
-#: Gives the log through a connection that the calling thread may use now.
+#: Returns the log on a connection that the calling thread may use now.
 OpenLog = Callable[[], Log]
 
-#: Interactions, and events, of one look at the store.
+#: The maximum number of interactions, and of events, in one query.
 PAGE_SIZE: Final = 500
 
 
 def interactions(logs: OpenLog, after: int, end: int) -> Iterator[tuple[Interaction, Iterator[LogRow]]]:
-    """The interactions that have events beyond `after` and up to `end`, with those events.
+    """The interactions with events after `after` and up to `end`, each with these events.
 
-    The events of one are to be taken before the next is asked for; those that are not are passed over.
+    Read the events of one interaction before the next interaction; unread ones are skipped.
     """
     while after < end and (found := logs().interactions(after, min(PAGE_SIZE, end - after))):
         last = min(found[-1].last, end)
@@ -39,9 +39,10 @@ def interactions(logs: OpenLog, after: int, end: int) -> Iterator[tuple[Interact
 
 
 def page_end(logs: OpenLog, after: int, limit: int) -> int:
-    """Where the interactions end of which at most `limit` events lie beyond a position.
+    """The end of the last interaction so that at most `limit` events lie after a position.
 
-    The position itself at the end of the log; a place inside of an interaction that alone is larger than that.
+    At the end of the log it is the position itself. If a single interaction has more events, it is a position inside
+    it.
     """
     last = after
     while found := logs().interactions(last, PAGE_SIZE):
@@ -55,6 +56,6 @@ def page_end(logs: OpenLog, after: int, limit: int) -> int:
 def _events(logs: OpenLog, after: int, last: int) -> Iterator[LogRow]:
     for start in range(after + 1, last + 1, PAGE_SIZE):
         page = list(logs().events(start, min(start + PAGE_SIZE - 1, last)))
-        if not page:  # a damaged interaction says that it ends where the log does not go
+        if not page:  # a damaged interaction claims an end beyond that of the log
             return
         yield from page

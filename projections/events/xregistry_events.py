@@ -1,7 +1,7 @@
-"""The xRegistry events that the log comes to: CloudEvents of the types `io.xregistry.<entity>.<action>`.
+"""Derives xRegistry events from the log: CloudEvents of the types `io.xregistry.<entity>.<action>`.
 
-Each is a function of one stored event and of the facts of its interaction, so the feed, deliveries and a reader of the
-whole log get the same ones, and nothing about them has to be kept.
+Each is a function of one stored event and of its interaction. The feed, deliveries and a reader of the whole log
+therefore get the same events, and none has to be stored.
 Spec: xRegistry Events 1.0-rc4.
 """
 
@@ -20,18 +20,18 @@ from commands.store.registry_url import UNCONFIGURED_URL
 from domain.registry.events import TOPICS, EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.values import xid as xids
 
-#: Before every type.
+#: The prefix of every event type.
 PREFIX: Final = "io.xregistry."
 
 _JSON: Final = "application/json"
 
 
 class ChangeEvent(NamedTuple):
-    """One event that the log comes to, of the registry itself or of an older API.
+    """One event derived from the log, of the registry itself or of a legacy API.
 
-    position: of the stored event that it tells of; of one position there are two of a family at most. source: without a
-    slash at its end, so that the subject behind it makes a URL. time: as the log has it. changed: None for an event
-    without data. entity: the xid of what it tells of, "" where that is the subject.
+    position: of the stored event; a family has at most two events for one position. source: without a trailing slash,
+    so that source and subject together are a URL. time: as in the log. changed: None for an event without data.
+    entity: the xid of the entity, "" if it is the subject.
     """
 
     position: int
@@ -46,11 +46,11 @@ class ChangeEvent(NamedTuple):
 
     @property
     def xid(self) -> str:
-        """Of what it tells of: who may read that may have the event."""
+        """The xid of the entity; callers that may read the entity may read the event."""
         return self.entity or self.subject
 
     def attributes(self) -> dict[str, Any]:
-        """The context attributes by name, all of them text."""
+        """The context attributes by name; all values are text."""
         found = {
             "specversion": "1.0",
             "id": self.id,
@@ -63,12 +63,12 @@ class ChangeEvent(NamedTuple):
         return found if self.changed is None else found | {"datacontenttype": _JSON}
 
     def cloudevent(self, **further: str) -> CloudEvent:
-        """The event as the CloudEvents library has it, for its bindings. further: attributes beyond its own."""
+        """The event as the CloudEvents library represents it, for its bindings. further: additional attributes."""
         data = None if self.changed is None else {"changed": list(self.changed)}
         return CloudEvent(self.attributes() | further | {"time": _instant(self.time)}, data)
 
     def json(self) -> bytes:
-        """The event in structured mode, on one line without its end; the library would write the same values."""
+        """The event in structured mode, on one line without a line end; the library would write the same values."""
         whole = self.attributes()
         if self.changed is not None:
             whole["data"] = {"changed": self.changed}
@@ -76,7 +76,7 @@ class ChangeEvent(NamedTuple):
 
 
 class _Instant(datetime):
-    """A time that the library writes as the log does, whatever digits it has (EV-18, EV-23)."""
+    """A time that the library writes as the log does, with the same digits (EV-18, EV-23)."""
 
     text: str
 
@@ -91,18 +91,18 @@ def _instant(text: str) -> _Instant:
 
 
 class XRegistryEvents:
-    """The projection. It keeps nothing, so there is nothing to rebuild."""
+    """The projection to xRegistry events. It stores nothing, so there is nothing to rebuild."""
 
     name: Final = "xregistry_events"
 
     def __init__(self, changed: bool = True) -> None:
-        """changed: whether events say which attributes changed; without it no event has data (EV-49)."""
+        """changed: whether events list the attributes that changed; without it no event has data (EV-49)."""
         self._changed = changed
 
     def messages(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[ChangeEvent]:
-        """What an interaction comes to, in the order of EV-77. rows: its stored events, in log order.
+        """The events of an interaction, in the order of EV-77. rows: its stored events, in log order.
 
-        Nothing is told of subscriptions and links (SUB-112).
+        Subscriptions and links have no events (SUB-112).
         Raises: UnknownTopic for an event that a newer program wrote.
         """
         source = interaction.registry_url.rstrip("/") or UNCONFIGURED_URL
@@ -112,14 +112,14 @@ class XRegistryEvents:
                 continue
             index = row.position - interaction.first
             for type, subject, changed in _describe_events(_read_fields(row)):
-                # The type tells apart the two messages of one event, and those of other families (EV-15, EV-16).
+                # The type distinguishes the two events of one stored event, and those of other families (EV-15, EV-16).
                 id = f"{correlation}.{index}.{type[3:]}"
                 shown = changed if self._changed else None
                 yield ChangeEvent(row.position, id, type, source, subject, time, correlation, shown)
 
 
 class _StoredEventFields(NamedTuple):
-    """What messages need to know of a stored event; see EntityEvent."""
+    """The fields of a stored event that change events need; see EntityEvent."""
 
     topic: str
     xid: str
@@ -129,7 +129,7 @@ class _StoredEventFields(NamedTuple):
 
 
 class _EventDescription(NamedTuple):
-    """What is told of an event, whoever recorded it."""
+    """The content of a change event; it does not depend on the interaction."""
 
     type: str
     subject: str
@@ -137,7 +137,7 @@ class _EventDescription(NamedTuple):
 
 
 class _RootEventType(NamedTuple):
-    """An event about the registry as a whole. when: the name in `changed` without which it is not told."""
+    """An event about the registry as a whole. when: the name that `changed` must contain for this event."""
 
     type: str
     subject: str
@@ -145,7 +145,7 @@ class _RootEventType(NamedTuple):
     when: str | None = None
 
 
-#: By the stream that is updated, in the order of EV-77; that these streams come into being is told to nobody (EV-03).
+#: By the updated stream, in the order of EV-77; the creation of these streams has no event (EV-03).
 _ROOT: Final[dict[str, tuple[_RootEventType, ...]]] = {
     xids.REGISTRY: (_RootEventType(PREFIX + "registry.updated", "/", lists=True),),
     xids.MODEL: (
@@ -166,7 +166,7 @@ _DEPRECATIONS: Final = {slashes: f"{PREFIX}{entity}.deprecation" for slashes, en
 
 
 def _describe_events(fact: _StoredEventFields) -> list[_EventDescription]:
-    """What is told of one stored event; nothing of a refresh (EV-47), nor of what only façades had."""
+    """The change events of one stored event; none for a refresh (EV-47) or for members that only façades had."""
     if fact.topic == EntityRefreshed.TOPIC or fact.forgotten:
         return []
     if fact.xid in _ROOT:
@@ -190,28 +190,28 @@ def _describe_root_events(fact: _StoredEventFields) -> list[_EventDescription]:
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
-# An after-image is most of a stored event, and nothing of it but the xid is told. Left unread, a small event is read
-# in a third of the time and a large one as fast as a small one.
+# The after-image is most of a stored event, but change events show only its xid. If it is not parsed, a small event is
+# read in a third of the time, and a large one as fast as a small one.
 
 _MAPPER: Final = EventMapper()
 _WITHOUT_CHANGED: Final = frozenset({EntityRefreshed.TOPIC, EntityDeleted.TOPIC})
 _XID: Final = len(b'{"xid":"')
-#: Only the façades have what is forgotten; it has left the registry before (LEG-707).
+#: The reason of deletions of Versions that only the façades still had; they left the registry earlier (LEG-707).
 _FORGOTTEN: Final = b',"reason":"forgotten",'
 
 
 def _read_fields(row: LogRow) -> _StoredEventFields:
-    """The fact in a stored event. Raises: UnreadableEvent."""
+    """The fields of a stored event. Raises: UnreadableEvent."""
     if row.topic in TOPICS:
         try:
             return _read_ends(row)
         except (LookupError, TypeError, ValueError):
-            pass  # whoever reads it as a whole says what is wrong with it
+            pass  # reading the whole event below reports what is wrong
     return _fields_of(_MAPPER.of_row(row))
 
 
 def _read_ends(row: LogRow) -> _StoredEventFields:
-    """The fact in the first and the last bytes of an event of today's layout."""
+    """The fields from the first and last bytes of an event of the current layout."""
     state = row.state
     xid = state[_XID : state.index(b'"', _XID)].decode()  # no character of an xid is escaped in JSON
     if row.topic in _WITHOUT_CHANGED:

@@ -1,4 +1,4 @@
-"""The brokers that are published to: how they are reached, their topics, and what those hold last."""
+"""The Kafka brokers to publish to: connections, topics and their last records."""
 
 from __future__ import annotations
 
@@ -22,37 +22,41 @@ from projections.subscriptions.sinks.kafka.producer import ReportingConnectionMa
 from projections.subscriptions.sinks.kafka.sink import producer_config
 from projections.subscriptions.transport.connect import target_address
 
-#: Seconds that connecting takes at most, and until brokers that acknowledge nothing count as out of reach.
+#: The maximum seconds for connecting, and the seconds after which brokers that acknowledge nothing count as
+#: unreachable.
 CONNECT_SECONDS: Final = 10.0
 ACKNOWLEDGE_SECONDS: Final = 30.0
 _TIMES: Final = {"bootstrap_timeout_ms": int(1000 * CONNECT_SECONDS), "reconnect_backoff_max_ms": 1000}
 OnConnectionError = Callable[[Exception], None]
 _LOOPBACK: Final = "localhost"
-#: Of topics that are made here: records stay for ever, as in the log.
+#: The settings of created topics: records stay forever, as in the log.
 _FOR_EVER: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 
 
 class InsecureCredential(Exception):
-    """A credential would be shown on a channel without TLS."""
+    """A credential would be sent over a channel without TLS."""
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateAuthorities:
-    """Whose certificates are believed beside those that the machine knows. ca: path of a PEM file, or empty."""
+    """The trusted certificate authorities, in addition to the machine's. ca: path of a PEM file, or empty."""
 
     ca: str = ""
 
 
 class TopicContents(NamedTuple):
-    """What a topic holds. records: that were ever written, duplicates included. last: the one with the highest number,
-    None where nothing is left, or nothing of a registry."""
+    """The contents of a topic.
+
+    records: how many were ever written, including duplicates. last: the record with the highest number, None if no
+    record of a registry is left.
+    """
 
     records: int
     last: RecordPosition | None
 
 
 class KafkaCluster:
-    """Brokers and how to reach them; connected to only while something is done."""
+    """Brokers and their connection settings; connected only during an operation."""
 
     def __init__(
         self,
@@ -61,10 +65,11 @@ class KafkaCluster:
         authorities: CertificateAuthorities | None = None,
         resolver: Resolver | None = None,
     ) -> None:
-        """uri: `SSL://one:9092,two:9092` and what else a sink may have (subscriptions 2.5). resolver: says which
-        addresses may be connected to, also of brokers that others name; None for brokers that the operator names.
+        """Sets up access to the brokers, without connecting.
 
-        Raises: InvalidSubscription for another one; InsecureCredential.
+        uri: `SSL://one:9092,two:9092` with all options of a sink (subscriptions 2.5). resolver: decides which addresses
+        may be connected to, also for brokers that others name; None for brokers that the operator names.
+        Raises: InvalidSubscription for an invalid URI; InsecureCredential.
         """
         target = SinkTarget("", uri, {"clientid": "annals-publishing", "acks": "all"}, credential=credential)
         at = target_address(target, KAFKA)
@@ -78,11 +83,11 @@ class KafkaCluster:
         )
         self._shared = shared | secured | _TIMES
         self._resolver = resolver
-        #: What a producer is told besides.
+        #: Additional settings of a producer.
         self.producing: Mapping[str, Any] = {name: settings[name] for name in settings.keys() - shared.keys()}
 
     def make(self, topics: Sequence[str], partitions: int) -> None:
-        """Makes those topics that are not there yet. partitions: -1 for as many as the brokers think best.
+        """Creates the topics that do not exist yet. partitions: -1 for the brokers' default.
 
         Raises: KafkaError.
         """
@@ -93,7 +98,7 @@ class KafkaCluster:
                 admin.create_topics(dict.fromkeys(missing, wanted), wait_for_metadata=True)
 
     def held(self, topic: str) -> TopicContents:
-        """What a topic holds. Raises: KafkaError."""
+        """The contents of a topic. Raises: KafkaError."""
         consumer = self.opened(KafkaConsumer, group_id=None, enable_auto_commit=False)
         with closing(consumer):
             parts = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
@@ -106,9 +111,9 @@ class KafkaCluster:
         return TopicContents(sum(ends.values()), max(marks, default=None))
 
     def opened(self, kind: Callable[..., Any], failed: OnConnectionError = lambda error: None, **settings: Any) -> Any:
-        """A client of the library. failed: is told of connections that fail, in the client's thread.
+        """A client of the library. failed: called for each failed connection, in the client's thread.
 
-        Raises: KafkaError that says why no broker could be reached.
+        Raises: KafkaError with the reason if no broker could be reached.
         """
         told: list[Exception] = []
         made: list[Any] = []
@@ -128,7 +133,7 @@ class KafkaCluster:
         try:
             return kind(kafka_client=network, **self._shared, **settings)
         except BaseException as error:
-            for client in made:  # the library would leave its thread behind
+            for client in made:  # the library would leave its thread running
                 client.close()
             if told and isinstance(error, errors.KafkaTimeoutError):
                 raise told[-1] from None

@@ -1,4 +1,4 @@
-"""Whether topics go on where the log does: what they hold has to be of this log, and all that was acknowledged."""
+"""Checks that topics agree with the log: they hold records of this log, and all that were acknowledged."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _WAY_OUT = "publish under another prefix, or delete the topics so that they are 
 
 
 class TopicsDiverged(Exception):
-    """Topics and log have different pasts; the message says where, and what can be done."""
+    """Topics and log have different histories; the message says where, and what to do."""
 
 
 def find_start(progress: PublishingProgress, look: Callable[[], Mapping[str, TopicContents]]) -> PublishedCounts:
-    """The place to go on from: where it is known to be, and the beginning where topics were made anew.
+    """The counts to continue from: the stored ones, or zero if the topics were created again.
 
-    look: says what the topics hold. Raises: TopicsDiverged when a topic holds what this log does not, or lacks what it
-    was said to hold.
+    look: returns the contents of the topics. Raises: TopicsDiverged when a topic holds records that are not of this
+    log, or lacks acknowledged ones.
     """
-    # In this order: another publisher may go on meanwhile, so that topics hold more than what was known before.
+    # In this order: another publisher may continue meanwhile, so that topics hold more than the counts known before.
     known = progress.place()
     held = look()
     counts = {LOG: known.log, EVENTS: known.events}
@@ -29,7 +29,7 @@ def find_start(progress: PublishingProgress, look: Callable[[], Mapping[str, Top
         if found.last is not None:
             _check_same_interaction(progress, topic, found.last)
     if any(counts[topic] and not found.records for topic, found in held.items()):
-        # Remembered at once: a half-filled topic would look like one that has lost records.
+        # Stored at once: a half-filled topic would look like one that has lost records.
         progress.move(PublishedCounts())
         return PublishedCounts()
     for topic, found in held.items():

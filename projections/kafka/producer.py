@@ -1,8 +1,8 @@
-"""kafka-python's producer, kept to the order of each partition whatever goes wrong.
+"""Wraps kafka-python's producer so that each partition keeps its order despite any failure.
 
-A reader that drops the numbers which it has seen loses nothing only if no partition ever holds a record before one of
-a smaller number. So records that fail are never jumped over: one batch of a partition is under way at a time, what can
-be tried again is tried again without end, and with the first failure of another kind nothing more is sent.
+A reader that drops repeated numbers loses nothing only if no partition ever holds a record before one with a smaller
+number. A failed record is therefore never skipped: one batch of a partition is in flight at a time, retriable errors
+are retried without limit, and after the first other failure nothing more is sent.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from projections.kafka.cluster import ACKNOWLEDGE_SECONDS, KafkaCluster
 from projections.kafka.records import PublishedRecord
 from projections.subscriptions.sinks.kafka.outcomes import is_final
 
-#: Bytes of records that are under way at most, but for one that alone has more.
+#: The maximum bytes of records in flight, unless a single record has more.
 MAX_IN_FLIGHT_BYTES: Final = 8 << 20
-#: Bytes of a record: more than brokers take, so that they decide.
+#: The maximum bytes of a record: more than brokers accept, so that they decide.
 _LARGEST: Final = 1 << 30
-#: Milliseconds in which the client itself gives up: never, as giving up one record would let later ones pass it.
+#: The client's own timeout in milliseconds: never, because giving up one record would let later ones pass it.
 _NEVER: Final = 365 * 86_400_000
 _LOOK: Final = 0.2
 
 
 class RecordFailed(Exception):
-    """A record that brokers do not take. error: of the client."""
+    """A record that brokers do not accept. error: of the client."""
 
     def __init__(self, record: PublishedRecord, error: Exception) -> None:
         super().__init__(str(error))
@@ -38,14 +38,14 @@ class RecordFailed(Exception):
 
 
 class PublishingStopped(Exception):
-    """Somebody wants the work to end."""
+    """The publisher was asked to stop."""
 
 
 class Producer:
-    """Sends records of the topics with one prefix, until one fails; then it is of no use any more."""
+    """Sends records to the topics with one prefix, until one fails; then it cannot be used any more."""
 
     def __init__(self, cluster: KafkaCluster, prefix: str, stopped: Callable[[], bool]) -> None:
-        """stopped: whether to stop waiting for brokers. Raises: KafkaError where none can be reached."""
+        """stopped: whether to stop waiting for brokers. Raises: KafkaError when none can be reached."""
         self._prefix = prefix
         self._stopped = stopped
         self._change = Condition()
@@ -56,7 +56,8 @@ class Producer:
         self._producer = cluster.opened(
             KafkaProducer,
             self._connection_failed,
-            # After a record that is refused it fails all that follow in the partition: bad for a sink, wanted here.
+            # After a refused record, idempotence fails all later ones in the partition: bad for a sink, but required
+            # here.
             **{**cluster.producing, "enable_idempotence": True},
             max_block_ms=int(1000 * ACKNOWLEDGE_SECONDS),
             delivery_timeout_ms=_NEVER,
@@ -65,9 +66,9 @@ class Producer:
         )
 
     def send(self, record: PublishedRecord) -> None:
-        """Has a record sent behind those before it; waits while many bytes are under way.
+        """Queues a record after the earlier ones; waits while too many bytes are in flight.
 
-        Raises: as `settle`, and then it was not sent.
+        Raises: as `settle`; then the record was not sent.
         """
         self._wait(lambda: self._bytes + record.size <= MAX_IN_FLIGHT_BYTES or not self._waiting)
         with self._change:
@@ -80,21 +81,21 @@ class Producer:
         except errors.KafkaError as error:
             self._done(record, error)
             assert self._failed is not None
-            raise self._failed from error  # an earlier one, if there is: with it the client was closed
+            raise self._failed from error  # an earlier failure if there is one: it closed the client
         pending.add_both(lambda got: self._done(record, got if isinstance(got, Exception) else None))
 
     def settle(self) -> None:
-        """Returns when all that was sent is acknowledged by all replicas in sync.
+        """Returns when everything sent is acknowledged by all in-sync replicas.
 
         Raises: RecordFailed; PublishingStopped; KafkaError when a credential is refused; TimeoutError when nothing is
-        acknowledged for a while, and then it may be called again.
+        acknowledged for ACKNOWLEDGE_SECONDS, after which it may be called again.
         """
         self._wait(lambda: not self._waiting)
 
     def close(self) -> None:
-        """Ends connections and threads; what is not acknowledged may arrive or not."""
+        """Ends connections and threads; unacknowledged records may or may not arrive."""
         sender = self._producer._sender
-        # Of its own, `close` waits for what cannot be sent.
+        # The client's own `close` waits for records that cannot be sent.
         sender.force_close()
         sender.join(ACKNOWLEDGE_SECONDS)
         with contextlib.suppress(errors.KafkaError):
@@ -118,7 +119,7 @@ class Producer:
                     raise TimeoutError
                 self._change.wait(_LOOK)
 
-    # In the client's thread.
+    # Runs in the client's thread.
 
     def _done(self, record: PublishedRecord, error: Exception | None) -> None:
         with self._change:
@@ -126,11 +127,11 @@ class Producer:
             self._bytes -= record.size
             if error is not None and self._failed is None:
                 self._failed = RecordFailed(record, error)
-                # From inside the client's thread, so before it takes up the next batch.
+                # Called inside the client's thread, so before it starts the next batch.
                 self._producer._sender.force_close()
             if self._failed is not None or not self._waiting or self._bytes < MAX_IN_FLIGHT_BYTES // 2:
                 self._change.notify_all()
 
     def _connection_failed(self, error: Exception) -> None:
-        if is_final(error):  # the library would try for ever
+        if is_final(error):  # the library would retry forever
             self._refused = error

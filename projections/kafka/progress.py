@@ -1,4 +1,4 @@
-"""What of the log is to be published next, and how much is known to have arrived."""
+"""The next records to publish from the log, and the count of acknowledged ones."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from projections.kafka.records import TOPICS, PublishedCounts, PublishedRecord, 
 from projections.log import positions
 from projections.log.reader import Log
 
-#: Events of one window. It is acknowledged as a whole before the next one is sent.
+#: The maximum number of events in one window. It is acknowledged as a whole before the next one is sent.
 WINDOW_EVENTS = 500
 
 
 class Window(NamedTuple):
-    """Records that go together. place: behind them. head: the last position of the log."""
+    """Records that are sent together. place: the counts after them. head: the last position of the log."""
 
     records: list[PublishedRecord]
     place: PublishedCounts
@@ -26,13 +26,13 @@ class Window(NamedTuple):
 
 
 class PublishingProgress:
-    """The place of one pair of topics, in the table of all projections' positions: durable before more is sent.
+    """The progress of one pair of topics, in the table of all projections' positions: stored before more is sent.
 
-    The registry's write lock is held while a place is stored, never while a broker is waited for.
+    The registry's write lock is held while the counts are stored, but never while waiting for a broker.
     """
 
     def __init__(self, store: Store, records: RecordBuilder, prefix: str, *, documents: bool = False) -> None:
-        """prefix: of the topics' names, and of the names under which their numbers are kept. documents: come along."""
+        """prefix: of the topics' names, and of the names of the stored counts. documents: publish them too."""
         self._documents = documents
         self._store = store
         self._records = records
@@ -43,22 +43,22 @@ class PublishingProgress:
             positions.POSITIONS.create(connection, checkfirst=True)
 
     def place(self) -> PublishedCounts:
-        """How much was acknowledged."""
+        """The acknowledged counts."""
         with self._store.engine.begin() as connection:
             db = drivers.database_of(connection)
             return PublishedCounts(*(positions.read_position(db, name) for name in self._names))
 
     def move(self, place: PublishedCounts) -> None:
-        """Remembers how much was acknowledged."""
+        """Stores the acknowledged counts."""
         with self._writing.begin() as connection:
             db = drivers.database_of(connection)
             for name, number in zip(self._names, place, strict=True):
                 positions.save_position(db, name, number)
 
     def window(self, after: PublishedCounts, limit: int = WINDOW_EVENTS) -> Window:
-        """What comes behind a place: up to `limit` stored events, none at the end of the log.
+        """The next window after some counts: up to `limit` stored events, none at the end of the log.
 
-        A large interaction is taken in parts. Raises: UnknownTopic for an event that a newer program wrote.
+        A large interaction is split into parts. Raises: UnknownTopic for an event that a newer program wrote.
         """
         found: list[PublishedRecord] = []
         with self._store.engine.begin() as connection:
@@ -76,7 +76,7 @@ class PublishingProgress:
             return Log(drivers.database_of(connection)).head().last
 
     def interaction(self, position: int) -> Interaction | None:
-        """The interaction that a position belongs to; None beyond the log."""
+        """The interaction at a position; None after the end of the log."""
         with self._store.engine.begin() as connection:
             found = Log(drivers.database_of(connection)).interactions(position - 1, 1)
             return found[0] if found else None

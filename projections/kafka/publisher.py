@@ -1,4 +1,4 @@
-"""The publisher: takes the log to its topics, window by window, and goes on after whatever interrupts it."""
+"""The publisher: sends the log to its topics, one window after another, and continues after any interruption."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from projections.kafka.records import TOPICS, PublishedCounts
 from projections.subscriptions.contract import DeliveryResult
 from projections.subscriptions.sinks.kafka.outcomes import error_outcome
 
-#: Seconds between looks at a log that does not grow, and before brokers are connected to again.
+#: Seconds between polls of an unchanged log, and before reconnecting to brokers.
 POLL_SECONDS: Final = 0.2
 RETRY_SECONDS: Final = 2.0
 
 
 class Publisher:
-    """One pair of topics, `<prefix>.log` and `<prefix>.events`.
+    """Publishes one pair of topics, `<prefix>.log` and `<prefix>.events`.
 
-    Two at a time do no harm but that records are there twice: each writes the same, in the same order.
+    Two publishers at the same time only cause duplicate records: each writes the same ones, in the same order.
     """
 
     def __init__(
@@ -39,8 +39,11 @@ class Publisher:
         report: Callable[[int, int], None] = lambda done, total: None,
         tell: Callable[[str], None] = lambda line: None,
     ) -> None:
-        """partitions: of topics that are not there yet; -1 for as many as the brokers think best. report: is given the
-        position that is published and the last one. tell: is given a line about each interruption."""
+        """Sets up a publisher, without connecting.
+
+        partitions: of topics that do not exist yet; -1 for the brokers' default. report: receives the published
+        position and the last one. tell: receives a line about each interruption.
+        """
         self._progress = progress
         self._cluster = cluster
         self._prefix = prefix
@@ -49,7 +52,7 @@ class Publisher:
         self._tell = tell
 
     def once(self, stop: Event) -> PublishedCounts:
-        """The place reached when all that the log holds is published, or when told to stop.
+        """Publishes the rest of the log, unless stopped; returns the counts reached.
 
         Raises: TopicsDiverged; RecordFailed; KafkaError, or TimeoutError when nothing is acknowledged for a while.
         """
@@ -57,9 +60,9 @@ class Publisher:
             return self._catch_up(producer, place, patient=False)
 
     def run(self, stop: Event) -> None:
-        """Follows the log until told to stop; brokers that go away are waited for.
+        """Follows the log until stopped; waits for unreachable brokers.
 
-        Raises: TopicsDiverged; RecordFailed for a record that will not be taken as it is; KafkaError where a credential
+        Raises: TopicsDiverged; RecordFailed for a record that brokers will never accept; KafkaError when a credential
         is refused.
         """
         while not stop.is_set():
@@ -76,7 +79,7 @@ class Publisher:
 
     @contextmanager
     def _producing(self, stop: Event) -> Iterator[tuple[Producer, PublishedCounts]]:
-        """A producer, and the place to go on from. It ends without an error when told to stop."""
+        """A producer, and the counts to continue from; closes the producer when the block ends."""
         names = {topic: f"{self._prefix}.{topic}" for topic in TOPICS}
         self._cluster.make([*names.values()], self._partitions)
         place = find_start(self._progress, lambda: {topic: self._cluster.held(name) for topic, name in names.items()})
@@ -84,7 +87,7 @@ class Publisher:
             yield producer, place
 
     def _catch_up(self, producer: Producer, place: PublishedCounts, patient: bool) -> PublishedCounts:
-        """The place at the end of the log. It is stored behind each window, once all of that is acknowledged."""
+        """Publishes up to the end of the log; returns the counts, which are stored after each acknowledged window."""
         while (window := self._progress.window(place)).place != place:
             try:
                 for record in window.records:
@@ -98,7 +101,7 @@ class Publisher:
         return place
 
     def _waiting(self, act: Callable[[], None], patient: bool) -> None:
-        """Does what waits for brokers; who is patient is told that it takes long, and waits on."""
+        """Runs an operation that waits for brokers; if `patient`, a timeout is reported and the wait continues."""
         while True:
             try:
                 return act()
@@ -109,6 +112,6 @@ class Publisher:
 
 
 def _is_transient(error: Exception) -> bool:
-    """Whether the same may go well later."""
+    """Whether a later attempt can succeed."""
     found = error_outcome(error.error if isinstance(error, RecordFailed) else error)
     return found.result is DeliveryResult.RETRY

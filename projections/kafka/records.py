@@ -1,8 +1,8 @@
-"""The records of both topics: each is a function of the log, so one that is published again is the same.
+"""The records of both topics: each is a function of the log, so a republished record is the same.
 
-The records of a topic are counted 1, 2, 3, without a gap, in the order of the log. Whoever reads several partitions
-restores that order from the numbers alone: what comes next has the next number, and while it is not there, something
-earlier is still to come.
+The records of a topic are numbered 1, 2, 3 without gaps, in the order of the log. A reader of several partitions
+restores that order from the numbers alone: the next record has the next number, and while it is missing, an earlier
+record is still to arrive.
 Spec: CloudEvents Kafka protocol binding 1.0; EV-77, EV-78, EV-79.
 """
 
@@ -21,39 +21,39 @@ from projections.log.documents import referenced_document
 from projections.log.table_rows import SCHEMA_VERSION, LogTableRow, table_rows
 from projections.subscriptions.sinks.kafka import records
 
-#: The topics, by what stands behind the prefix in their names.
+#: The topics, by the part of their names after the prefix.
 LOG: Final = "log"
 EVENTS: Final = "events"
 TOPICS: Final = (LOG, EVENTS)
 
-#: Headers of every record. The number in its topic, the position of the stored event in the log, the positions of its
+#: Headers of every record: the number in its topic, the position of the stored event in the log, the positions of its
 #: interaction's first and last event, its correlation id.
 NUMBER: Final = "annals_number"
 POSITION: Final = "annals_position"
 FIRST: Final = "annals_first"
 LAST: Final = "annals_last"
 INTERACTION: Final = "annals_interaction"
-#: Header of the log's records: which columns they have.
+#: Header of the log's records: the version of their columns.
 SCHEMA: Final = "annals_schema"
-#: Header of the log's records where documents come along: the bytes of the one that a Version refers to. A Resource
-#: refers to the one of a Version, which is in an event of its own.
+#: Header of the log's records if documents are published: the bytes of the document that a Version refers to. A
+#: Resource refers to the document of a Version, which has its own event.
 DOCUMENT: Final = "annals_document"
 _VERSION: Final = 6
 
 Headers = list[tuple[str, bytes]]
-#: Gives the bytes of a document by its hash, None where it is lost.
+#: Returns the bytes of a document by its hash, None if it is lost.
 FindDocument = Callable[[str], bytes | None]
 
 
 class PublishedCounts(NamedTuple):
-    """How much is published: records of the log, which is a position, and records of events."""
+    """How much is published: the records of the log, which is a position, and the records of events."""
 
     log: int = 0
     events: int = 0
 
 
 class PublishedRecord(NamedTuple):
-    """A record on its way. topic: `LOG_FILE_SCHEMA` or `EVENTS`. key: folded xid of the Group, or `/`."""
+    """A record to publish. topic: `LOG` or `EVENTS`. key: folded xid of the Group, or `/`."""
 
     topic: str
     position: int
@@ -63,12 +63,12 @@ class PublishedRecord(NamedTuple):
 
     @property
     def size(self) -> int:
-        """About how many bytes it has."""
+        """Its approximate size in bytes."""
         return len(self.key) + len(self.value) + sum(len(name) + len(value) for name, value in self.headers)
 
 
 class RecordBuilder:
-    """Makes records of interactions. contentmode: of events, `structured` or `binary`."""
+    """Builds the records of interactions. contentmode: of events, `structured` or `binary`."""
 
     def __init__(self, events: XRegistryEvents, contentmode: str = "structured") -> None:
         self._events = events
@@ -81,9 +81,9 @@ class RecordBuilder:
         place: PublishedCounts,
         documents: FindDocument | None = None,
     ) -> tuple[list[PublishedRecord], PublishedCounts]:
-        """The records of an interaction, or of its next part, and the place behind them.
+        """The records of an interaction, or of its next part, and the counts after them.
 
-        documents: come along in the log; None where they do not.
+        documents: loads the documents to publish in the log; None for no documents.
         """
         stored = list(rows)
         log = [_log_record(row) for row in table_rows(interaction, stored)]
@@ -101,9 +101,9 @@ class RecordBuilder:
 
 
 def partition_key(stream: str) -> bytes:
-    """The key of a stream: the folded xid of its Group, and `/` for what is in none (EV-78).
+    """The key of a stream: the folded xid of its Group, or `/` outside any Group (EV-78).
 
-    Folded, because a Group that was deleted and comes back in another case goes on in its old streams.
+    Folded, because a Group that is deleted and re-created in another case continues its old streams.
     """
     parts = xids.segments(stream)
     inside = len(parts) > 1 and not xids.is_outside_tree(stream)
@@ -138,7 +138,7 @@ def _base64(value: Any) -> str:
 
 
 class RecordPosition(NamedTuple):
-    """What the headers of a record say of where it stands."""
+    """The place of a record, from its headers."""
 
     number: int
     position: int
@@ -146,7 +146,7 @@ class RecordPosition(NamedTuple):
 
 
 def record_position(headers: Iterable[tuple[str, bytes]]) -> RecordPosition | None:
-    """Where a record stands; None for one that is not of a registry."""
+    """The place of a record; None if it is not of a registry."""
     found = dict(headers)
     try:
         return RecordPosition(int(found[NUMBER]), int(found[POSITION]), found[INTERACTION].decode())

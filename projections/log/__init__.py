@@ -1,4 +1,4 @@
-"""Reading the log: its rows, its lines as clients get them, and projections that follow it.
+"""Reads the log: its rows, its JSON lines for clients, and projections that follow it.
 
 Writing the log belongs to `commands/store`.
 Begin with `reader.py` and `follower.py`.

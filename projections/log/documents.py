@@ -1,4 +1,4 @@
-"""Documents by their hash: their bytes, and where in the tree they belong."""
+"""Documents by their hash: their bytes, and the entities they belong to."""
 
 from __future__ import annotations
 
@@ -20,21 +20,24 @@ _MAPPER: Final = EventMapper()
 
 
 def referenced_document(row: LogRow) -> str | None:
-    """The hash of the document that a stored event refers to; None for most, which refer to none.
+    """The hash of the document that a stored event refers to; None for most, which have none.
 
     Raises: UnreadableEvent.
     """
-    if b'"document":' not in row.state:  # to read every event takes many times as long
+    if b'"document":' not in row.state:  # parsing every event takes many times as long
         return None
     return document_hash(_MAPPER.of_row(row).private)
 
 
 def document_bytes(db: Database, sha256: str) -> bytes | None:
-    """The bytes of a document; None where there is none."""
+    """The bytes of a document; None if it does not exist."""
     found = db.one(_BYTES, (sha256,))
     return None if found is None else blob(found[0])
 
 
 def is_document_below(db: Database, sha256: str, xid: str) -> bool:
-    """Whether an entity at or below a path, living or past, has or had a document. O(entities there, past ones too)."""
+    """Whether a live or past entity at or below a path has or had a document.
+
+    Cost: O(entities there, including past ones).
+    """
     return db.one(_REFERS, (*xids.subtree(xid), sha256)) is not None

@@ -1,4 +1,4 @@
-"""Following the log: a projection takes in whole interactions, and its position moves in the same transaction."""
+"""Follows the log: a projection applies whole interactions, and its position moves in the same transaction."""
 
 from __future__ import annotations
 
@@ -14,26 +14,29 @@ from domain.registry.events import EntityEvent
 from projections.database import drivers
 from projections.log import positions
 
-#: Interactions of one step: enough to make a commit cheap.
+#: The number of interactions in one step: enough to make a commit cheap.
 BATCH_INTERACTIONS: Final = 100
 
 _END: Final = "SELECT max(last) FROM (SELECT last FROM interaction WHERE last > ? ORDER BY last LIMIT ?) AS next"
 
 
 class Projection(Protocol):
-    """What follows the log."""
+    """A projection that follows the log."""
 
     @property
     def name(self) -> str:
-        """Under which its position is kept; never given to another projection."""
+        """The name under which its position is stored; never reused for another projection."""
 
     def apply(self, connection: Connection, recorded: Sequence[tuple[int, EntityEvent]]) -> None:
-        """Takes in the events of whole interactions, in log order. What it writes here it writes once; an effect
-        outside this transaction can happen again after a failure."""
+        """Applies the events of whole interactions, in log order.
+
+        What it writes on this connection is written once; an effect outside this transaction can repeat after a
+        failure.
+        """
 
 
 class LogFollower:
-    """One projection on its way along the log. Several processes may run it: one at a time moves it on."""
+    """Moves one projection along the log. Several processes may run it: only one at a time moves it."""
 
     def __init__(self, store: Store, projection: Projection, together: int = BATCH_INTERACTIONS) -> None:
         self._store = store
@@ -44,7 +47,7 @@ class LogFollower:
             positions.POSITIONS.create(connection, checkfirst=True)
 
     def step(self) -> int:
-        """How many events the next interactions brought; 0 at the end of the log."""
+        """Applies the next interactions; returns the number of their events, 0 at the end of the log."""
         if self._end(self.position()) is None:
             return 0
         with self._engine.begin() as connection:
@@ -58,17 +61,17 @@ class LogFollower:
         return end - after
 
     def catch_up(self) -> int:
-        """How many events it took to reach the end of the log."""
+        """Applies the rest of the log; returns the number of events."""
         return sum(iter(self.step, 0))
 
     def run(self, stop: Event, pause: float = 0.05) -> None:
-        """Follows the log until told to stop. pause: seconds between looks at a log that does not grow."""
+        """Follows the log until stopped. pause: seconds between polls of an unchanged log."""
         while not stop.is_set():
             if not self.step():
                 stop.wait(pause)
 
     def position(self) -> int:
-        """The last position taken in."""
+        """The last position applied."""
         with self._store.engine.connect() as connection:
             return positions.read_position(drivers.database_of(connection), self._projection.name)
 

@@ -1,4 +1,4 @@
-"""The log as lines of JSON: what feeds of it and pushes of it are made of."""
+"""The log as JSON lines, used by its feeds and pushes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from commands.store.hashes import Interaction, LogRow
 from domain.values.json_text import dumps
 from projections.log.documents import referenced_document
 
-#: The line before the events of an interaction.
+#: The kind of the line before the events of an interaction.
 INTERACTION: Final = "interaction"
-#: The line before the first event of an interaction that refers to a document.
+#: The kind of the line before the first event of an interaction that refers to a document.
 DOCUMENT: Final = "document"
-#: Documents of an interaction that are remembered as sent. An import that returns to one after so many others sends it
-#: again, and takes no more memory than any other.
+#: The number of an interaction's documents that are remembered as sent. An import that refers to a document again after
+#: this number of others sends it again, and needs no more memory than any other.
 MAX_SENT_DOCUMENTS: Final = 1 << 16
 
 _FACTS: Final = {
@@ -23,12 +23,12 @@ _FACTS: Final = {
     "registryurl": "registry_url",
 }
 
-#: Gives the bytes of a document by its hash; None where they are lost.
+#: Returns the bytes of a document by its hash; None if they are lost.
 FindDocument = Callable[[str], bytes | None]
 
 
 class LogLine(NamedTuple):
-    """One line. name: what kind it is. data: JSON, without a line end."""
+    """One line. name: its kind. data: JSON, without a line end."""
 
     name: str
     data: bytes
@@ -37,10 +37,10 @@ class LogLine(NamedTuple):
 def log_lines(
     interaction: Interaction, rows: Iterable[LogRow], document: FindDocument | None
 ) -> Iterator[tuple[int, tuple[LogLine, ...]]]:
-    """The position of each event with its lines: itself, and what has to be known before it.
+    """The position of each event with its lines: the event, and the lines that must precede it.
 
-    rows: events of the interaction. document: None where documents stay away. One that is lost is left out, which its
-    reader then sees.
+    rows: events of the interaction. document: None to leave out documents. A lost document is skipped, which its reader
+    then detects.
     """
     before: tuple[LogLine, ...] = (LogLine(INTERACTION, interaction_line(interaction)),)
     sent: dict[str, None] = {}
@@ -51,7 +51,7 @@ def log_lines(
 
 
 def _document(row: LogRow, sent: dict[str, None], document: FindDocument) -> Iterator[LogLine]:
-    """The document that an event refers to, unless it was sent."""
+    """The document that an event refers to, unless it was already sent."""
     sha256 = referenced_document(row)
     if sha256 is None or sha256 in sent:
         return
@@ -69,13 +69,13 @@ def document_line(sha256: str, content: bytes) -> bytes:
 
 
 def interaction_line(interaction: Interaction) -> bytes:
-    """An interaction as JSON: its facts in the words of the API, the correlation id not folded, and hashes in hex."""
+    """An interaction as JSON: its columns under the API's names, the correlation id unfolded, and hashes in hex."""
     facts = {shown: getattr(interaction, name) for shown, name in _FACTS.items()}
     salt = {"salt": interaction.salt} if interaction.salt else {}
     return dumps(facts | {"chain": interaction.chain.hex(), "state": interaction.state.hex()} | salt)
 
 
 def event_line(row: LogRow) -> bytes:
-    """A stored event as JSON: where it is, then the members of its stored state, byte for byte."""
+    """A stored event as JSON: its place, then the members of its stored state, byte for byte."""
     place = b'{"position":%d,"stream":%b,"revision":%d,"topic":%b,%b'
     return place % (row.position, dumps(row.stream), row.revision, dumps(row.topic), row.state[1:])

@@ -1,4 +1,4 @@
-"""How far each projection has come in the log."""
+"""The position of each projection in the log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Column, MetaData, Table, Text
 from commands.store.damage import UnreadableRow
 from projections.database.drivers import Database
 
-#: One row for each projection that has begun: its name and the last position that it took in.
+#: One row for each projection that has started: its name and the last position that it applied.
 POSITIONS: Final = Table(
     "projection",
     MetaData(),
@@ -19,25 +19,25 @@ POSITIONS: Final = Table(
 
 
 def read_position(database: Database, name: str) -> int:
-    """The last position that a projection took in, 0 before its first."""
+    """The last position that a projection applied, 0 before its first."""
     row = database.one("SELECT position FROM projection WHERE name = ?", (name,))
     return checked_position(row[0]) if row else 0
 
 
 def checked_position(stored: Any) -> int:
-    """A stored position. Raises: UnreadableRow for what is none, which SQLite keeps as well."""
+    """A stored position. Raises: UnreadableRow for a value of another type, which SQLite can store as well."""
     if type(stored) is int:
         return stored
     raise UnreadableRow(f"a projection is at the position {stored!r:.100}")
 
 
 def save_position(database: Database, name: str, to: int) -> None:
-    """Sets the position of a projection, in the transaction of what it wrote."""
+    """Sets the position of a projection, in the transaction of its writes."""
     database.upsert(POSITIONS, [(name, to)])
 
 
 def lock_position(database: Database, name: str) -> int:
-    """`position`, held against every other process that follows the log under this name until the transaction ends."""
+    """The position, locked against other processes of the same projection until the transaction ends."""
     database.run("INSERT INTO projection VALUES (?, 0) ON CONFLICT DO NOTHING", (name,))
     held = database.one("UPDATE projection SET position = position WHERE name = ? RETURNING position", (name,))
     at: int = held[0]
@@ -45,5 +45,5 @@ def lock_position(database: Database, name: str) -> int:
 
 
 def delete_position(database: Database, name: str) -> None:
-    """Removes a projection that is no more."""
+    """Removes the position of a projection that no longer exists."""
     database.delete(POSITIONS, [(name,)])

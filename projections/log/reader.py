@@ -1,4 +1,4 @@
-"""The log as readers see it: interactions and their events, over one connection of a driver."""
+"""Reads the log: interactions and their events, on one connection of a driver."""
 
 from __future__ import annotations
 
@@ -23,27 +23,28 @@ _HEAD: Final = f"SELECT {_FACTS} FROM interaction ORDER BY last DESC LIMIT 1"
 _NAMED: Final = f"SELECT {_FACTS} FROM interaction WHERE folded = ?"
 _ENDED: Final = f"SELECT {_FACTS} FROM interaction WHERE last <= ? ORDER BY last DESC LIMIT 1"
 _APART: Final = " OR ".join(f"stream LIKE '{start}%'" for start in xids.OUTSIDE_TREE)
-#: Where the registry's tree went on after a time. What is apart from it has interactions of its own, whose times are
-#: other ones where the tree's came from another registry; so are those of the log's first, which made this registry,
-#: and of those that made registries between this one and the other.
+#: Interactions that changed the registry's tree after a time. Entities outside the tree have interactions of their own,
+#: whose times differ if the tree came from another registry. So do the times of the log's first interaction, which
+#: created this registry, and of those that created registries between this one and the other.
 _OF_TREE_LATER: Final = (
     "FROM interaction AS later WHERE later.time > ? AND later.first > 1 AND later.command <> 'CreateRegistry'"
     f" AND NOT (SELECT {_APART} FROM log WHERE log.position = later.last)"
 )
 _WENT_ON: Final = f"SELECT later.last {_OF_TREE_LATER} ORDER BY later.time LIMIT 1"
-#: One step back from there. The empty text hides the column from its index, by which half the log might be sorted.
+#: The last interaction before that position. The empty text hides the column from its index, which could otherwise be
+#: used to sort half the log.
 LAST_BY_TIME: Final = (
     f"SELECT {_FACTS} FROM interaction WHERE last < coalesce(({_WENT_ON}), {2**63 - 1}) AND time || '' <= ?"
     " ORDER BY last DESC LIMIT 1"
 )
-#: The first place of the log at which the tree went on. It is another one only where Groups of several registries live
-#: beside each other. The sum keeps databases from reading the log from its beginning on.
+#: The first position of the log at which the tree changed later. It differs only if Groups of several registries
+#: coexist. The sum keeps databases from reading the log from its beginning.
 _EARLIER: Final = f"SELECT min(later.last) {_OF_TREE_LATER} AND later.last + 0 < ?"
 _BACK: Final = f"SELECT {_FACTS} FROM interaction WHERE last < ? AND time || '' <= ? ORDER BY last DESC LIMIT 1"
 _SINCE: Final = "SELECT 1 FROM interaction WHERE time >= ? LIMIT 1"
 _BEFORE: Final = "SELECT last FROM interaction WHERE time < ? ORDER BY time DESC, last DESC LIMIT 1"
 _BY: Final = _BEFORE.replace("time <", "time <=")
-#: The log has taken interactions in only where it has links; `0` follows `/`.
+#: Only a log with links has recorded interactions of other registries; `0` follows `/`.
 _LINKED: Final = f"SELECT 1 FROM log WHERE stream > '{COLLECTION}/' AND stream < '{COLLECTION}0' LIMIT 1"
 _DURING: Final = (
     "SELECT coalesce(min(first) - 1, 0), coalesce(max(last), 0) FROM interaction WHERE time >= ? AND time <= ?"
@@ -59,9 +60,9 @@ _REVISIONS: Final = (
 )
 _LATEST: Final = f"SELECT {_EVENT} FROM log WHERE stream = ? ORDER BY revision DESC LIMIT ?"
 
-#: No log becomes so long.
+#: Beyond the end of any log.
 _BEYOND_ALL: Final = 2**62
-#: Kinds of the columns, but for those of bytes.
+#: Types of the columns, without those of bytes.
 _INTERACTION: Final = (int, int, str, str, str, str, str, str, str)
 _LOG_ROW: Final = (int, str, int, str)
 
@@ -72,7 +73,7 @@ _TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
 def stored_interaction(row: Sequence[Any]) -> Interaction:
     """The interaction of a row.
 
-    Raises: UnreadableEvent for a value that is not of its column's kind, which SQLite keeps as well.
+    Raises: UnreadableEvent for a value of another type than its column's, which SQLite can store as well.
     """
     *facts, chain, state, salt = row
     sound = tuple(map(type, (*facts, salt))) == _INTERACTION and facts[1] <= facts[0] < _BEYOND_ALL
@@ -90,55 +91,56 @@ def stored_event(row: Sequence[Any]) -> LogRow:
 
 
 class Log:
-    """See the module. Inside a transaction all that it returns belongs to one moment."""
+    """Queries of the log. Inside a transaction all results belong to one moment."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
     def head(self) -> Interaction:
-        """The last interaction; `START` where there is none."""
+        """The last interaction; `NO_INTERACTION` if there is none."""
         return self._one(_HEAD)
 
     def interaction(self, xregcorrelationid: str) -> Interaction | None:
-        """The interaction of a correlation id, in whatever case that is given (EV-25)."""
+        """The interaction of a correlation id, ignoring case (EV-25)."""
         if "\0" in xregcorrelationid:
-            return None  # PostgreSQL takes no such text, not even to find nothing
+            return None  # PostgreSQL refuses such a text, even in a search
         found = self._one(_NAMED, xregcorrelationid.casefold())
         return None if found is NO_INTERACTION else found
 
     def ended(self, position: int) -> Interaction:
-        """The last interaction that had ended at a position; `START` where none had."""
+        """The last interaction that ended at or before a position; `NO_INTERACTION` if none did."""
         return self._one(_ENDED, position)
 
     def interactions(self, after: int, limit: int) -> list[Interaction]:
-        """Those that ended beyond a position, in order, `limit` at most."""
+        """The interactions that ended after a position, in order, at most `limit`."""
         return [stored_interaction(row) for row in self._db.all(_BEYOND, (after, limit))]
 
     def of_tree(self, limit: int, *, backwards: bool = False) -> list[Interaction]:
-        """The first interactions that are about the registry's tree; the last ones, the last first, if `backwards`."""
+        """The first interactions that concern the registry's tree; if `backwards`, the last ones in reverse order."""
         order = " DESC LIMIT ?" if backwards else " LIMIT ?"
         return [stored_interaction(row) for row in self._db.all(_OF_TREE + order, (limit,))]
 
     def events(self, first: int, last: int) -> Iterator[LogRow]:
-        """The events from one position to another, both included, in order, streamed."""
+        """The events from one position to another, both inclusive, in order, streamed."""
         return map(stored_event, self._db.stream(_EVENTS, (first, last)))
 
     def revisions(self, stream: str, after: int, until: int, limit: int) -> list[LogRow]:
-        """Events of one stream beyond a revision and up to a position, in order."""
+        """Events of one stream after a revision and up to a position, in order."""
         return [stored_event(row) for row in self._db.all(_REVISIONS, (stream, after, until, limit))]
 
     def latest(self, stream: str, limit: int) -> list[LogRow]:
-        """The last events of one stream, the last one first."""
+        """The last events of one stream, in reverse order."""
         return [stored_event(row) for row in self._db.all(_LATEST, (stream, limit))]
 
     def document(self, sha256: str) -> bytes | None:
-        """The bytes of a document that events refer to; None where there is none."""
+        """The bytes of a document that events refer to; None if it does not exist."""
         return document_bytes(self._db, sha256)
 
     def during(self, since: str, until: str) -> tuple[int, int]:
-        """Beyond which position, and up to which one, all lies that happened from one time to another, both included.
+        """The position before and the last position of everything between two times, both inclusive.
 
-        Where interactions of other registries were taken in, others lie in between, and they are counted one by one.
+        If the log has recorded interactions of other registries, the range can also contain interactions of other
+        times. The query then reads all interactions between the two times.
         """
         if self._db.one(_LINKED) is not None:
             after, end = self._db.one(_DURING, (since, until))
@@ -147,14 +149,13 @@ class Log:
         return before[0] if before else 0, last[0] if last else 0
 
     def as_of(self, moment: str, now: datetime, name: str = "asof") -> Interaction:
-        """The last interaction that had ended at a moment; `START` where none had (FLAG-80).
+        """The last interaction that had ended at a moment; `NO_INTERACTION` if none had (FLAG-80).
 
-        At a time it is the last one before the first one by which the registry's tree changed later. Times do not only
-        grow in a log that takes in what happened elsewhere: what was taken in behind something later is not there yet.
-        moment: a position, an RFC 3339 time or a correlation id. now: the time that no moment may be beyond,
-        unless the log is.
-        name: of the parameter that the moment came in.
-        Raises: BadRequest for what is malformed, unknown or yet to come.
+        For a time, it is the last one before the first later change of the registry's tree. Times do not only increase
+        in a log that records interactions of other registries: one recorded after a later change does not count.
+        moment: a position, an RFC 3339 time or a correlation id. now: the latest time that a moment may have, unless
+        the log is ahead of it. name: the parameter of the moment.
+        Raises: BadRequest for a malformed, unknown or future moment.
         """
         if _POSITION.match(moment):
             return self._at(int(moment), name)
@@ -174,7 +175,7 @@ class Log:
 
     def _by(self, moment: str, now: str, name: str) -> Interaction:
         try:
-            # A plus sign that was not escaped in a query came in as a space.
+            # A plus sign that was not escaped in a query arrives as a space.
             then = _six_digits(to_utc(f"{moment[:11]}{moment[11:].replace(' ', '+')}"))
         except (ValueError, OverflowError) as error:
             raise _no_moment(name, moment, str(error)) from None
@@ -192,7 +193,7 @@ class Log:
 
 
 def _six_digits(time: str) -> str:
-    """A time in the form that interactions have; what is finer than a microsecond is cut off."""
+    """A time in the form of interactions; digits finer than a microsecond are cut."""
     seconds, _, fraction = time.removesuffix("Z").partition(".")
     return f"{seconds}.{fraction[:6]:0<6}Z"
 

@@ -1,7 +1,7 @@
-"""The log as a table: what every source of it for Spark and for bulk readers gives, and in which types.
+"""The log as a table: the columns and types of every source of it for Spark and for bulk readers.
 
-One row for each event, with the facts of the interaction that it belongs to beside it. Rows come in the order of their
-positions; `position = last` ends an interaction, and `first = position` begins one.
+One row for each event, with the columns of its interaction. Rows are in the order of their positions. The last row of
+an interaction has `position = last`, the first one `first = position`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from commands.store.mapper import UPCASTS, EventMapper, Upcast, after_image
 from commands.store.mapper import stored_state as stored
 from domain.registry.events import EntityEvent
 
-#: Of this table. It changes with the columns, and readers refuse one that they do not know.
+#: The version of this table. It changes with the columns, and readers refuse a version that they do not know.
 SCHEMA_VERSION: Final = 2
-#: Those that can be read: rows of version 1 lack `salt`, which was always empty.
+#: The readable versions: rows of version 1 lack `salt`, which was always empty.
 KNOWN_VERSIONS: Final = (1, SCHEMA_VERSION)
 
 _MAPPER: Final = EventMapper()
@@ -27,9 +27,10 @@ class LogTableRow(NamedTuple):
 
     position: of the event. stream: of its entity, the folded xid. revision: 1 for the first event of the stream.
     topic: kind and version of the event, such as `EntityCreated:1`. state: the stored JSON text, which holds the entity
-    as the event left it. first, last: positions of the interaction's events. time: RFC 3339 in UTC with microseconds.
-    caller, command, registry_url: who asked what of which registry. chain, statehash: SHA-256 of the interaction.
-    salt: hides the caller in the chain hash; empty where that is of version 1.
+    after the event. first, last: positions of the interaction's events. time: RFC 3339 in UTC with microseconds.
+    caller, command, registry_url: who sent which command to which registry. chain, statehash: SHA-256 of the
+    interaction.
+    salt: hides the caller in the chain hash; empty if that is of version 1.
     """
 
     position: int
@@ -77,23 +78,23 @@ def event_of(topic: str, revision: int, state: str) -> EntityEvent:
 
 
 def upcasts() -> dict[str, Upcast]:
-    """What makes events of topics that are no longer written those of today, by topic."""
+    """The converters from topics that are no longer written to the current ones, by topic."""
     return dict(UPCASTS)
 
 
 def upcast(topic: str, revision: int, state: str, known: Mapping[str, Upcast]) -> tuple[str, str]:
-    """Topic and state under which an event would be stored today. Raises: UnreadableEvent, UnknownTopic."""
+    """Topic and state with which an event would be stored today. Raises: UnreadableEvent, UnknownTopic."""
     event = EventMapper(known).event(topic, revision, state.encode())
     return event.TOPIC, stored(event, after_image(event)).decode()
 
 
 def log_row(row: LogTableRow) -> LogRow:
-    """The event of a row, as the log holds it."""
+    """The event of a row, as the log stores it."""
     return LogRow(row.position, row.stream, row.revision, row.topic, row.state.encode())
 
 
 def interaction_of(row: LogTableRow) -> Interaction:
-    """The facts of the interaction that a row belongs to, as the log holds them."""
+    """The interaction of a row, as the log stores it."""
     return Interaction(
         last=row.last,
         first=row.first,

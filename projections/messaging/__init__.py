@@ -1,4 +1,4 @@
-"""Message definitions and findings as the read model has them.
+"""Message definitions and findings, read from the read model.
 
 Their rules are in `domain/messaging`.
 Begin with `message_definitions.py`.

@@ -1,4 +1,4 @@
-"""Findings of what the read model shows: worked out as they are read, so they are always true to it."""
+"""Findings about the entities of the read model, computed at each read, so they are always current."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from projections.entities.query import View
 from projections.entities.rows import EntityRow
 from projections.entities.xref import RESOLVED_XREF, resource_types
 
-#: Entities that are held at once because others look at them: neighbours share their Groups and their bases.
+#: The number of cached entities that others refer to: neighbours share their Groups and their bases.
 CACHE_SIZE: Final = 256
 
 Attributes = Mapping[str, Any]
@@ -29,23 +29,23 @@ Reads = Callable[[str], bool]
 
 
 class FindingCursor(NamedTuple):
-    """Behind which finding to go on: so many of one entity."""
+    """The finding to continue after: an entity, and the number of its findings already returned."""
 
     xid: str
     number: int
 
 
 class LocatedFinding(NamedTuple):
-    """A finding, and the place behind it."""
+    """A finding, and the cursor after it."""
 
     finding: Finding
     place: FindingCursor
 
 
 class StoredEntities:
-    """The entities of one moment: a `Lookup`.
+    """The entities of one moment: an `EntityLookup`.
 
-    reads: whether the caller may see one; what it may not see is not there.
+    reads: whether the caller may read an entity; to the caller, other entities do not exist.
     """
 
     def __init__(self, view: View, reads: Reads) -> None:
@@ -54,7 +54,7 @@ class StoredEntities:
         self._known: dict[str, Attributes | None] = {}
 
     def get(self, xid: str) -> Attributes | None:
-        """See Lookup."""
+        """See `EntityLookup`."""
         if xid not in self._known:
             if len(self._known) >= CACHE_SIZE:
                 self._known.clear()
@@ -62,7 +62,7 @@ class StoredEntities:
         return self._known[xid]
 
     def members(self, collection: str) -> Collection[str]:
-        """See Lookup."""
+        """See `EntityLookup`."""
         if not self._reads(collection):
             return ()
         return [row.xid for row in self._view.subtree(collection, {xids.type_of(collection)})]
@@ -75,10 +75,10 @@ class StoredEntities:
 def read_findings(
     view: View, xid: str, model: Model, check: SchemaCheck, reads: Reads, after: FindingCursor | None = None
 ) -> Iterator[LocatedFinding]:
-    """The findings of an entity or collection and of all below it, in tree order, streamed.
+    """The findings of an entity or collection and of everything below it, in tree order, streamed.
 
-    A message has those of its default Version; its other Versions have their own. after: where to go on.
-    Cost: a look at everything there that has rules, and at what it refers to.
+    A message has those of its default Version; its other Versions have their own. after: the cursor to continue from.
+    Cost: reads every entity there that has rules, and those it refers to.
     """
     kinds = _kinds(model)
     lookup, chains = StoredEntities(view, reads), BaseChains()
@@ -103,24 +103,24 @@ def _rows(view: View, xid: str, model: Model, kinds: Mapping[str, str]) -> Itera
 
 
 def _kinds(model: Model) -> dict[str, str]:
-    """The kind of each type that has rules, Versions included."""
+    """The kind of each type that has rules, including Versions."""
     kinds = kinds_by_type(model)
     return kinds | {f"{type}.versions": kind for type, kind in kinds.items() if "." in type}
 
 
 def _is_only_version(type: str, model: Model) -> bool:
-    """Whether a type is that of Versions of which a Resource has one, so that its findings are the Resource's."""
+    """Whether a type is that of Versions of which a Resource has only one, whose findings are the Resource's."""
     group, *below = type.split(".")
     return len(below) == 2 and model.groups[group].resources[below[0]].maxversions == 1
 
 
 def _is_duplicate(row: EntityRow, attributes: Attributes) -> bool:
-    """Whether a row says what the Resource above it says as well, or what a pointer shows."""
+    """Whether a row repeats the Resource above it, or is shown through an xref."""
     return row.private == RESOLVED_XREF or (row.type.count(".") == 2 and attributes.get("isdefault") is True)
 
 
 def _attributes(row: EntityRow) -> Attributes | None:
-    """What a row holds; None for a pointer to nothing, which has nothing to be judged by."""
+    """The attributes of a row; None for an xref without a target, which has nothing to check."""
     attributes: dict[str, Any] = loads(row.attributes)
     dangling = row.type.count(".") == 1 and "versionid" not in attributes
     return None if dangling else attributes

@@ -1,4 +1,4 @@
-"""Message definitions in the read model, as whoever resolves or matches them looks them up."""
+"""Looks up message definitions in the read model, for resolving and matching them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from projections.entities.xref import xref_of
 
 
 class MessageDefinitions:
-    """The messages of one moment. What was looked up is kept, because many messages share their bases."""
+    """The messages of one moment. Lookups are cached, because many messages share their bases."""
 
     def __init__(self, view: View, reads: Callable[[str], bool]) -> None:
-        """reads: whether the caller may see an entity; what it may not see is not there."""
+        """reads: whether the caller may read an entity; to the caller, other entities do not exist."""
         self._view = view
         self._reads = reads
         self._known: dict[str, MessageDefinition | None] = {}
 
     def definition(self, xid: str) -> MessageDefinition | None:
-        """See `Lookup`. A cross reference gives what it stands for."""
+        """See `DefinitionLookup`. An xref yields its target."""
         if xid not in self._known:
             self._known[xid] = self._find(xid)
         return self._known[xid]
@@ -50,7 +50,7 @@ class MessageDefinitions:
         return MessageDefinition(version.xid, loads(version.attributes), loads(version.private).get(DEFAULT_MARKS, {}))
 
     def _target(self, row: EntityRow | None) -> EntityRow | None:
-        """The Resource that shows Versions: the one that a pointer stands for, None where that has none."""
+        """The Resource whose Versions are shown: an xref's target, None if that has an xref too."""
         target = xref_of(row)
         if target is None:
             return row

@@ -1,5 +1,5 @@
-"""Connections from this process to others: which addresses are allowed, one HTTP client for all.
+"""Connections from this process to others: the allowed addresses, and one HTTP client for all.
 
-What is sent belongs to the room that sends it.
+The content that is sent belongs to the folder that sends it.
 Begin with `destination_guard.py`.
 """

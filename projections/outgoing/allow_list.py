@@ -1,4 +1,4 @@
-"""Which addresses events may be sent to: those of the public internet, and those that the operator permits.
+"""The addresses that events may be sent to: those of the public internet, and those that the operator permits.
 
 Rules SUB-901 to 903.
 """
@@ -15,32 +15,32 @@ from typing import Final
 IpAddress = IPv4Address | IPv6Address
 IpNetwork = IPv4Network | IPv6Network
 
-#: Ports below these are other services' unless they are the web's.
+#: Lower ports belong to other services, except for the web's.
 FIRST_UNPRIVILEGED_PORT: Final = 1024
 WEB_PORTS: Final = frozenset((80, 443))
 
-#: What a resolver takes for an IPv4 address: one to four numbers, decimal, octal or hexadecimal.
+#: An IPv4 address as resolvers accept it: one to four numbers, decimal, octal or hexadecimal.
 _NUMBER: Final = r"(?:0[xX][0-9A-Fa-f]*|[0-9]+)"
 _NUMERIC: Final = re.compile(rf"{_NUMBER}(?:\.{_NUMBER}){{0,3}}\Z")
 _NAME: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_])?\Z")
 _ENTRY: Final = re.compile(r"(?:\[(?P<inside>[^\]]+)\]|(?P<bare>[^:\[\]]+))(?::(?P<port>[0-9]{1,5}))?\Z")
 
-#: All that is assigned of IPv6; without what the standard library knows to be special in it.
+#: The range of assigned IPv6 addresses; `is_global` excludes the special ones in it.
 _ASSIGNED: Final = IPv6Network("2000::/3")
-#: Networks whose addresses end in an IPv4 one that is reached through them.
+#: Networks whose addresses end in an IPv4 address that they lead to.
 _ENDING: Final = tuple(map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
 
 
 def normalize_host(host: str) -> str:
-    """A host as it is compared and looked up: without brackets, in lower case, without the dot of the root."""
+    """A host in the form for comparisons and lookups: without brackets, in lower case, without a trailing dot."""
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     return bare.lower().removesuffix(".")
 
 
 def parse_ip_literal(host: str) -> IpAddress | None:
-    """The address that a host is by itself, in every form that resolvers understand; None for a name.
+    """The address that a host literally is, in every form that resolvers accept; None for a name.
 
-    host: as `plain` gives it. Raises: ValueError for what is neither.
+    host: as returned by `normalize_host`. Raises: ValueError if it is neither.
     """
     if ":" in host:
         return ip_address(host)
@@ -55,7 +55,7 @@ def parse_ip_literal(host: str) -> IpAddress | None:
 
 
 def is_public(address: IpAddress) -> bool:
-    """Whether everybody reaches the same machine by an address, the one that it may stand for included."""
+    """Whether an address, and any address embedded in it, is public: it leads to the same machine from everywhere."""
     if isinstance(address, IPv4Address):
         return address.is_global and not address.is_multicast
     inner = list(_embedded_ipv4(address))
@@ -65,7 +65,7 @@ def is_public(address: IpAddress) -> bool:
 
 
 def _embedded_ipv4(address: IPv6Address) -> Iterator[IPv4Address]:
-    """The IPv4 addresses that packets to an IPv6 one end up at."""
+    """The IPv4 addresses that packets to an IPv6 address end up at."""
     if any(address in network for network in _ENDING):
         yield IPv4Address(int(address) & 0xFFFFFFFF)
     if address.sixtofour is not None:
@@ -75,7 +75,7 @@ def _embedded_ipv4(address: IPv6Address) -> Iterator[IPv4Address]:
 
 @dataclass(frozen=True, slots=True)
 class AllowListEntry:
-    """What the operator permits: a host by its name or a network, on a port or on all of them."""
+    """What the operator permits: a host name or a network, on one port or on all."""
 
     host: str | None
     network: IpNetwork | None
@@ -92,7 +92,7 @@ class AllowListEntry:
 
 
 def parse_allow_list(text: str) -> tuple[AllowListEntry, ...]:
-    """An allow-list: `host|CIDR[:port]` with commas, IPv6 in brackets where a port follows. Raises: ValueError."""
+    """An allow-list: `host|CIDR[:port]` with commas, IPv6 in brackets before a port. Raises: ValueError."""
     return tuple(_parse_entry(part.strip()) for part in text.split(",") if part.strip())
 
 

@@ -1,6 +1,6 @@
-"""Whose certificates are believed: those that the machine believes, and those of an authority of the operator's own.
+"""The trusted certificates: those that the machine trusts, and those of the operator's own authority.
 
-Rule SUB-906: there is no way not to verify.
+Rule SUB-906: verification cannot be switched off.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import certifi
 
 @runtime_checkable
 class TrustStore(Protocol):
-    """A resolver that also knows whom to believe."""
+    """A resolver that also knows which authorities to trust."""
 
     @property
     def ca(self) -> str:
@@ -23,14 +23,17 @@ class TrustStore(Protocol):
 
 
 def client_tls_context(resolver: object) -> ssl.SSLContext:
-    """What connections to the addresses that a resolver gives are secured with. Raises: OSError."""
+    """The TLS context for connections to a resolver's addresses. Raises: OSError."""
     ca = resolver.ca if isinstance(resolver, TrustStore) else ""
     return _context(ca, os.environ.get("SSL_CERT_FILE", ""))
 
 
 @lru_cache(maxsize=8)
 def _context(ca: str, machine: str) -> ssl.SSLContext:
-    """For clients. machine: where OpenSSL is told to look for the machine's authorities; it reads that by itself."""
+    """A client context.
+
+    machine: the path of the machine's authorities; OpenSSL reads it itself, so it only keys the cache.
+    """
     made = ssl.create_default_context()
     if not made.cert_store_stats()["x509_ca"]:  # a slim machine may have none
         made.load_verify_locations(certifi.where())

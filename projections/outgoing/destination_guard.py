@@ -1,7 +1,7 @@
-"""Whom the server may be sent to: every address of a host is checked, and a checked one is connected to.
+"""Guards outgoing connections: checks every address of a host, and connects only to a checked one.
 
-Whoever writes a subscription chooses where the server connects, from inside its network. So what is asked for by name
-is looked up here and once only, for each connection anew: a name may belong to somebody else by then.
+The author of a subscription chooses where the server connects, from inside its network. A name is therefore looked up
+only here, and once for each connection: at the next connection it may belong to someone else.
 Rules SUB-901 to 905.
 """
 
@@ -28,7 +28,7 @@ from projections.outgoing.resolver import ForbiddenAddress
 
 
 class DestinationRefused(ForbiddenAddress):
-    """A rule stands against a URI or an address. code: the rule, for programs; the message has no address."""
+    """A rule forbids a URI or an address. code: the rule, for programs; the message contains no address."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -43,24 +43,25 @@ _MESSAGES: Final = {
 
 
 class DestinationGuard:
-    """The resolver of deliveries; see contract.Resolver. It keeps nothing, and may be used from several loops.
+    """The resolver of deliveries, see `resolver.Resolver`. It is stateless, and may be used from several loops.
 
-    plaintext: whether sinks without TLS will do. ca: the path of a PEM file with further authorities, empty for none.
+    plaintext: whether sinks without TLS are allowed. ca: the path of a PEM file with further authorities, empty for
+    none.
     """
 
     def __init__(self, allow: str = "", plaintext: bool = False, ca: str = "", look_up: LookUp | None = None) -> None:
-        """allow: see `addresses.entries`. look_up: another way than the system's. Raises: ValueError."""
+        """allow: see `parse_allow_list`. look_up: replaces the system's lookup. Raises: ValueError."""
         self.plaintext: Final = plaintext
         self.ca: Final = ca
         self._allowed = parse_allow_list(allow)
         self._look_up = look_up or dns.look_up
 
     async def resolve(self, host: str, port: int) -> str:
-        """One checked IP address. Raises: ForbiddenAddress; OSError where the name has none."""
+        """One checked IP address. Raises: ForbiddenAddress; OSError when the name has none."""
         return (await self.addresses(host, port))[0]
 
     async def addresses(self, host: str, port: int) -> Sequence[str]:
-        """All addresses of a host, best first, where each of them is allowed. Raises as `resolve` does."""
+        """All addresses of a host, best first, if each of them is allowed. Raises: as `resolve`."""
         name = normalize_host(host)
         try:
             number = parse_ip_literal(name)
@@ -74,11 +75,11 @@ class DestinationGuard:
         return found
 
     async def check(self, uri: str, protocol: str) -> None:
-        """Nothing, where a URI may be sent to as it is now; for what somebody wants to store.
+        """Checks that a URI may be sent to at present; for URIs that a client wants to store.
 
-        protocol: of a subscription; HTTP also for endpoints of tokens and for dead letters. A name without an address
-        passes: it may get one, and is looked at again with each connection.
-        Raises: Refused.
+        protocol: of a subscription; HTTP also for token endpoints and dead letters. A name without an address passes:
+        it may get one, and is checked again for each connection.
+        Raises: DestinationRefused.
         """
         try:
             found = parse_sink(uri, protocol, ErrorPlace())
@@ -93,7 +94,7 @@ class DestinationGuard:
                 continue
 
     def _check(self, host: str, found: IpAddress, port: int) -> None:
-        """Raises: Refused."""
+        """Raises: DestinationRefused."""
         common = is_usual_port(port)
         if common and is_public(found):
             return

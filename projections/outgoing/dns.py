@@ -1,4 +1,4 @@
-"""Looking names up, in threads of its own: servers of names can hang, and nobody else may wait for them."""
+"""Looks up host names in separate threads, because name servers can hang and nothing else may wait for them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from threading import BoundedSemaphore, Thread
 from typing import Final
 
-#: The addresses of a name, best first. Raises: OSError where it has none.
+#: The addresses of a name, best first. Raises: OSError when it has none.
 LookUp = Callable[[str, int], Awaitable[Sequence[str]]]
 
-#: Seconds that a name may take, and how many are looked up at a time.
+#: The maximum seconds for a lookup, and the maximum number of concurrent lookups.
 LOOK_UP_SECONDS: Final = 10.0
 _CONCURRENT_LOOK_UPS: Final = BoundedSemaphore(256)
 
 
 async def look_up(host: str, port: int) -> Sequence[str]:
-    """The addresses of a name as the system sees it."""
+    """The addresses of a name as the system resolves it."""
     if not _CONCURRENT_LOOK_UPS.acquire(blocking=False):
         raise OSError("too many names are being looked up")
     loop = asyncio.get_running_loop()
@@ -26,7 +26,7 @@ async def look_up(host: str, port: int) -> Sequence[str]:
     thread = Thread(target=_look_up_in_thread, args=(host, port, loop, found), name="annals-names", daemon=True)
     try:
         thread.start()
-    except RuntimeError:  # the system gives no more threads
+    except RuntimeError:  # the system cannot start another thread
         _CONCURRENT_LOOK_UPS.release()
         raise OSError("no name can be looked up") from None
     return await asyncio.wait_for(found, LOOK_UP_SECONDS)
@@ -46,7 +46,7 @@ def _look_up_in_thread(
         _CONCURRENT_LOOK_UPS.release()
     try:
         loop.call_soon_threadsafe(_set_result, found, answer)
-    except RuntimeError:  # nobody waits any more: the loop is closed
+    except RuntimeError:  # the loop is closed, so no caller waits
         return
 
 
@@ -60,6 +60,6 @@ def _set_result(found: asyncio.Future[Sequence[str]], answer: Sequence[str] | OS
 
 
 def _addresses(host: str, port: int) -> Sequence[str]:
-    """In the system's order, each once."""
+    """The addresses in the system's order, without duplicates."""
     rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(row[4][0]) for row in rows))

@@ -1,4 +1,4 @@
-"""Requests over HTTP to whom strangers name: to checked addresses, without redirects, proxies or cookies.
+"""HTTP requests to servers that clients name: to checked addresses, without redirects, proxies or cookies.
 
 Spec: CloudEvents HTTP 1.1 Web Hooks, "Delivery response"; rules SUB-823, SUB-901, SUB-902, SUB-904, SUB-906.
 """
@@ -22,10 +22,10 @@ from domain.subscriptions.sink_uris import HTTP, SinkAddress, parse_sink
 from projections.outgoing import certificates
 from projections.outgoing.resolver import ForbiddenAddress, Resolver
 
-#: Bytes of an answer that are read, and seconds that its body may take once its status is known.
+#: The maximum bytes read of a response, and the maximum seconds for its body after its status has arrived.
 MAX_BODY_BYTES: Final = 64 * 1024
 BODY_SECONDS: Final = 5.0
-#: Connections of a client, and seconds that they are kept without a request.
+#: The maximum connections of a client, and the seconds that idle ones stay open.
 MAX_CONNECTIONS: Final = 32
 IDLE_SECONDS: Final = 30.0
 #: Seconds for one of several addresses of a host, before the next is tried.
@@ -36,7 +36,7 @@ _USUAL: Final = {"http": 80, "https": 443}
 
 
 class RequestFailed(Exception):
-    """There is no answer. code: a word for programs; message: why, without any address."""
+    """There is no response. code: a word for programs; message: the reason, without any address."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class RequestFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """What came back. body: its beginning, as sent. whole: whether that is all of it."""
+    """A response. body: its beginning, as sent. whole: whether that is all of it."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -54,19 +54,19 @@ class HttpResponse:
     whole: bool
 
     def header(self, name: str) -> str | None:
-        """The value of a header; those of several with the name are joined by commas."""
+        """The value of a header; several headers with the same name are joined by commas."""
         found = [value for other, value in self.headers if other == name.lower()]
         return ", ".join(found) if found else None
 
 
 class HttpClient:
-    """Keeps connections to one place open; any number of tasks may use it. Belongs to one event loop."""
+    """Keeps connections to one server open; any number of tasks may use it. Belongs to one event loop."""
 
     def __init__(self, uri: str, resolver: Resolver, private: bool = False, most: int = MAX_BODY_BYTES) -> None:
-        """private: whether what is sent is nobody else's business: without TLS it stays on the machine (SUB-306).
-        most: bytes of an answer that are read.
+        """private: whether requests contain secrets; without TLS they then stay on the machine (SUB-306).
 
-        Raises: RequestFailed where nothing can be sent to the URI.
+        most: the maximum bytes read of a response.
+        Raises: RequestFailed when nothing can be sent to the URI.
         """
         at = _address(uri)
         host, port = at.servers[0]
@@ -87,7 +87,7 @@ class HttpClient:
     async def request(
         self, method: str, headers: Iterable[tuple[str, str]], content: bytes | None, seconds: float
     ) -> HttpResponse:
-        """The answer. seconds: for all of it, from looking up the name to the last byte. Raises: RequestFailed."""
+        """The response. seconds: for all of it, from the name lookup to the last byte. Raises: RequestFailed."""
         self._busy()
         try:
             return await self._ask(self._request(method, headers, content), seconds)
@@ -105,7 +105,7 @@ class HttpClient:
             self._done()
 
     async def close(self) -> None:
-        """Lets go of all connections; those in use go with their requests."""
+        """Closes idle connections; those in use close with their requests."""
         self._closed = True
         if self._idle is not None:
             self._idle.cancel()
@@ -134,10 +134,10 @@ class HttpClient:
         received = tuple((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers)
         return HttpResponse(response.status, received, body, whole)
 
-    # httpcore's pool looks at all of its connections with each request, which takes longer than the request.
+    # httpcore's pool scans all of its connections for each request, which takes longer than the request.
 
     async def _connection(self) -> httpcore.AsyncHTTPConnection:
-        """One that nobody uses, the one that was used last, else a new one."""
+        """The idle connection that was used last, or a new one."""
         while self._free:
             connection = self._free.pop()
             if connection.is_idle() and not connection.has_expired():
@@ -158,7 +158,7 @@ class HttpClient:
             self._idle = None
 
     def _done(self) -> None:
-        """There may be no other request for days."""
+        """Schedules closing idle connections, because the next request may be days away."""
         self._running -= 1
         if not (self._running or self._closed):
             self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._rest)
@@ -191,7 +191,7 @@ def _address(uri: str) -> SinkAddress:
 
 
 async def _body(response: httpcore.Response, seconds: float, most: int) -> tuple[bytes, bool]:
-    """What is read of a body, and whether it is all. A status is an answer, whatever becomes of the body behind it."""
+    """The body as far as it was read, and whether it is complete; a broken body does not invalidate the status."""
     found = bytearray()
     with suppress(httpcore.NetworkError, httpcore.RemoteProtocolError, TimeoutError):
         async with asyncio.timeout(seconds):
@@ -204,7 +204,7 @@ async def _body(response: httpcore.Response, seconds: float, most: int) -> tuple
 
 
 def _request_failed(error: BaseException) -> RequestFailed:
-    """What a connection broke on. What the system says of it has addresses, so it is said anew."""
+    """The reason for a broken connection, worded again because the system's message contains addresses."""
     if isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout):
         cause = _root_cause(error)
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -222,21 +222,21 @@ def _request_failed(error: BaseException) -> RequestFailed:
 
 
 def _root_cause(error: BaseException) -> BaseException:
-    while inner := error.__cause__ or error.__context__:  # the pool raises what it got `from None`
+    while inner := error.__cause__ or error.__context__:  # the pool raises errors `from None`
         error = inner
     return error
 
 
 @runtime_checkable
 class MultiAddressResolver(Protocol):
-    """A resolver that gives all checked addresses of a host, best first."""
+    """A resolver that returns all checked addresses of a host, best first."""
 
     async def addresses(self, host: str, port: int) -> Sequence[str]:
-        """Raises as contract.Resolver does."""
+        """Raises: as `resolver.Resolver` does."""
 
 
 class _CheckedBackend(httpcore.AsyncNetworkBackend):
-    """Connects to what a resolver gives. Names in TLS and in requests stay those of the URI."""
+    """Connects to the addresses from a resolver. TLS and requests still use the names of the URI."""
 
     def __init__(self, resolver: Resolver, tls: bool, private: bool) -> None:
         self._resolver, self._alone = resolver, private and not tls

@@ -1,4 +1,4 @@
-"""Where a connection may go, as those who connect see it."""
+"""The interface for checked name lookups, as connecting components see it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Protocol
 
 
 class ForbiddenAddress(Exception):
-    """An address that nobody may be sent to (SUB-901 to 903); the message names no internal address."""
+    """An address that must not be connected to (SUB-901 to 903); the message contains no internal address."""
 
 
 class Resolver(Protocol):
-    """Looks up where a sink is, and refuses what is not allowed; sinks connect to what it gives and nowhere else."""
+    """Looks up the address of a sink and refuses forbidden ones; sinks connect only to the returned address."""
 
     async def resolve(self, host: str, port: int) -> str:
-        """One checked IP address. Raises: ForbiddenAddress; OSError where the name has none."""
+        """One checked IP address. Raises: ForbiddenAddress; OSError when the name has none."""

@@ -1,4 +1,4 @@
-"""The opening of a WebSocket by a client, and the frames that it sends and reads, as bytes.
+"""The opening handshake of a WebSocket client, and the frames that it sends and reads, as bytes.
 
 Spec: RFC 6455, sections 4.1 and 5.2.
 """
@@ -18,18 +18,18 @@ CLOSE: Final = 8
 PING: Final = 9
 PONG: Final = 10
 
-#: Bytes of a server's answer to the opening that are read at most.
+#: The maximum bytes read of a server's response to the handshake.
 MAX_RESPONSE_HEAD_BYTES: Final = 16_384
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 def new_key() -> bytes:
-    """What a server has to prove that it has read."""
+    """A random key; the server's response must prove that it has read it."""
     return b64encode(os.urandom(16))
 
 
 def opening_request(at: SinkAddress, path: str, key: bytes, protocol: str = "") -> bytes:
-    """The request that opens a WebSocket. path: where the URI has none. protocol: what is spoken inside."""
+    """The request that opens a WebSocket. path: used if the URI has none. protocol: the subprotocol."""
     ((host, port),) = at.servers
     shown = f"[{host}]" if ":" in host else host
     query = f"?{at.query}" if at.query else ""
@@ -46,9 +46,9 @@ def opening_request(at: SinkAddress, path: str, key: bytes, protocol: str = "") 
 
 
 def check_opening_response(head: bytes, key: bytes) -> None:
-    """
+    """Checks the head of a server's response to the handshake, up to its empty line.
 
-    Raises: ConnectionError where a server's answer, up to its empty line, does not open the NatsWebSocketTransport.
+    Raises: ConnectionError when it does not open a WebSocket.
     """
     status, *lines = head.split(b"\r\n")
     fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines)}
@@ -58,7 +58,7 @@ def check_opening_response(head: bytes, key: bytes) -> None:
 
 
 def encode_frame(kind: int, data: bytes) -> bytes:
-    """A whole message as one frame, masked as a client's have to be."""
+    """A whole message as one frame, masked as required for clients."""
     size = len(data)
     if size < 126:
         length = bytes((0x80 | size,))
@@ -71,7 +71,7 @@ def encode_frame(kind: int, data: bytes) -> bytes:
 
 
 def mask_data(data: bytes, mask: bytes) -> bytes:
-    """Data with a mask over it; as one long number, because a loop over bytes is a hundred times slower."""
+    """Data XORed with a mask; as one long number, because a loop over bytes is a hundred times slower."""
     size = len(data)
     whole = (mask * (size // 4 + 1))[:size]
     return (int.from_bytes(data, "big") ^ int.from_bytes(whole, "big")).to_bytes(size, "big")

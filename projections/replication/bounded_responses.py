@@ -1,4 +1,4 @@
-"""Answers of other registries as far as they may be held in memory: what is larger is refused where that shows."""
+"""Reads answers of other registries up to the sizes that may be held in memory; refuses larger ones while reading."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Final
 
 import httpx
 
-#: Bytes of a whole answer, of one line of a feed, and of an answer that is an error. The first two fit the largest
-#: document that a registry takes, in base64.
+#: Limits in bytes of a whole answer, of one line of a feed, and of an error answer. The first two fit the largest
+#: document that a registry accepts, in base64.
 MAX_RESPONSE_BYTES: Final = 1 << 29
 MAX_LINE_BYTES: Final = 1 << 29
 MAX_ERROR_BYTES: Final = 1 << 16
-#: Headers that are not true any more of a body that was read.
+#: Headers that do not apply to a body after decoding.
 _CODINGS: Final = ("content-encoding", "content-length", "transfer-encoding")
 
 
 class ResponseTooLarge(Exception):
-    """An answer, or a line of it, has more bytes than are taken."""
+    """An answer, or a line of it, exceeds its limit."""
 
 
 def read_response(response: httpx.Response) -> httpx.Response:
-    """An answer with its body; of an error that is too long with a part of it.
+    """An answer with its body. The body of a long error answer is cut off.
 
     Raises: ResponseTooLarge, httpx.HTTPError.
     """
@@ -31,7 +31,7 @@ def read_response(response: httpx.Response) -> httpx.Response:
     for part in response.iter_bytes():
         found += part
         if len(found) > most and is_error:
-            break  # its status says enough
+            break  # its status suffices
         if len(found) > most:
             raise ResponseTooLarge(f"its answer has more than {most} bytes")
     headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _CODINGS]
@@ -39,7 +39,7 @@ def read_response(response: httpx.Response) -> httpx.Response:
 
 
 def read_lines(response: httpx.Response) -> Iterator[bytes | None]:
-    """The lines of an answer, and None after each part of it that came at once.
+    """The lines of an answer as they arrive, and None after each received part.
 
     Raises: ResponseTooLarge, httpx.HTTPError.
     """

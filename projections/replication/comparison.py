@@ -1,4 +1,4 @@
-"""What of a link's scope differs between the other registry, as of a position of its log, and this one as it is now."""
+"""The differences between two registries in a link's scope: the other one at a log position, this one now."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from projections.audit.tree_hashes import KeyRange, TreeHashes, key_range_of, pa
 from projections.entities.query import View
 from projections.replication.remote_client import RemoteClient, RemoteError
 
-#: Where a registry does not know a moment that it is asked for.
+#: The status of a registry that does not know the requested position.
 _NO_MOMENT: Final = 400
 
 
 class RemoteSnapshot(NamedTuple):
-    """The other registry once an interaction had ended. state: its state hash in hex. time: RFC 3339."""
+    """The other registry after an interaction. state: its state hash in hex. time: RFC 3339."""
 
     position: int
     state: str
@@ -27,7 +27,7 @@ class RemoteSnapshot(NamedTuple):
 
 
 def remote_snapshot(remote: RemoteClient, position: int | None = None) -> RemoteSnapshot:
-    """The other registry at a position of its log; as it is now where it has no such position, or none is given.
+    """The other registry at a log position; as it is now if no position is given or it does not know it.
 
     Raises: RemoteError.
     """
@@ -42,9 +42,9 @@ def remote_snapshot(remote: RemoteClient, position: int | None = None) -> Remote
 
 
 def find_differences(link: Link, view: View, remote: RemoteClient, then: RemoteSnapshot) -> Iterator[HashDifference]:
-    """What differs, in the order of the tree, each found when it is asked for; nothing where all is equal.
+    """The differences in tree order, each computed when requested; none if all is equal.
 
-    Where a filter chooses Groups, those are looked at that are here. Raises: RemoteError, while it is gone through.
+    If a filter selects Groups, only those that exist here are compared. Raises: RemoteError, during iteration.
     """
     own = view.log.head()
     if link.scope.whole and own.state.hex() == then.state:
@@ -55,7 +55,7 @@ def find_differences(link: Link, view: View, remote: RemoteClient, then: RemoteS
 
 
 def scope_roots(link: Link, view: View) -> list[str]:
-    """Below which xids all of a scope is."""
+    """The xids whose subtrees cover a link's scope."""
     if link.scope.whole:
         return [xids.REGISTRY]
     model = view.entity(xids.MODEL)

@@ -1,4 +1,4 @@
-"""Which registries this one follows, and whether a link closes a ring of registries that follow one another."""
+"""The registries that this one follows, and whether a link closes a cycle of registries."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from projections.replication.link_state import LinkStates
 from projections.replication.link_worker import LinkWorkerContext
 from projections.replication.remote_client import RemoteClient, RemoteError
 
-#: The fact that says what the other registry of a link has answered.
+#: The name of the link's fact that holds the other registry's answer.
 UPSTREAM_FACT: Final = "upstream"
 UPSTREAM_PATH: Final = "/-/log/upstream"
-#: Seconds to wait for that answer where somebody waits for a link to be made.
+#: Time limit for that answer in seconds while a client waits for the creation of a link.
 _PROMPT: Final = 5.0
 
 
 def upstream_registries(view: View, states: LinkStates) -> dict[str, Any]:
-    """Which registry this is, and which ones it follows by their logs, directly or over others."""
+    """The id of this registry, and the registries whose logs it follows, directly or through others."""
     registry = view.log.interactions(0, 1)[0].xregcorrelationid
     links = [link for link in view.links.all() if link.follows_log and not link.promoted]
     follows = (describe_link(link, registry, states.read(link.id).facts.get(UPSTREAM_FACT) or {}) for link in links)
@@ -30,9 +30,10 @@ def upstream_registries(view: View, states: LinkStates) -> dict[str, Any]:
 
 
 def check_cycle(link: Link, tools: LinkWorkerContext, remote: RemoteClient, **options: Any) -> None:
-    """Asks the other registry which ones it follows, and keeps the answer; nothing where it does not say.
+    """Asks the other registry which registries it follows, and stores the answer. Does nothing if it does not say.
 
-    options: of the request. Raises: InvalidLink where the link closes a ring, RemoteError where nobody answers.
+    options: of the request.
+    Raises: InvalidLink if the link closes a cycle, RemoteError if the registry does not answer.
     """
     if link.dialect != LOG:
         return
@@ -54,19 +55,19 @@ def check_cycle(link: Link, tools: LinkWorkerContext, remote: RemoteClient, **op
 
 
 def check_cycle_promptly(link: Link, tools: LinkWorkerContext, remote: RemoteClient) -> None:
-    """`check_ring` for somebody who waits; nothing where the other registry does not answer. Raises: InvalidLink."""
+    """`check_cycle` while a client waits. Does nothing if the other registry does not answer. Raises: InvalidLink."""
     with suppress(RemoteError):
         check_cycle(link, tools, remote, within=_PROMPT)
 
 
 def _inbound_cycle(link: Link, tools: LinkWorkerContext, own: Mapping[str, Any], said: Mapping[str, Any]) -> str:
-    """How the registry that a link follows follows this one; empty where it does not."""
+    """How the registry that a link pulls from follows this one; empty if it does not."""
     found = find_path(parse_hops(said.get("follows")), own["registry"], tools.public_url, link.attributes["scope"])
     return f"the link {link.id} follows {cycle_text(link.url, found)}" if found else ""
 
 
 def _outbound_cycle(link: Link, own: Mapping[str, Any], said: Mapping[str, Any]) -> str:
-    """How this registry follows the one that a link pushes to, in the scope of the link there that takes it in."""
+    """How this registry follows the one that a link pushes to, within the scope of the receiving link; empty if not."""
     taking = next((hop for hop in parse_hops(said.get("follows")) if hop.link == link.remote), None)
     found = find_path(parse_hops(own["follows"]), said["registry"], link.url, taking.scope) if taking else ()
     return (

@@ -1,6 +1,6 @@
-"""Connections to other registries where the operator permits them, and to no address that was not looked at (LEG-1108).
+"""Connections to other registries, only to addresses that the operator permits (LEG-1108).
 
-A name is looked up once for each connection, and only addresses that were found to be permitted are connected to.
+Each connection resolves its name once and uses only addresses that passed the check.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from projections.outgoing.resolver import ForbiddenAddress, Resolver
 
 
 def guarded_transport(resolver: Resolver) -> httpx.HTTPTransport:
-    """What a client reaches others through. It goes through no proxy, which would look names up by itself."""
+    """The transport of HTTP clients for other registries.
+
+    It uses no proxy, because a proxy would resolve names itself.
+    """
     context = certificates.client_tls_context(resolver)
     made = httpx.HTTPTransport(verify=context, trust_env=False)
     made._pool = httpcore.ConnectionPool(ssl_context=context, network_backend=_GuardedBackend(resolver))

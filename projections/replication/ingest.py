@@ -1,4 +1,4 @@
-"""Interactions of another log on their way in: many at a time, each exactly once."""
+"""Imports interactions of another log in batches, each interaction exactly once."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from domain.replication.link import Link
 from projections.replication.link_worker import LinkWorkerContext
 from projections.replication.remote_client import RemoteClient, RemoteError
 
-#: Events that are recorded together at most, unless one interaction alone has more.
+#: Largest number of events that are recorded together, unless one interaction has more.
 BATCH_EVENTS: Final = 2000
-#: Bytes of documents that are held at most, unless one interaction alone has more.
+#: Largest size in bytes of documents held in memory, unless one interaction has more.
 BATCH_BYTES: Final = 64 << 20
 
 
 class LogIngester:
-    """What comes over one link. cursor: position of the other log up to which all is taken in."""
+    """Imports the interactions of one link. cursor: position of the other log up to which all are imported."""
 
     def __init__(self, link: Link, tools: LinkWorkerContext, remote: RemoteClient | None = None) -> None:
-        """remote: the other registry, which is asked where this one's log goes on when nothing is known of the link.
+        """Finds the cursor. remote: the other registry, which is asked for the cursor of a link without state.
 
         Raises: RemoteError, Diverged.
         """
@@ -34,10 +34,10 @@ class LogIngester:
         self.cursor = known if known is not None else self._found(remote)
 
     def take(self, interactions: Iterable[ForeignInteraction | None]) -> None:
-        """Takes in interactions in the order of the other log, those that are here already included.
+        """Imports interactions in the order of the other log. Some may have been imported before.
 
-        None among them: what came up to there is not to wait for more.
-        Raises: Diverged, and what ends the interactions: what came before it is taken in.
+        A None among them means: record everything so far without waiting for more.
+        Raises: Diverged, and what the iterator raises. What came before the error is recorded.
         """
         waiting: list[ForeignInteraction] = []
         events = size = 0
@@ -47,7 +47,7 @@ class LogIngester:
                     self._record(waiting)
                     waiting, events, size = [], 0, 0
                     continue
-                if model_events(each, self._link):  # what comes under another model is looked up as it stands before
+                if model_events(each, self._link):  # record what precedes a new model first
                     self._record(waiting)
                     waiting, events, size = [], 0, 0
                 waiting.append(each)
@@ -68,7 +68,7 @@ class LogIngester:
         self._tools.states.note(self._link.id, self.cursor, taken=last, lastcontact=time.time(), error=None)
 
     def _found(self, remote: RemoteClient | None) -> int:
-        """Where the other log stood at the last interaction of the tree that both have; 0 where they have none."""
+        """The other log's position at the last common interaction of the tree; 0 if there is none."""
         quick = self._tools.readers.quick()
         if remote is None or not self._link.scope.whole:
             return 0
@@ -78,7 +78,7 @@ class LogIngester:
         except RemoteError as error:
             if error.status != 400:
                 raise
-            if len(quick.log.of_tree(2)) < 2:  # nothing was ever written here
+            if len(quick.log.of_tree(2)) < 2:  # nothing was ever written to this registry
                 return 0
             raise Diverged(
                 self._link.xid,

@@ -1,7 +1,8 @@
-"""The order of a topic restored from the numbers of its records, and how far each of its partitions is done with.
+"""Restores the order of a topic from the numbers of its records, and tracks the progress of each partition.
 
-No partition has a record for the first time behind one of a higher number (`projections.kafka.producer`). So what
-comes next cannot be in a partition that was seen to be further, and when all are, it is in none.
+A partition never has a record for the first time after a record with a higher number (`projections.kafka.producer`). So
+the next record cannot be in a partition where a higher number was seen. If that is true of all partitions, the record
+is missing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ T = TypeVar("T")
 
 
 class RecordOrder(Generic[T]):
-    """Items by their numbers, each once. number: of the last that was given. waiting: bytes of those that are early."""
+    """Items in the order of their numbers, each once.
+
+    number: of the last item that was returned.
+    waiting: bytes of items that arrived early.
+    """
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -23,26 +28,26 @@ class RecordOrder(Generic[T]):
         self._furthest: dict[int, int] = {}
 
     def add(self, partition: int, number: int, item: T, size: int) -> None:
-        """Takes an item in, unless it was there already."""
+        """Adds an item, unless it was added before."""
         self._furthest[partition] = max(number, self._furthest.get(partition, 0))
         if number > self.number and number not in self._early:
             self._early[number] = item, size
             self.waiting += size
 
     def due(self) -> Iterator[T]:
-        """Those that come next, as far as there is no gap."""
+        """The next items, up to the first gap."""
         while (found := self._early.pop(self.number + 1, None)) is not None:
             self.number += 1
             self.waiting -= found[1]
             yield found[0]
 
     def ahead(self) -> set[int]:
-        """Partitions that cannot hold what comes next."""
+        """Partitions that cannot hold the next item."""
         return {partition for partition, number in self._furthest.items() if number > self.number}
 
 
 class RecordMark(NamedTuple):
-    """A record by which its topic is recognised. time: milliseconds since 1970."""
+    """A record that identifies its topic. time: milliseconds since 1970."""
 
     offset: int
     number: int
@@ -50,27 +55,27 @@ class RecordMark(NamedTuple):
 
 
 class PartitionMarks:
-    """The last record of each partition up to which all is taken in."""
+    """The last record of each partition up to which all records are imported."""
 
     def __init__(self, given: Mapping[str, Iterable[int]]) -> None:
-        """given: as `told` has it."""
+        """given: in the form that `told` returns."""
         self._done = {int(partition): RecordMark(*mark) for partition, mark in given.items()}
         self._open: dict[int, deque[RecordMark]] = {}
 
     def of(self, partition: int) -> RecordMark | None:
-        """The last one of a partition; None where nothing of it is taken in."""
+        """The mark of a partition; None if nothing of it is imported."""
         return self._done.get(partition)
 
     def add(self, partition: int, mark: RecordMark) -> None:
-        """Takes in the next record of a partition."""
+        """Adds the next record of a partition."""
         self._open.setdefault(partition, deque()).append(mark)
 
     def settle(self, number: int) -> None:
-        """All records up to a number are taken in now."""
+        """Records that all records up to a number are imported."""
         for partition, marks in self._open.items():
             while marks and marks[0].number <= number:
                 self._done[partition] = marks.popleft()
 
     def told(self) -> dict[str, list[int]]:
-        """All of them as JSON, by partition."""
+        """The marks as JSON, by partition."""
         return {str(partition): list(mark) for partition, mark in sorted(self._done.items())}

@@ -1,7 +1,8 @@
-"""Following the log of another registry over the Kafka topic that it is published on (`annals publish --documents`).
+"""Follows the log of another registry through the Kafka topic on which it is published.
 
-The cursor is a position of the other log, as over HTTP; the offsets at which it is found are only kept to begin there
-again. They are believed where the topic still has that very record, and else the topic is read from its beginning.
+The other registry publishes with `annals publish --documents`. The cursor is a position of the other log, as over HTTP.
+Kafka offsets are stored only to resume there. They are used if the topic still holds that very record; otherwise the
+topic is read from its beginning.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ from projections.replication.remote_client import RemoteError
 from projections.subscriptions.contract import Credential
 from projections.subscriptions.sinks.kafka.outcomes import error_outcome
 
-#: Milliseconds that a look at the topic waits for records, and that brokers may take to say where it ends.
+#: Time limits in milliseconds of a poll, and of a request for the end offsets.
 POLL_MILLISECONDS: Final = 300
 BROKER_MILLISECONDS: Final = 10_000
-#: Bytes of records that wait for earlier ones, until partitions that are ahead rest.
+#: Bytes of early records above which partitions that are ahead are paused.
 MAX_WAITING_BYTES: Final = 64 << 20
-#: Seconds after which the offsets are kept again.
+#: Seconds between two writes of the offsets.
 SAVE_OFFSETS_SECONDS: Final = 5.0
 _SETTINGS: Final = {"group_id": None, "enable_auto_commit": False, "auto_offset_reset": "earliest"}
 
 
 class KafkaPull:
-    """See the module."""
+    """Runs one link of the dialect that follows a Kafka topic."""
 
     def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
         self._link = link
@@ -48,7 +49,7 @@ class KafkaPull:
         self._failure: Exception | None = None
 
     def run(self) -> None:
-        """See `Runner`."""
+        """See `LinkWorker`."""
         try:
             with closing(self._cluster().opened(KafkaConsumer, self._failed, **_SETTINGS)) as consumer:
                 _TopicFollower(self._link, self._tools, consumer, self._topic).run(self._check)
@@ -69,7 +70,7 @@ class KafkaPull:
         self._failure = error
 
     def _check(self, consumer: Any) -> None:
-        """Where a connection failed, whether the brokers are there all the same. Raises: KafkaError."""
+        """After a failed connection, checks whether the brokers still answer. Raises: KafkaError."""
         if self._failure is not None:
             consumer.end_offsets(list(consumer.assignment()), timeout_ms=BROKER_MILLISECONDS)
             self._failure = None
@@ -84,7 +85,7 @@ def _credential(given: Mapping[str, Any]) -> Credential | None:
 
 
 class _TopicFollower:
-    """One topic followed with one consumer."""
+    """Follows one topic with one consumer."""
 
     def __init__(self, link: Link, tools: LinkWorkerContext, consumer: Any, topic: str) -> None:
         self._link = link
@@ -100,7 +101,7 @@ class _TopicFollower:
         self._kept = time.monotonic()
 
     def run(self, check: Any) -> None:
-        """Follows until told to stop, or until there are other partitions. check: is called while nothing comes."""
+        """Follows until stopped, or until the set of partitions changes. check: called after each empty poll."""
         partitions = self._begin()
         try:
             while not self._tools.stopping.is_set():
@@ -120,7 +121,7 @@ class _TopicFollower:
             self._keep()
 
     def _begin(self) -> set[int]:
-        """Goes to where the topic was left; gives its partitions. Raises: RemoteError, BrokenFeed, KafkaError."""
+        """Seeks to the stored offsets and returns the partitions. Raises: RemoteError, BrokenFeed, KafkaError."""
         partitions: set[int] = self._consumer.partitions_for_topic(self._topic)
         if not partitions:
             raise RemoteError(f"there is no topic {self._topic}")
@@ -152,7 +153,7 @@ class _TopicFollower:
             self._order.add(partition, place.number, LogTopicRecord(record.value, headers), size)
 
     def _wanted(self, interactions: Iterator[ForeignInteraction]) -> Iterator[ForeignInteraction]:
-        """Interactions with all their documents. Raises: BrokenFeed."""
+        """The interactions, after checking that all their documents are available. Raises: BrokenFeed."""
         for each in interactions:
             for event in each.events:
                 digest = document_hash(event.private)
@@ -161,14 +162,15 @@ class _TopicFollower:
             yield each
 
     def _check_known(self, digest: str, xid: str) -> None:
-        # What came before, not yet recorded perhaps, was checked itself; a Resource repeats what its Version has.
+        # Earlier documents, even if not recorded yet, were checked themselves. A Resource repeats its Version's
+        # document.
         if xid.count("/") == 6 and self._tools.readers.quick().log.document(digest) is None:
             raise BrokenFeed(
                 f"the topic {self._topic} comes without the document of {xid}: publish the log with --documents"
             )
 
     def _balance(self, partitions: set[int]) -> None:
-        """Has partitions rest that are far ahead of others. Raises: BrokenFeed where what comes next is in none."""
+        """Pauses partitions that are far ahead. Raises: BrokenFeed if no partition can hold the next record."""
         ahead = self._order.ahead()
         if ahead == partitions:
             raise self._anew(f"the topic {self._topic} lacks position {self._order.number + 1}")
@@ -184,6 +186,6 @@ class _TopicFollower:
             self._told = told
 
     def _anew(self, said: str) -> BrokenFeed:
-        """Forgets where the topic was left, so that all of it is looked at when it is read again."""
+        """An error after forgetting the offsets, so that the topic is read from its beginning next time."""
         self._marks = PartitionMarks({})
         return BrokenFeed(said)

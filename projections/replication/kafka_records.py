@@ -1,4 +1,4 @@
-"""Records of the topic that a log is published on, as whole interactions."""
+"""Assembles whole interactions from the records of a published log."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _KNOWN: Final = [str(version).encode() for version in KNOWN_VERSIONS]
 
 
 class LogTopicRecord(NamedTuple):
-    """A record. value: JSON of one row of the log as a table."""
+    """A record. value: JSON of one log row in its table form."""
 
     value: bytes
     headers: dict[str, bytes]
 
 
 class InteractionAssembler:
-    """Makes interactions of rows, over many calls."""
+    """Assembles interactions from rows, across calls."""
 
     def __init__(self) -> None:
         self._events: list[EntityEvent] = []
         self._documents: dict[str, bytes] = {}
 
     def of(self, rows: Iterable[LogTopicRecord]) -> Iterator[ForeignInteraction]:
-        """The interactions that end with some of the rows, which follow those given before.
+        """The interactions that end within these rows. The rows continue those of earlier calls.
 
         Raises: BrokenFeed.
         """

@@ -1,6 +1,6 @@
-"""What is known of each link beside the log: how far it is, and how it goes. It is durable: no rebuild touches it.
+"""The durable state of each link, stored next to the log: its cursor and its status. No rebuild touches it.
 
-What it says may be a moment old after a crash. Then some of what was taken in comes again, which changes nothing.
+After a crash it may be slightly old. Then some interactions are imported again, which changes nothing.
 """
 
 from __future__ import annotations
@@ -18,19 +18,22 @@ from projections.replication import tables
 from projections.subscriptions.state import delivery_store
 from projections.subscriptions.state.delivery_store import DeliveryStore
 
-#: The subject that stands for more than can be kept.
+#: The subject that replaces more subjects than can be stored.
 ALL_SUBJECTS: Final = "*"
-#: Subjects that are kept for one link at most, and characters of one: whoever sends events chooses them.
+#: Limits on stored subjects of a link, in number and in characters each. The sender of events chooses them.
 _MOST: Final = 1000
 _LONGEST: Final = 2000
-#: The fact that says when an event came in to a process that does not run its link.
+#: The name of the fact with the time at which another process received an event for the link.
 NOTIFIED_FACT: Final = "told"
 
 
 @dataclass(frozen=True, slots=True)
 class LinkProgress:
-    """cursor: position of the other registry's log up to which all is taken in, or of our own up to which all is
-    written there; None before the first look. facts: JSON values by name, such as `error`, `lastcontact`, `head`.
+    """The state of one link.
+
+    cursor: position of the other registry's log up to which all is imported or, for a push, of this registry's log up
+    to which all is written there. None before the first run.
+    facts: JSON values by name, such as `error`, `lastcontact`, `head`.
     """
 
     cursor: int | None = None
@@ -38,7 +41,7 @@ class LinkProgress:
 
 
 class LinkStates:
-    """The table of states. Its methods wait for the store; they may be called from any thread."""
+    """The table of link states. Its methods block on the store; any thread may call them."""
 
     def __init__(self, url: str) -> None:
         delivery_store.create_tables(url, tables.METADATA)
@@ -46,13 +49,13 @@ class LinkStates:
         self._lock = Lock()
 
     def read(self, link: str) -> LinkProgress:
-        """What is known of a link, by its id. Raises: one of `store.FAILURES`."""
+        """The state of a link, by its id. Raises: one of `DRIVER_ERRORS`."""
         with self._lock, self._books.reading() as db:
             row = db.one("SELECT cursor, facts FROM replication_state WHERE link = ?", (link,))
         return _progress(link, row)
 
     def note(self, link: str, cursor: int | None = None, **facts: Any) -> None:
-        """Sets the cursor, unless it is None, and some facts; None takes a fact away. Raises: as `read`."""
+        """Sets the cursor, unless it is None, and some facts; a None value deletes a fact. Raises: as `read`."""
         with self._lock, self._books.writing() as db:
             row = db.one("SELECT cursor, facts FROM replication_state WHERE link = ?", (link,))
             known = _progress(link, row)
@@ -61,7 +64,7 @@ class LinkStates:
             db.upsert(tables.state, [(link, at, dumps(merged).decode())])
 
     def hear(self, link: str, subjects: Sequence[str]) -> None:
-        """Keeps what a link has been told of, for it to take. Raises: as `read`."""
+        """Stores the subjects of events for a link, until it takes them. Raises: as `read`."""
         if not subjects:
             return
         with self.writing() as db:
@@ -75,32 +78,32 @@ class LinkStates:
                 db.run("INSERT INTO replication_heard VALUES (?, ?) ON CONFLICT DO NOTHING", (link, subject))
 
     def taken(self, link: str) -> list[str]:
-        """What a link has been told of since it asked last. Raises: as `read`."""
+        """The subjects of events since the last call, which are deleted. Raises: as `read`."""
         with self.writing() as db:
             found = [row[0] for row in db.all("SELECT subject FROM replication_heard WHERE link = ?", (link,))]
             db.delete(tables.heard, [(link, subject) for subject in found])
         return [subject for subject in found if isinstance(subject, str)]
 
     def forget(self, link: str) -> None:
-        """Removes what is known of a link that is no more. Raises: as `read`."""
+        """Deletes the state of a deleted link. Raises: as `read`."""
         with self.writing() as db:
             for table in (tables.state, tables.sent, tables.heard):
                 db.run(f"DELETE FROM {table.name} WHERE link = ?", (link,))
 
     @contextmanager
     def reading(self) -> Iterator[Database]:
-        """The tables of replication. Raises: as `read`."""
+        """The tables of replication, for reading. Raises: as `read`."""
         with self._lock, self._books.reading() as db:
             yield db
 
     @contextmanager
     def writing(self) -> Iterator[Database]:
-        """The same in a transaction. Raises: as `read`."""
+        """The tables of replication, in a transaction. Raises: as `read`."""
         with self._lock, self._books.writing() as db:
             yield db
 
     def close(self) -> None:
-        """Gives the connection back."""
+        """Closes the connection."""
         with self._lock:
             self._books.close()
 
@@ -110,7 +113,7 @@ def _storable_subject(subject: str) -> str:
 
 
 def _progress(link: str, row: Sequence[Any] | None) -> LinkProgress:
-    """What a row says; nothing where it cannot be read, and then what is there already comes again."""
+    """The state in a row; empty if it cannot be read, in which case the link starts over."""
     if row is None:
         return LinkProgress()
     cursor, text = row

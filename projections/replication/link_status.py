@@ -1,4 +1,4 @@
-"""How a link that follows a log goes: where the other log ends, and whether both registries are equal."""
+"""The status of a link that follows a log: where the other log ends, and whether both registries are equal."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from projections.replication.remote_client import RemoteClient, RemoteError
 EQUAL: Final = "equal"
 DIFFERS: Final = "differs"
 UNKNOWN: Final = "unknown"
-#: Seconds between two notes that differ in nothing but their time.
+#: Seconds between two status writes that differ only in their time.
 _REST: Final = 5.0
 
 
 class LinkStatusRecorder:
-    """What one runner notes beside what it takes in."""
+    """Records the status of one link worker during its imports."""
 
     def __init__(self, link: Link, tools: LinkWorkerContext, remote: RemoteClient) -> None:
         self._link = link
@@ -35,23 +35,23 @@ class LinkStatusRecorder:
         self._judged: float | None = None
 
     def look(self, intake: LogIngester) -> None:
-        """Notes where the other log ends, before what there is of it is taken in. Raises: RemoteError."""
+        """Records the end of the other log before an import. Raises: RemoteError."""
         self._head = remote_snapshot(self._remote)
         self._cursor = intake.cursor
         self._note(None)
 
     def passing(self, intake: LogIngester) -> None:
-        """Notes where the other log ends and how far this registry is, on the way. Raises: RemoteError."""
+        """Records the end of the other log and the cursor during an import. Raises: RemoteError."""
         self._head = remote_snapshot(self._remote)
         self._cursor = intake.cursor
         self._note(intake.cursor)
 
     def reached(self, intake: LogIngester) -> None:
-        """Notes that all is here which was there at the last look, and compares when it is time.
+        """Records that the import has reached the end seen by the last `look`, and compares registries when it is time.
 
-        Raises: RemoteError, InvalidLink where the link has become one of a ring.
-
-        Where nothing came, what the other registry has beyond the cursor is what it does not show to this one.
+        If nothing was imported, the cursor moves to that end: the other registry hides the events between from this
+        one.
+        Raises: RemoteError, InvalidLink if the link has become part of a cycle.
         """
         if self._tools.stopping.is_set():
             return
@@ -75,9 +75,9 @@ class LinkStatusRecorder:
 
 @contextmanager
 def record_status(link: Link, tools: LinkWorkerContext, remote: RemoteClient) -> Iterator[LinkStatusRecorder]:
-    """A watch; where the registries turn out to have diverged, what differs first is noted before that is raised.
+    """A status recorder. If the registries have diverged, it records the first difference before re-raising.
 
-    Raises: RemoteError, InvalidLink for a link of a ring.
+    Raises: RemoteError, InvalidLink for a link in a cycle.
     """
     try:
         check_cycle(link, tools, remote)
@@ -89,10 +89,10 @@ def record_status(link: Link, tools: LinkWorkerContext, remote: RemoteClient) ->
 
 
 def compare_registries(link: Link, tools: LinkWorkerContext, remote: RemoteClient | None = None) -> str:
-    """Compares both registries as of what has been taken in, and notes it; gives the verdict.
+    """Compares both registries at the cursor, records the verdict and returns it.
 
-    Raises: RemoteError, InvalidLink for a link that follows no log over HTTP.
-    remote: the other registry, where a connection is at hand.
+    remote: an open client for the other registry, if there is one.
+    Raises: RemoteError, InvalidLink for a link that does not follow a log over HTTP.
     """
     check_comparable(link)
     if remote is None:
@@ -107,6 +107,6 @@ def compare_registries(link: Link, tools: LinkWorkerContext, remote: RemoteClien
 
 
 def check_comparable(link: Link) -> None:
-    """Raises: InvalidLink for a link whose other end cannot be asked for hashes and events."""
+    """Raises: InvalidLink for a link whose other registry offers no hashes and events."""
     if link.dialect != LOG or not link.follows_log:
         raise InvalidLink.at("incomparable", "/dialect", "only what follows a log over HTTP is compared and repaired")

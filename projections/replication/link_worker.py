@@ -1,4 +1,4 @@
-"""What a link's thread has at hand, and what it is to do."""
+"""The context and the interface of link workers."""
 
 from __future__ import annotations
 
@@ -20,23 +20,28 @@ from projections.outgoing.resolver import Resolver
 from projections.replication.link_state import LinkStates
 from projections.replication.remote_client import RemoteClient
 
-#: Has a command carried out; the future gives what it came to. In tests and servers alike, a registry's road.
+#: Submits a command to the registry's CommandBus; the future gives the result.
 SubmitCommand = Callable[[Command, Caller], "Future[Recorded]"]
-#: Gives the secret values of a link by name. Raises: LookupError where one is destroyed or cannot be opened.
+#: Returns the secret values of a link by name. Raises: LookupError if one was destroyed or cannot be opened.
 RevealSecrets = Callable[[Link], Mapping[str, str]]
-#: Seconds to wait for the outcome of a command.
+#: Seconds to wait for the result of a command.
 COMMAND_SECONDS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
 class LinkWorkerContext:
-    """What a runner works with.
+    """What a link worker works with.
 
-    submit, readers: the way into this registry and the view of it. states: what is known of links. reveal: their
-    secrets. stopping: set when the runner is to end. woken: set when there may be something to do at once: something
-    was committed here, or an event came in over the link's sink. public_url: this registry's, None where none is
-    configured. root: what its events and URIs begin with. resolver: says which addresses links of every dialect may
-    connect to. remotes: those that were asked for, `cut` when the runner is to end.
+    submit, readers: write and read access to this registry.
+    states: the state of links.
+    reveal: reads the secrets of links.
+    stopping: set when the worker must end.
+    woken: set when there may be work: a commit in this registry, or an event for the link.
+    told: set when an event for the link has arrived.
+    public_url: URL of this registry, None if not configured.
+    root: prefix of this registry's event sources and URIs.
+    resolver: decides which addresses links of every dialect may connect to.
+    remotes: the clients in use, which are `cut` to end the worker.
     """
 
     submit: SubmitCommand
@@ -52,44 +57,44 @@ class LinkWorkerContext:
     remotes: WeakSet[RemoteClient] = field(default_factory=WeakSet)
 
     def fresh(self) -> LinkWorkerContext:
-        """The same for another runner."""
+        """The same context for another worker."""
         return replace(self, stopping=Event(), woken=Event(), told=Event(), remotes=WeakSet())
 
     def do(self, link: Link, command: Command) -> Recorded:
-        """What a command comes to that the link asks for. Raises: Problem, and what the store says."""
+        """The result of a command that the link submits. Raises: Problem, and errors of the store."""
         caller = Caller(f"links/{link.id}", Role.ADMIN, link=link.id)
         return self.submit(command, caller).result(COMMAND_SECONDS)
 
     def credential(self, link: Link) -> dict[str, Any]:
-        """What a link shows the other side, secret values included; empty for nothing. Raises: LookupError."""
+        """The credential for the other registry with its secret values; empty if there is none. Raises: LookupError."""
         found: dict[str, Any] = dict(link.attributes.get("credential") or {})
         for name, value in self.reveal(link).items():
             found[name.removeprefix(CREDENTIAL)] = value
         return found
 
     def remote(self, link: Link, url: str | None = None) -> RemoteClient:
-        """The other registry; to be closed. url: where it is not the link's. Raises: LookupError."""
+        """A client for the other registry, to be closed. url: instead of the link's. Raises: LookupError."""
         remote = RemoteClient(url or link.url, self.resolver, self.credential(link) or None)
         self.remotes.add(remote)
         return remote
 
     def wait(self, seconds: float) -> None:
-        """Returns when the time is up, or when there may be something to do."""
+        """Returns after the time, or earlier when there may be work."""
         self.woken.wait(seconds)
         self.woken.clear()
 
     def hear(self, seconds: float) -> bool:
-        """Waits for an event to come in; False where the time is up before."""
+        """Waits for an event to arrive. False if none arrives in time."""
         heard = self.told.wait(seconds)
         self.told.clear()
         return heard
 
 
 class LinkWorker(Protocol):
-    """One link at work."""
+    """The worker of one link."""
 
     def run(self) -> None:
         """Replicates until `LinkWorkerContext.stopping` is set.
 
-        Raises: RemoteError, BrokenFeed, Problem and others for what went wrong; it is run again after a while.
+        Raises: RemoteError, BrokenFeed, Problem and others. The service runs it again after a while.
         """

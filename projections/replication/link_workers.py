@@ -1,4 +1,4 @@
-"""What runs a link, by the API that it speaks and by who begins."""
+"""The worker of each kind of link: by dialect, the API it speaks, and by mode, which side begins."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from projections.replication.standard.push import StandardPush
 
 
 def _topic(link: Link, tools: LinkWorkerContext) -> LinkWorker:
-    # Kafka's client is loaded by those only who have use for it.
+    # Imported here, so that only links that need Kafka load its client.
     from projections.replication.kafka_pull import KafkaPull
 
     return KafkaPull(link, tools)
 
 
-#: By dialect and mode. A link that is only written to needs nobody who runs it.
+#: Workers by dialect and mode. A link in the mode `receive` needs no worker.
 LINK_WORKERS: Final[Mapping[tuple[str, str], Callable[[Link, LinkWorkerContext], LinkWorker]]] = {
     (LOG, PULL): LogPull,
     (LOG, EVENTS): NotifiedLogPull,

@@ -1,4 +1,4 @@
-"""Lines of `/-/log?documents` as whole interactions."""
+"""Parses lines of `/-/log?documents` into whole interactions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _MAPPER = EventMapper()
 
 
 class BrokenFeed(Exception):
-    """Lines that make no whole interactions: something is missing or damaged."""
+    """Lines that do not form whole interactions, because some are missing or damaged."""
 
 
 class LogLineParser:
-    """Lines put together. One interaction that breaks off is left out."""
+    """Assembles lines into interactions. Drops an interaction that breaks off."""
 
     def __init__(self) -> None:
         self._facts: dict[str, Any] = {}
@@ -30,11 +30,11 @@ class LogLineParser:
 
     @property
     def begun(self) -> bool:
-        """Whether some of an interaction is there, and not all."""
+        """Whether an interaction has begun and is not complete."""
         return bool(self._events or self._documents)
 
     def feed(self, line: bytes) -> ForeignInteraction | None:
-        """The interaction of which a line is the last one. Raises: BrokenFeed."""
+        """The interaction that a line completes; None before its last line. Raises: BrokenFeed."""
         try:
             return self._take(loads_trusted(line))
         except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
@@ -63,7 +63,7 @@ class LogLineParser:
 
 
 def parse_interactions(lines: Iterable[bytes | None]) -> Iterator[ForeignInteraction]:
-    """The interactions of a feed, each as soon as its last event is there; what is empty is passed over.
+    """The interactions of a feed, each once its last event has arrived. Skips empty lines.
 
     Raises: BrokenFeed.
     """
@@ -108,7 +108,7 @@ def _event(content: dict[str, Any]) -> EntityEvent:
 def foreign_interaction(
     facts: dict[str, Any], registry_url: str, state: bytes, events: list[EntityEvent], documents: dict[str, bytes]
 ) -> ForeignInteraction:
-    """An interaction of its parts. facts: what all forms of it say in the same words."""
+    """An interaction from its parts. facts: the members that all its formats have in common."""
     return ForeignInteraction(
         last=facts["last"],
         xregcorrelationid=facts["xregcorrelationid"],

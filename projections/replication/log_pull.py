@@ -1,4 +1,4 @@
-"""Following the log of another registry over HTTP: whole interactions as soon as they are committed there."""
+"""Pulls the log of another registry over HTTP: whole interactions, as soon as they are committed there."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from projections.replication.log_lines import LogLineParser, parse_interactions
 from projections.replication.remote_client import RemoteClient
 from projections.replication.widened_scope import fetch_widened_scope
 
-#: Seconds after which a stream is let go of as soon as something comes, so that both registries are compared again;
-#: and between looks at where the other log ends.
+#: Seconds after which a stream ends at the next data, so that both registries are compared again; and seconds between
+#: checks for the end of the other log.
 STREAM_SECONDS: Final = 20
 HEAD_POLL_SECONDS: Final = 2
 _LINES: Final = {"accept": "application/x-ndjson"}
@@ -29,14 +29,14 @@ F = TypeVar("F")
 
 
 class LogPull:
-    """See the module."""
+    """Runs a link that pulls a log over HTTP."""
 
     def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
         self._link = link
         self._tools = tools
 
     def run(self) -> None:
-        """See `Runner`."""
+        """See `LinkWorker`."""
         with (
             closing(self._tools.remote(self._link)) as remote,
             record_status(self._link, self._tools, remote) as watch,
@@ -51,7 +51,7 @@ class LogPull:
 
 
 def fetch_interactions(remote: RemoteClient, intake: LogIngester, tools: LinkWorkerContext) -> None:
-    """Takes in all that the other registry has by now. Raises: RemoteError, BrokenFeed, Diverged."""
+    """Imports everything that the other registry has now. Raises: RemoteError, BrokenFeed, Diverged."""
     with remote.stream("/-/log", params=_query(intake), headers=_LINES) as lines:
         intake.take(_until_stopping(tools, parse_interactions(lines)))
 
@@ -59,9 +59,9 @@ def fetch_interactions(remote: RemoteClient, intake: LogIngester, tools: LinkWor
 def follow_stream(
     remote: RemoteClient, intake: LogIngester, tools: LinkWorkerContext, watch: LinkStatusRecorder
 ) -> None:
-    """Takes in what comes, as soon as it does, for a while.
+    """Imports new interactions as they arrive, for a limited time.
 
-    One stream, which costs the other registry little: all that follow it there are told at once.
+    It uses one stream, which costs the other registry little: it notifies all followers at once.
     Raises: RemoteError, BrokenFeed, Diverged.
     """
     with remote.stream("/-/log", params=_query(intake), headers=_STREAM) as lines:
@@ -82,9 +82,10 @@ def _until_stopping(tools: LinkWorkerContext, found: Iterator[F]) -> Iterator[F]
 def _stream_interactions(
     lines: Iterable[bytes | None], intake: LogIngester, watch: LinkStatusRecorder
 ) -> Iterator[ForeignInteraction | None]:
-    """The interactions among server-sent events, None where what came is not to wait for more; ends after a while.
+    """The interactions of a server-sent event stream, for a limited time.
 
-    An idle stream says now and then how far it is: beyond what it keeps from this reader.
+    A None means: record everything so far without waiting for more. An idle stream now and then sends its position,
+    which may be beyond interactions that it hides from this reader.
     """
     parser, began, last = LogLineParser(), time.monotonic(), 0
     looked = began

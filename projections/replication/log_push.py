@@ -1,8 +1,8 @@
-"""Pushing this registry's log to another one, which takes it in over a link of its own.
+"""Pushes this registry's log to another registry, which imports it through its own link.
 
-Whole interactions go in pieces, each of which the other registry confirms with the position up to which it has all.
-That position is the other registry's to know: it is asked for at the beginning, now and then, and where a piece does
-not fit.
+The log is sent in batches of whole interactions. The other registry confirms each with the position up to which it has
+everything. Only the other registry knows that position, so the push asks for it at the start, now and then, and after a
+batch that does not fit.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from projections.replication.cycles import check_cycle
 from projections.replication.link_worker import LinkWorkerContext
 from projections.replication.remote_client import RemoteClient, RemoteError
 
-#: Events of one piece, unless one interaction alone has more.
+#: Largest number of events in a batch, unless one interaction has more.
 PIECE_EVENTS: Final = 5000
-#: Seconds between looks for what other processes have committed here.
+#: Seconds between checks for commits of other processes.
 POLL_SECONDS: Final = 0.5
 _NDJSON: Final = {"content-type": "application/x-ndjson"}
 
 
 class LogPush:
-    """See the module."""
+    """Runs a link that pushes a log over HTTP."""
 
     def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
         self._link = link
@@ -39,7 +39,7 @@ class LogPush:
         self._path = f"{COLLECTION}/{link.remote}"
 
     def run(self) -> None:
-        """See `Runner`. Raises: RemoteError, Diverged."""
+        """See `LinkWorker`. Raises: RemoteError, Diverged."""
         with closing(self._tools.remote(self._link)) as remote:
             while not self._tools.stopping.is_set():
                 try:
@@ -49,7 +49,7 @@ class LogPush:
                         raise
 
     def _asked(self, remote: RemoteClient) -> int:
-        """The position up to which the other registry has all. Raises: RemoteError, Diverged, InvalidLink."""
+        """The position up to which the other registry has everything. Raises: RemoteError, Diverged, InvalidLink."""
         check_cycle(self._link, self._tools, remote)
         there: int = remote.ask("GET", self._path).json()["status"]["position"]
         if there > self._log().head().last:
@@ -59,7 +59,7 @@ class LogPush:
         return there
 
     def _push(self, remote: RemoteClient, there: int) -> None:
-        """Sends what there is beyond a position, and what is recorded from then on, until it is time to ask again."""
+        """Sends everything after a position, then new interactions, until it is time to ask again."""
         after, until = there, time.monotonic() + self._link.interval
         while not self._tools.stopping.is_set() and time.monotonic() < until:
             end = self._end(after)
@@ -69,19 +69,19 @@ class LogPush:
                 there, after = self._sent(remote, there, after, end), end
 
     def _end(self, after: int) -> int | None:
-        """Where the next piece ends, with an interaction; None at the end of the log."""
+        """The end of the next batch, which is the end of an interaction; None at the end of the log."""
         found = self._log().interactions(after, PAGE_SIZE)
         fitting = [each.last for each in found if each.last <= after + PIECE_EVENTS]
         return (fitting or [found[0].last])[-1] if found else None
 
     def _sent(self, remote: RemoteClient, there: int, after: int, end: int) -> int:
-        """Sends one piece, if it holds anything of the tree. The position up to which the other registry has all.
+        """Sends a batch, if it has any event of the tree. The position up to which the other registry has everything.
 
         there: that position before.
         """
         found = self._lines(after, end)
         if (first := next(found, None)) is None:
-            self._tools.states.note(self._link.id, end)  # nothing of it is for the other registry to confirm
+            self._tools.states.note(self._link.id, end)  # nothing in this range needs a confirmation
             return there
         options: dict[str, Any] = {"params": {"after": there}, "headers": _NDJSON}
         answer = remote.ask("POST", f"{self._path}/log", content=chain((first,), found), **options)
@@ -89,7 +89,7 @@ class LogPush:
         return int(answer.json()["position"])
 
     def _lines(self, after: int, end: int) -> Iterator[bytes]:
-        """The interactions on a stretch of the log, without what is apart from the tree."""
+        """The interactions in a range of the log, without events outside the tree."""
         for interaction, rows in interactions(self._log, after, end):
             shown = (row for row in rows if not xids.is_outside_tree(row.stream))
             for _, items in log_lines(interaction, shown, self._document):
@@ -102,6 +102,6 @@ class LogPush:
         return self._log().document(sha256)
 
     def _confirmed(self, position: int) -> None:
-        """Notes an answer of the other registry, by which it has all up to a position."""
+        """Records a successful answer, which confirms everything up to a position."""
         well = dict.fromkeys(("error", "failed", "diverged"))
         self._tools.states.note(self._link.id, position, lastcontact=time.time(), **well)

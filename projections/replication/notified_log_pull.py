@@ -1,7 +1,7 @@
-"""Following the log of another registry when that says that something has happened.
+"""Pulls the log of another registry whenever that registry sends an event.
 
-What events say is not looked at: each of them has all of the log fetched that is not here yet, and so has the interval
-of the link, for events that were lost. Rules LEG-912 and LEG-913.
+The contents of events are ignored: each event starts a fetch of everything that is missing. So does the link's
+interval, in case events were lost. Rules LEG-912 and LEG-913.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from projections.replication.widened_scope import fetch_widened_scope
 
 
 class NotifiedLogPull:
-    """See the module."""
+    """Runs a link that pulls a log after notifications."""
 
     def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
         self._link = link
         self._tools = tools
 
     def run(self) -> None:
-        """See `Runner`. Raises: NoPublicUrl as well."""
+        """See `LinkWorker`. Also raises: NoPublicUrl."""
         link, tools = self._link, self._tools
         with closing(tools.remote(link)) as remote:
             subscribed = RemoteSubscription(link, tools, remote, {"filters": group_filters(_scope_groups(link))})
             with record_status(link, tools, remote) as watch:
                 try:
-                    subscribed.keep()  # before the first look: what happens after that is told
+                    subscribed.keep()  # before the first fetch, so that every later change causes an event
                     self._take(remote, watch, subscribed)
                 finally:
                     subscribed.end()
@@ -48,7 +48,7 @@ class NotifiedLogPull:
             self._wait(subscribed)
 
     def _wait(self, subscribed: RemoteSubscription) -> None:
-        """Returns when there may be something to fetch; sees to it meanwhile that the subscription stays."""
+        """Returns when there may be something to fetch, and checks the subscription meanwhile."""
         until = time.monotonic() + self._link.interval
         while (left := until - time.monotonic()) > 0:
             if self._tools.hear(min(left, CHECK_SECONDS)) or subscribed.keep():
@@ -56,6 +56,6 @@ class NotifiedLogPull:
 
 
 def _scope_groups(link: Link) -> list[str]:
-    """The Groups that the scope names, as it spells them; none where it has others as well."""
+    """The Groups that the scope names, in its spelling; empty if filters select others too."""
     scope = link.attributes["scope"]
     return [] if scope.get("filters") else list(scope.get("groups", ()))

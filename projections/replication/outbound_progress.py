@@ -1,4 +1,4 @@
-"""How far a link that writes to another registry is, measured against this registry's own log."""
+"""The progress of a push link, measured against this registry's own log."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from projections.replication.link_state import LinkProgress
 
 
 def outbound_progress(progress: LinkProgress, log: Log) -> LinkProgress:
-    """The progress of a push with the end of the own log as its `head`, read now.
+    """The progress of a push link, with the current end of this registry's log as its `head`.
 
-    The link's thread cannot keep the head up to date: it waits while the other registry does not answer, and the log
-    goes on meanwhile. `taken` is the time of the last interaction that the other registry has confirmed.
+    The link's thread cannot keep the head current: it waits while the other registry does not answer, and the log grows
+    meanwhile. `taken` is the time of the last interaction that the other registry has confirmed.
     """
     head = log.head()
     facts = {**progress.facts, "head": {"position": head.last, "time": head.time}}

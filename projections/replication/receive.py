@@ -1,4 +1,4 @@
-"""Taking in what another registry pushes of its log."""
+"""Imports the parts of its log that another registry pushes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from projections.replication.widened_scope import fetch_widened_scope
 
 
 def receive(link: Link, tools: LinkWorkerContext, after: int, lines: Iterable[bytes]) -> int:
-    """Takes in a piece of the other log; gives the position there up to which all is here.
+    """Imports a batch of the other log. Returns the position there up to which everything is imported.
 
-    after: position beyond which the piece begins. What is here already is passed over, so a piece may come twice, or
-    behind one that came later. lines: as a feed of the log with documents has them; what comes before one that breaks
-    off is taken in. Raises: NotReceiving, LogGap, BrokenFeed, Diverged, RemoteUnavailable where the scope
-    has become wider and the other registry cannot be asked, and what the lines raise.
+    after: position before the batch. Interactions that were imported before are skipped, so a batch may arrive twice or
+    late.
+    lines: in the format of a log feed with documents. If they break off, everything before that is imported.
+    Raises: NotReceiving, LogGap, BrokenFeed, Diverged, RemoteUnavailable if the scope was widened and the other
+    registry cannot be asked, and what the lines raise.
     """
     if link.mode != RECEIVE or link.promoted or not link.enabled:
         raise NotReceiving(link.xid)
@@ -41,7 +42,7 @@ def receive(link: Link, tools: LinkWorkerContext, after: int, lines: Iterable[by
 
 
 def _check_complete(link: Link, tools: LinkWorkerContext) -> None:
-    """Brings what a wider scope has first. Raises: Diverged, RemoteUnavailable."""
+    """Fetches first what a widened scope lacks. Raises: Diverged, RemoteUnavailable."""
     try:
         fetch_widened_scope(link, tools)
     except (RemoteError, BrokenFeed, BrokenEntity, LookupError) as error:

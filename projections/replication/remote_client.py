@@ -1,4 +1,4 @@
-"""Another registry over HTTP."""
+"""The HTTP client for another registry."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from projections.replication.stalled_responses import (
     watch_upload,
 )
 
-#: Seconds to connect, and between two parts of an answer; feeds are asked to wait for less.
+#: Seconds to connect, and seconds between two parts of an answer. Feeds are asked for shorter waits.
 TIMEOUT: Final = httpx.Timeout(20.0, read=60.0)
-#: Characters of what a problem document says that an error repeats.
+#: Largest length of a problem document's text in an error, in characters.
 MAX_DETAIL_LENGTH: Final = 500
 _FAILURES: Final = (
     httpx.HTTPError,
@@ -33,9 +33,9 @@ _FAILURES: Final = (
     ResponseStalled,
     ResponseTooLarge,
 )
-#: Has a connection end within 20 s over which nothing arrives any more, not even word of what has arrived: nobody else
-#: tells of a line that is cut, and TCP alone waits for one to come back for as long again as it was away. Whoever only
-#: takes long to answer keeps the connection, as its system answers. Not every system has all of these.
+#: Socket options that close a connection within 20 s after the peer stops acknowledging. Otherwise nothing reports a
+#: cut line, and after it is back, TCP alone waits for as long again as it was cut. A peer that only answers slowly
+#: keeps the connection, because its system acknowledges. Not every system has all of these options.
 _KEEPALIVE_OPTIONS: Final = (
     (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
     (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 10),
@@ -46,9 +46,10 @@ _KEEPALIVE_OPTIONS: Final = (
 
 
 class RemoteError(Exception):
-    """The other registry is not there, or answers with something that is no answer.
+    """The other registry is unreachable, or its answer is an error or invalid.
 
-    status: of its answer; None where there is none. problem: the JSON of what it says, if it is that.
+    status: of its answer; None if there is none.
+    problem: the JSON of its problem document, if it sent one.
     """
 
     def __init__(self, said: str, status: int | None = None, problem: Mapping[str, Any] | None = None) -> None:
@@ -58,10 +59,10 @@ class RemoteError(Exception):
 
 
 class RemoteClient:
-    """A registry by the URL of its root, or of one of its older APIs; `close` it.
+    """A client for a registry, by the URL of its root or of one of its legacy APIs; `close` it.
 
-    resolver: says which addresses may be connected to. credential: the public members of a link's credential with its
-    secret values.
+    resolver: decides which addresses may be connected to.
+    credential: the public members of a link's credential and its secret values.
     """
 
     def __init__(self, url: str, resolver: Resolver, credential: Mapping[str, Any] | None = None) -> None:
@@ -75,17 +76,20 @@ class RemoteClient:
         self._sockets: WeakSet[socket.socket] = WeakSet()
 
     def close(self) -> None:
-        """Ends its connections."""
+        """Closes its connections."""
         self._client.close()
 
     def cut(self) -> None:
-        """Has the requests that run, in whatever thread, fail at once; later ones connect anew."""
+        """Makes all running requests fail at once, in every thread. Later requests open new connections."""
         for connected in list(self._sockets):
             with suppress(OSError):
-                connected.shutdown(socket.SHUT_RDWR)  # closing alone would wake nobody who waits for an answer
+                connected.shutdown(socket.SHUT_RDWR)  # `close` alone would not wake a thread that waits for an answer
 
     def ask(self, method: str, path: str, *, within: float = STALL_SECONDS, **options: Any) -> httpx.Response:
-        """The whole answer to a request, of a status below 400. within: seconds that it has. Raises: RemoteError."""
+        """The whole answer to a request, with a status below 400.
+
+        within: time limit in seconds. Raises: RemoteError.
+        """
         try:
             with Watchdog(self.cut, within) as watchdog:
                 given = watch_upload(options, watchdog)
@@ -97,9 +101,9 @@ class RemoteClient:
 
     @contextmanager
     def stream(self, path: str, **options: Any) -> Iterator[Iterator[bytes | None]]:
-        """The lines of an answer to a GET, as they come, and None after each part of it that came at once.
+        """The lines of an answer to a GET as they arrive, and None after each received part.
 
-        Raises: RemoteError, inside the block as well.
+        Raises: RemoteError, also inside the block.
         """
         try:
             with (
@@ -114,7 +118,7 @@ class RemoteClient:
             raise self._lost(error) from None
 
     def _traced(self) -> dict[str, Any]:
-        """Has the client tell of its connections: nothing else knows one that no answer has come over yet."""
+        """Registers each new connection: a connection without an answer is not known otherwise."""
 
         def trace(name: str, info: Mapping[str, Any]) -> None:
             if name in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
@@ -137,7 +141,7 @@ class RemoteClient:
 
 
 def _problem(response: httpx.Response) -> dict[str, Any]:
-    """The problem document of an answer; empty for everything else, which may be of a server that is no registry."""
+    """The problem document of an answer; empty for any other answer, such as that of a server that is no registry."""
     try:
         found = response.json()
     except (ValueError, RecursionError):
@@ -147,14 +151,14 @@ def _problem(response: httpx.Response) -> dict[str, Any]:
 
 
 def _problem_text(problem: Mapping[str, Any]) -> str:
-    """What a problem document says to people, in one line; nothing else of an answer is shown (SUB-904)."""
+    """The texts of a problem document in one line. Nothing else of an answer is shown (SUB-904)."""
     texts = (problem.get("title"), problem.get("detail"))
     return " ".join(" ".join(text.split()) for text in texts if isinstance(text, str))[:MAX_DETAIL_LENGTH].strip()
 
 
 def _set_keepalive(connected: socket.socket) -> None:
-    """Has the system end a connection whose line is cut."""
-    with suppress(OSError):  # it has ended already
+    """Makes the system close a connection whose line is cut."""
+    with suppress(OSError):  # the connection has ended already
         for level, name, value in _KEEPALIVE_OPTIONS:
             if hasattr(socket, name):
                 connected.setsockopt(level, getattr(socket, name), value)

@@ -1,6 +1,6 @@
-"""A subscription at another registry, by which a link hears that there is something new.
+"""A subscription at another registry, through which a link learns of changes.
 
-Its events only wake the link: what they are about is always fetched, so duplicates, late ones and lost ones do no harm.
+Its events only wake the link. The link always fetches the current state, so duplicate, late and lost events do no harm.
 Rules LEG-911, LEG-912.
 """
 
@@ -16,14 +16,15 @@ from projections.replication.link_worker import LinkWorkerContext
 from projections.replication.remote_client import RemoteClient, RemoteError
 from projections.subscriptions.state import delivery_store
 
-#: Seconds between looks at a subscription, to see that it is still there.
+#: Seconds between checks that the subscription still exists.
 CHECK_SECONDS: Final = 30.0
-#: The fact under which its id is kept.
+#: The name of the link's fact with the subscription's id.
 SUBSCRIPTION_FACT: Final = "subscription"
-#: Groups that are filtered by; where there are more, a link hears of everything. A server may take 20 filters only.
+#: Largest number of Groups in a filter. With more, the link gets events about everything. A server may allow only 20
+#: filters.
 _MOST: Final = 8
 _PATH: Final = "/subscriptions"
-#: What brings a subscription that stands still back, by its state.
+#: The action that reactivates a stopped subscription, by its state.
 _REVIVING_ACTIONS: Final = {
     "paused": "resume",
     "gone": "resume",
@@ -33,22 +34,23 @@ _REVIVING_ACTIONS: Final = {
 
 
 class NoPublicUrl(Exception):
-    """The other registry cannot be told where events go."""
+    """This registry has no public URL to which the other registry could send events."""
 
     def __init__(self) -> None:
         super().__init__("a link in the mode events needs a public URL of this registry, set as ANNALS_PUBLIC_URL")
 
 
 class RemoteSubscription:
-    """The subscription of one link, for as long as the link is to hear of something."""
+    """The subscription of one link, kept alive while the link needs events."""
 
     def __init__(
         self, link: Link, tools: LinkWorkerContext, registry: RemoteClient, events: Mapping[str, Any] | None = None
     ) -> None:
-        """registry: the other registry by the URL below which it has `/subscriptions`; it stays open.
+        """The subscription that is stored for a link, if any.
 
-        events: what is to be heard of: `source`, `types`, `config` and `filters`, as the Subscriptions API has them.
-        Raises: NoPublicUrl, one of `store.FAILURES`.
+        registry: the other registry by the URL below which it has `/subscriptions`; it stays open.
+        events: selects the events: `source`, `types`, `config` and `filters`, as in the Subscriptions API.
+        Raises: NoPublicUrl, one of `DRIVER_ERRORS`.
         """
         if not tools.public_url:
             raise NoPublicUrl
@@ -64,9 +66,9 @@ class RemoteSubscription:
         }
 
     def keep(self) -> bool:
-        """Has the subscription be there as it is wanted. True where it was made anew: something may have been missed.
+        """Ensures that the subscription exists as wanted. True if it was created again, so events may have been missed.
 
-        Raises: RemoteError, one of `store.FAILURES`.
+        Raises: RemoteError, one of `DRIVER_ERRORS`.
         """
         found = self._found(self._id) if self._id else None
         if found is not None and _contains(found, self._wanted):
@@ -79,9 +81,10 @@ class RemoteSubscription:
         return True
 
     def end(self) -> None:
-        """Deletes it where its link is not to hear of anything any more, as far as that can be done.
+        """Deletes the subscription if its link needs no more events. Ignores failures.
 
-        A link that only stops here, for a while or because another process goes on with it, keeps its subscription.
+        A link that only stops in this process, for a while or because another process continues it, keeps its
+        subscription.
         """
         with suppress(RemoteError, *delivery_store.DRIVER_ERRORS):
             link = self._tools.readers.quick().links.one(self._link.id)
@@ -109,10 +112,10 @@ class RemoteSubscription:
 
 
 def group_filters(groups: Sequence[str]) -> list[dict[str, Any]]:
-    """Filters for what happens to some Groups, or below them, and to the model; none for no Groups.
+    """Filters for events about some Groups, their contents, and the model; empty for no Groups.
 
-    groups: their xids, spelled as the other registry has them, or their subjects in an older API. The beginning
-    `/dirs/5` alone would let `/dirs/55` pass, so it has a slash behind it, and the Group itself is named beside it.
+    groups: their xids in the other registry's spelling, or their subjects in a legacy API. The prefix `/dirs/5` would
+    also match `/dirs/55`. So the prefix ends in a slash, and the Group itself has a filter of its own.
     """
     if not groups or len(groups) > _MOST:
         return []
@@ -123,7 +126,7 @@ def group_filters(groups: Sequence[str]) -> list[dict[str, Any]]:
 
 @contextmanager
 def _unless_gone() -> Iterator[None]:
-    """Passes over the answer that something is not there any more."""
+    """Ignores the error that something does not exist any more."""
     try:
         yield
     except RemoteError as error:
@@ -132,7 +135,7 @@ def _unless_gone() -> Iterator[None]:
 
 
 def _contains(found: Any, wanted: Any) -> bool:
-    """Whether a document says all that is wanted; it may say more, such as defaults."""
+    """Whether a document has all wanted members. It may have more, such as defaults."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         return all(name in found and _contains(found[name], value) for name, value in wanted.items())
     return bool(found == wanted)

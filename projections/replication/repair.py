@@ -1,4 +1,4 @@
-"""Having a copy that became another one be what the registry is that it comes from, whatever was written here."""
+"""Makes a copy that has diverged equal to its source again, overwriting local changes."""
 
 from __future__ import annotations
 
@@ -20,30 +20,29 @@ from projections.replication.link_worker import LinkWorkerContext
 from projections.replication.log_lines import parse_first_event
 from projections.replication.remote_client import RemoteClient, RemoteError
 
-#: How often it is begun anew where somebody writes meanwhile.
+#: Attempts to repair while others write to this registry.
 _TURNS: Final = 5
 _NOWHERE: Final = 404
 _NDJSON: Final = {"accept": "application/x-ndjson"}
 
-#: Refuses some of what differs.
+#: Raises an error if some of the differences must not be overwritten.
 DifferenceCheck = Callable[[View, Sequence[HashDifference]], None]
 
 
 class _LastEvent(NamedTuple):
-    """The last event of a stream of the other registry, and the documents that it refers to."""
+    """The last event of a stream of the other registry, with the documents that it refers to."""
 
     event: EntityEvent
     documents: dict[str, bytes]
 
 
 def repair(link: Link, tools: LinkWorkerContext) -> int:
-    """Records what differs as one interaction of this registry, and has the link go on from there; gives how many
-    entities differed.
+    """Records all differences as one interaction of this registry and resumes the link. Returns their number.
 
-    The other registry counts as it was when the link was there last, or as it is now where the two logs part. Of each
-    entity that differs it is asked for the last event by then.
-    Raises: RemoteError, BrokenFeed, InvalidLink for one that follows no log over HTTP, Diverged where others keep
-    writing here, and what `LinkWorkerContext.do` does.
+    The source is the other registry at the link's cursor, or as it is now if the two logs have parted. For each entity
+    that differs, the last event up to then is fetched.
+    Raises: RemoteError, BrokenFeed, InvalidLink for a link that does not follow a log over HTTP, Diverged if others
+    keep writing to this registry, and what `LinkWorkerContext.do` raises.
     """
     check_comparable(link)
     with closing(tools.remote(link)) as remote:
@@ -62,10 +61,11 @@ def apply_differences(
     when: Callable[[], RemoteSnapshot],
     check: DifferenceCheck | None = None,
 ) -> tuple[RemoteSnapshot, int]:
-    """Records what differs in a link's scope as one interaction of this registry; the moment of the other registry that
-    counts, and how many entities differed.
+    """Records the differences in a link's scope as one interaction. Returns the snapshot used and their number.
 
-    when: gives that moment. check: refuses what differs. Raises: as `repair`, and what `check` does.
+    when: returns the snapshot of the other registry to use.
+    check: may refuse the differences.
+    Raises: as `repair`, and what `check` raises.
     """
     for turn in range(_TURNS):
         then = when()
@@ -101,7 +101,7 @@ def _record(
 
 
 def _fetch_last_event(remote: RemoteClient, xid: str, until: int) -> _LastEvent | None:
-    """None where there never was such an entity."""
+    """The last event of an entity; None if the entity never existed."""
     query = {"order": "desc", "limit": "1", "below": "false", "until": str(until)}
     path = "" if xid == xids.REGISTRY else quote(xid)
     try:

@@ -1,4 +1,4 @@
-"""Replication beside a server: a thread for each link that is this process's to run."""
+"""The replication service of a server: one thread for each link whose lease this process holds."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from projections.replication.link_workers import LINK_WORKERS
 from projections.replication.store_outage import DATABASE_ERRORS, StoreOutage, error_text
 from projections.subscriptions.state.leases import Leases
 
-#: Seconds between looks at which links there are, and at which of them are this process's.
+#: Seconds between checks which links exist, and which of them this process holds.
 POLL_SECONDS: Final = 1.0
-#: Seconds between looks at most while the database cannot be used: less than a lease lasts.
+#: Longest pause in seconds between checks while the database is unavailable; shorter than a lease.
 _PATIENT: Final = 5.0
-#: Seconds that a lease lasts without a word from its process.
+#: Seconds without a heartbeat after which a lease expires.
 LEASE_SECONDS: Final = 15.0
-#: Seconds from one attempt that failed to the next, at first and at most.
+#: Seconds from a failed attempt to the next, at first and at most.
 FIRST_RETRY_SECONDS: Final = 0.5
 LONGEST_RETRY_SECONDS: Final = 60.0
-#: Seconds after which an attempt that fails is the first again: it went well, or has waited long enough by itself.
+#: Seconds after which a failed attempt resets the retry delay: it worked for a while, or waited long enough itself.
 _STEADY: Final = 5.0
-#: Seconds that the end of a server waits for what runs.
+#: Seconds that a stopping server waits for running links.
 _GRACE: Final = 15.0
-#: Seconds that what is asked for at the end may take.
+#: Seconds that a link's last requests to the other registry may take while it ends.
 _PROMPT: Final = 1.5
 _LOCKED: Final = "it is locked, or out of reach"
 _LOG: Final = logging.getLogger("annals.replication")
 
 
 class ReplicationService:
-    """Runs the links of one store from `start` to `stop`; an observer of commits as well."""
+    """Runs the links of one store from `start` to `stop`; it also observes commits."""
 
     def __init__(
         self, url: str, tools: LinkWorkerContext, links: Callable[[], Sequence[Link]], lease: float = LEASE_SECONDS
     ) -> None:
-        """links: those that there are; asked from this service's own thread."""
+        """links: returns all links; called from this service's own thread."""
         self._tools = tools
         self._links = links
         self._leases = Leases(url, lease, tables.LEASES)
@@ -55,22 +55,22 @@ class ReplicationService:
         self._thread = Thread(target=self._run, name="annals-replication", daemon=True)
 
     def start(self) -> None:
-        """Begins; returns at once."""
+        """Starts the thread and returns at once."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends, once what is being recorded is."""
+        """Stops after running recordings have finished."""
         self._ended.set()
         self._thread.join(_GRACE)
         self._tools.states.close()
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
-        """Something was committed here; see `commands.command_bus.CommitListener`."""
+        """Wakes the links after a commit; see `commands.command_bus.CommitListener`."""
         for running in self._all():
             running.tools.woken.set()
 
     def wake(self, link: str) -> bool:
-        """Has a link look at the other registry now; False where it does not run here. link: its id."""
+        """Makes a link check the other registry now. False if the link does not run in this process. link: its id."""
         with self._lock:
             running = self._running.get(link)
         if running is not None:
@@ -97,8 +97,9 @@ class ReplicationService:
         self._leases.end()
 
     def _look(self) -> bool:
-        """Has those links run, as they are now, that are this process's, and no others. False where that cannot be said
-        because the database is not to be written to.
+        """Starts and stops links, so that exactly the held ones run with their current settings.
+
+        False if leases are unknown because the database cannot be written.
         """
         links = {link.id: link for link in self._links()}
         wanted = {id: link for id, link in links.items() if _is_runnable(link)}
@@ -115,14 +116,14 @@ class ReplicationService:
         kept = {id: link for id, link in wanted.items() if id in held.held - held.surplus}
         for link in self._stopped(kept):
             there = links.get(link.id, link)
-            if link.id not in links or (there != link and there.epoch <= link.epoch):  # gone, or gone and made again
+            if link.id not in links or (there != link and there.epoch <= link.epoch):  # deleted, or since created again
                 self._tools.states.forget(link.id)
         self._begin(kept)
         self._hear()
         return True
 
     def _hear(self) -> None:
-        """Wakes the links that events came for which another process has taken."""
+        """Wakes links for which another process has received events."""
         for running in self._running.values():
             if running.link.mode == EVENTS:
                 told = self._tools.states.read(running.link.id).facts.get(NOTIFIED_FACT)
@@ -131,7 +132,7 @@ class ReplicationService:
                     running.wake()
 
     def _stopped(self, wanted: dict[str, Link]) -> list[Link]:
-        """Ends all but these; gives those that it has ended."""
+        """Stops all links except these. Returns those it has stopped."""
         ending = [running for id, running in self._running.items() if running.link != wanted.get(id)]
         with self._lock:
             for running in ending:
@@ -143,7 +144,7 @@ class ReplicationService:
         return [running.link for running in ending]
 
     def _begin(self, wanted: dict[str, Link]) -> None:
-        """Has these run as well."""
+        """Starts those of these links that do not run yet."""
         for id, link in wanted.items():
             if id not in self._running:
                 running = _LinkThread(link, self._tools.fresh(), self._outage)
@@ -157,7 +158,7 @@ def _is_runnable(link: Link) -> bool:
 
 
 class _LinkThread:
-    """One link in a thread of its own, begun anew after each failure."""
+    """One link in its own thread, restarted after each failure."""
 
     def __init__(self, link: Link, tools: LinkWorkerContext, outage: StoreOutage) -> None:
         self.link = link
@@ -170,19 +171,19 @@ class _LinkThread:
         self._thread.start()
 
     def end(self) -> None:
-        """Has it end; what is being recorded still is."""
+        """Makes it end; a running recording still finishes."""
         self.tools.stopping.set()
         self.wake()
         for remote in list(self.tools.remotes):
             remote.cut()
 
     def wake(self) -> None:
-        """Has it look at the other registry now."""
+        """Makes it check the other registry now."""
         self.tools.woken.set()
         self.tools.told.set()
 
     def join(self) -> None:
-        """Waits for its end. What it has asked the other registry for since is not waited for."""
+        """Waits for its end. Requests to the other registry that started since `end` are cut."""
         until = time.monotonic() + _GRACE
         self._thread.join(_PROMPT)
         while self._thread.is_alive() and time.monotonic() < until:

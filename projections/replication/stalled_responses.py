@@ -1,4 +1,4 @@
-"""Answers that have to get somewhere: bytes that come in without ever making something whole do not count."""
+"""Detects answers that do not progress: bytes count only once they complete an answer or a line."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Callable, Iterable, Iterator
 from threading import Lock, Timer
 from typing import Any, Final, Self, TypeVar
 
-#: Seconds in which something whole has to come: an answer, or in a feed a line.
+#: Seconds within which an answer, or in a feed a line, must be complete.
 STALL_SECONDS: Final = 60.0
 
 T = TypeVar("T")
 
 
 class ResponseStalled(Exception):
-    """For some seconds nothing whole has come."""
+    """Nothing was completed within a number of seconds."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"it has sent nothing whole for {seconds:.0f} s")
 
 
 class Watchdog:
-    """Ends what waits inside its block, unless it is over within some seconds. cut: has what waits there fail.
+    """Interrupts its block when it takes too long. cut: makes blocked calls in the block fail.
 
-    Raises: ResponseStalled in the place of what fails then.
+    Raises: ResponseStalled instead of the resulting error.
     """
 
     def __init__(self, cut: Callable[[], None], seconds: float = STALL_SECONDS) -> None:
@@ -44,14 +44,14 @@ class Watchdog:
             raise ResponseStalled(self._seconds) from error
 
     def rest(self) -> None:
-        """Watches no longer."""
+        """Stops watching."""
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
 
     def passing(self, content: Iterable[T]) -> Iterator[T]:
-        """The parts of what is sent; each of them that is taken begins the time again."""
+        """The parts of an upload. Each part that is consumed restarts the time."""
         for each in content:
             if time.monotonic() - self._armed > 1:
                 self._arm()
@@ -71,9 +71,9 @@ class Watchdog:
 
 
 def check_progress(lines: Iterable[bytes | None]) -> Iterator[bytes | None]:
-    """Lines of a feed, and None after each part of it that came at once. Raises: ResponseStalled.
+    """The lines of a feed, and None after each received part. Raises: ResponseStalled.
 
-    A line that says nothing does not count. The time that is spent on a line is not the other end's.
+    Empty lines do not count as progress. The time that the consumer spends on a line does not count either.
     """
     left = STALL_SECONDS
     began = time.monotonic()
@@ -86,7 +86,7 @@ def check_progress(lines: Iterable[bytes | None]) -> Iterator[bytes | None]:
 
 
 def watch_upload(options: dict[str, Any], watchdog: Watchdog) -> dict[str, Any]:
-    """Options of a request whose content, if it goes in parts, is watched as it goes."""
+    """The options of a request, with its content watched if it is sent in parts."""
     content = options.get("content")
     if content is None or isinstance(content, bytes | str):
         return options

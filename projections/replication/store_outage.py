@@ -1,4 +1,4 @@
-"""A database that cannot be used for a while, such as a locked SQLite file: said once at its beginning and its end."""
+"""Reports that the database is unavailable, such as a locked SQLite file: once at the beginning and once at the end."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Final
 import psycopg
 from sqlalchemy.exc import DBAPIError
 
-#: What the drivers raise, bare or wrapped, when the database cannot be used now.
+#: Exceptions for an unavailable database, raised by the drivers directly or wrapped by SQLAlchemy.
 DATABASE_ERRORS: Final = (sqlite3.Error, psycopg.Error, DBAPIError)
-#: Seconds that it may last before anything is said: a large import keeps everybody else from writing as well.
+#: Seconds of unavailability before it is reported. A large import also blocks all other writers.
 _SHORT: Final = 2.0
 
 
 class StoreOutage:
-    """What links say of their database. Its methods may be called from any thread."""
+    """The reports of all links about their database. Any thread may call its methods."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
@@ -27,7 +27,7 @@ class StoreOutage:
         self._said = False
 
     def failed(self, reason: str) -> None:
-        """The database could not be used, or not be written to; says so, once, where that lasts."""
+        """Records that the database could not be used or written. Reports it once if that lasts."""
         with self._lock:
             now = time.monotonic()
             self._began = now if self._began is None else self._began
@@ -36,7 +36,7 @@ class StoreOutage:
                 self._log.warning("the database cannot be used: %s; links wait and try again", reason)
 
     def ended(self) -> None:
-        """Something was written to the database; says so if it was said before that this cannot be done."""
+        """Records a successful write. Reports it if the outage was reported."""
         with self._lock:
             if self._said and self._began is not None:
                 seconds = time.monotonic() - self._began
@@ -45,6 +45,6 @@ class StoreOutage:
 
 
 def error_text(error: Exception) -> str:
-    """What a driver says, in one line."""
+    """The message of a driver, in one line."""
     said = error.orig if isinstance(error, DBAPIError) else error
     return " ".join(str(said).split()) or type(error).__name__

@@ -1,4 +1,4 @@
-"""The tables of replication. They are no projection: no rebuild touches them.
+"""The tables of replication. They are durable state, not a projection: no rebuild touches them.
 
 Text compares by code point.
 """
@@ -14,7 +14,7 @@ from projections.subscriptions.state.tables import lease_tables
 
 METADATA: Final = MetaData()
 
-#: How far each link is. cursor: position of the other registry's log up to which all was taken in. facts: JSON.
+#: The progress of each link. cursor: position of the other registry's log up to which all is imported. facts: JSON.
 state: Final = Table(
     "replication_state",
     METADATA,
@@ -23,8 +23,8 @@ state: Final = Table(
     Column("facts", TEXT, nullable=False),
 )
 
-#: What a link has written to another registry through an older API. key: tree key of a Group or a Version here; digest:
-#: of what was written; own: 0 where it was there before; place: its path there, empty while it is being written.
+#: What a link has written to another registry through a legacy API. key: tree key of a local Group or Version. digest:
+#: of what was written. own: 0 if it existed before. place: its remote path, empty while it is being written.
 sent: Final = Table(
     "replication_sent",
     METADATA,
@@ -35,7 +35,7 @@ sent: Final = Table(
     Column("place", TEXT, nullable=False),
 )
 
-#: What a link has been told of by events and has not looked at yet.
+#: Subjects of events that a link has received and not handled yet.
 heard: Final = Table(
     "replication_heard",
     METADATA,
@@ -43,5 +43,5 @@ heard: Final = Table(
     Column("subject", TEXT, primary_key=True),
 )
 
-#: Processes that run links, and which of them runs one.
+#: The processes that run links, and the process of each link.
 LEASES: Final = lease_tables(METADATA, "replication", "link")

@@ -1,4 +1,4 @@
-"""A link to a log whose scope has become wider: what newly belongs to it comes before the link goes on."""
+"""Fetches what a link to a log lacks after its scope was widened, before the link continues."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from projections.replication.remote_client import RemoteClient, RemoteError
 from projections.replication.repair import apply_differences
 from projections.replication.standard.cached_responses import CachedResponses
 
-#: The fact that says as of which of its events all is here that is in a link's scope, up to the cursor.
+#: The fact with the position of the link's event up to which its scope is complete, as of the cursor.
 COMPLETE_FACT: Final = "complete"
-#: Changes of a link that are looked through at most.
+#: Largest number of a link's changes that are examined.
 _MOST: Final = 1000
-#: Groups of one page.
+#: Groups in a page.
 _PAGE: Final = 1000
 _UNKNOWN: Final = 400
 _LINES: Final = {"accept": "application/x-ndjson"}
@@ -41,12 +41,12 @@ _MAPPER: Final = EventMapper()
 
 
 def fetch_widened_scope(link: Link, tools: LinkWorkerContext, remote: RemoteClient | None = None) -> None:
-    """Brings the Groups that a link's scope names since it was changed, as they were at the link's cursor.
+    """Fetches the Groups that were added to a link's scope, as they were at the link's cursor.
 
-    Their interactions up to there are here already, for other Groups, or will never come again; so they come in one
-    interaction of this registry. What has left the scope stays, and may be written.
-    remote: the other registry, where a connection is open; else it is asked only where something may be missing.
-    Raises: RemoteError, BrokenFeed, BrokenEntity, Diverged where a Group of this registry's own is in the way.
+    Their interactions up to the cursor were either imported for other Groups already or will never arrive. So they are
+    recorded as one interaction of this registry. Entities that left the scope stay, and may be written.
+    remote: an open client for the other registry. Without one, a client is opened only if something may be missing.
+    Raises: RemoteError, BrokenFeed, BrokenEntity, Diverged if a Group of this registry's own is in the way.
     """
     known = tools.states.read(link.id)
     if known.facts.get(COMPLETE_FACT) == link.position:
@@ -61,9 +61,9 @@ def fetch_widened_scope(link: Link, tools: LinkWorkerContext, remote: RemoteClie
 
 
 def _earlier_scopes(link: Link, known: LinkProgress, log: Log) -> list[LinkScope]:
-    """The other scopes that a link has had since all was here that was in its scope; none where nothing has come yet.
+    """The other scopes of a link since its scope was last complete; empty before the first import.
 
-    Nobody has looked at a link that does not say since when: any of its scopes may have left something out.
+    Without a record of when that was, no check has ever run, so each earlier scope may have left something out.
     """
     if not known.cursor or link.scope.whole:
         return []
@@ -76,14 +76,15 @@ def _earlier_scopes(link: Link, known: LinkProgress, log: Log) -> list[LinkScope
 
 
 def _left_out(groups: Iterable[str], scopes: Sequence[LinkScope]) -> frozenset[str]:
-    """Those of some Groups that one of some scopes does not have."""
+    """The groups that at least one of the scopes lacks."""
     return frozenset(group for group in groups if not all(scope.has(group) for scope in scopes))
 
 
 def _cursor(link: Link, tools: LinkWorkerContext, remote: RemoteClient) -> int:
-    """The link's cursor, moved on behind what is here already: a process may end before it notes what it recorded.
+    """The link's cursor, moved past interactions that are recorded already.
 
-    What is recorded is passed over when it comes again, and so would be what else it brought for the wider scope.
+    A process may end after recording and before saving its cursor. Recorded interactions are skipped when they arrive
+    again, and so would be what they contain for the widened scope.
     """
     cursor = tools.states.read(link.id).cursor or 0
     log = tools.readers.quick().log
@@ -94,7 +95,7 @@ def _cursor(link: Link, tools: LinkWorkerContext, remote: RemoteClient) -> int:
 
 
 def _following(remote: RemoteClient, after: int) -> Iterator[tuple[str, int]]:
-    """The next interactions of the other log, as many as are recorded together: ids and last positions."""
+    """The ids and last positions of the other log's next interactions, as many as are recorded together."""
     query = {"after": str(after), "limit": str(2 * BATCH_EVENTS)}
     with remote.stream("/-/log", params=query, headers=_LINES) as lines:
         for found in map(json.loads, filter(None, lines)):
@@ -103,7 +104,7 @@ def _following(remote: RemoteClient, after: int) -> Iterator[tuple[str, int]]:
 
 
 def _candidates(link: Link, tools: LinkWorkerContext, remote: RemoteClient, then: RemoteSnapshot) -> set[str]:
-    """Groups in scope: those that it names, and those here and there that its filters let pass."""
+    """The Groups in scope: those it names, and local and remote ones that pass its filters."""
     with tools.readers.view() as view:
         found = set(scope_roots(link, view))
     if link.scope.passes is None:
@@ -116,16 +117,16 @@ def _candidates(link: Link, tools: LinkWorkerContext, remote: RemoteClient, then
 
 
 def _fetch_groups(part: Link, link: Link, tools: LinkWorkerContext, remote: RemoteClient, then: RemoteSnapshot) -> None:
-    """part: the link with those Groups alone."""
+    """Fetches Groups. part: the link with only those Groups in scope."""
     check = partial(_check_came, link, remote)
-    with tools.readers.view() as view:  # before the model is changed for what cannot come
+    with tools.readers.view() as view:  # checked before the model is changed for Groups that cannot come
         check(view, list(find_differences(part, view, remote, then)))
     _take_model(part, tools, remote, then.position)
     apply_differences(part, tools, remote, lambda: then, check)
 
 
 def _take_model(part: Link, tools: LinkWorkerContext, remote: RemoteClient, position: int) -> None:
-    """Has this registry's model have the types of Groups as they were there."""
+    """Extends this registry's model with the types of those Groups, as they were at a position of the other log."""
     with tools.readers.view() as view:
         model = view.entity(xids.MODEL)
     own = loads(model.attributes)["modelsource"] if model else {}
@@ -139,7 +140,7 @@ def _modelsource(remote: RemoteClient, position: int) -> dict[str, Any]:
 
 
 def _check_came(link: Link, remote: RemoteClient, view: View, found: Sequence[HashDifference]) -> None:
-    """Raises: Diverged where something differs that did not come over the link."""
+    """Raises: Diverged if a local entity that differs did not come over the link."""
     for each in found:
         if each.here is not None and not _came_over_link(each.xid, link, view, remote):
             detail = f"{each.xid} of the wider scope is here already and is not what it is at {link.url}; delete it"
@@ -147,7 +148,7 @@ def _check_came(link: Link, remote: RemoteClient, view: View, found: Sequence[Ha
 
 
 def _came_over_link(xid: str, link: Link, view: View, remote: RemoteClient) -> bool:
-    """Whether an entity is as it came over the link, at some time."""
+    """Whether the last event of an entity came over the link, at any time."""
     (last,) = view.log.latest(xids.stream(xid), 1)
     (interaction,) = view.log.interactions(last.position - 1, 1)
     if interaction.caller == f"links/{link.id}":

@@ -1,4 +1,5 @@
-"""The log as immutable Parquet files, for readers in bulk: any filesystem, whole interactions, a manifest beside them.
+"""The log as immutable Parquet files for bulk readers, on any filesystem, with whole interactions and a manifest.
 
-`docs/segments.md` says how they lie there. Needs pyarrow, which the extra `annals[segments]` brings.
+`docs/segments.md` specifies their layout. Needs pyarrow, from the extra `annals[segments]`.
+Begin with `write.py` and `folder.py`.
 """

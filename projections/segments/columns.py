@@ -1,4 +1,4 @@
-"""Rows as columns of Parquet files and back, a bounded number of bytes at a time."""
+"""Converts rows to columns of Parquet files and back, a bounded number of bytes at a time."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 
 from projections.log.table_rows import LogTableRow
 
-#: Characters or bytes of the widest column after which a row group ends, however few its rows are.
+#: The size of the heaviest column, in characters or bytes, after which a row group ends, however few its rows are.
 _HEAVY: Final = 1 << 26
-#: Rows that are read together.
+#: The number of rows read together.
 _READ: Final = 2000
 _LEVEL: Final = 3
 _TYPES: Final = {int: pa.int64(), str: pa.string(), bytes: pa.binary()}
@@ -33,14 +33,14 @@ def _schema(row: type[tuple[Any, ...]]) -> Any:
 
 LOG_FILE_SCHEMA: Final = _schema(LogTableRow)
 DOCUMENT_FILE_SCHEMA: Final = _schema(DocumentRow)
-#: What events were written as before they had salts.
+#: The schema of events before salts were added.
 _UNSALTED: Final = LOG_FILE_SCHEMA.remove(LOG_FILE_SCHEMA.get_field_index("salt"))
 
 
 def write_table(file: BufferedIOBase, schema: Any, rows: Iterable[Sequence[Any]], group: int, heavy: str) -> int:
-    """Writes rows as one Parquet file; gives how many there were.
+    """Writes rows as one Parquet file; returns their number.
 
-    group: rows of a row group at most. heavy: the column that weighs most.
+    group: the maximum rows of a row group. heavy: the column with the largest values.
     """
     count, weighed = 0, schema.get_field_index(heavy)
     with pq.ParquetWriter(file, schema, compression="zstd", compression_level=_LEVEL) as writer:
@@ -70,7 +70,7 @@ def document_rows(file: Any) -> Iterator[DocumentRow]:
 
 
 def document_hashes(file: Any) -> Iterator[str]:
-    """The hashes of a file's documents; their bytes are not read."""
+    """The hashes of a file's documents, without reading their bytes."""
     return (digest for (digest,) in _rows(file, DOCUMENT_FILE_SCHEMA, _READ, ["sha256"]))
 
 

@@ -1,7 +1,7 @@
-"""A folder of segments on any filesystem that pyarrow reaches.
+"""A folder of segments on any filesystem that pyarrow supports.
 
-Nothing in it is ever changed. Names of data files have a part of their hash in them, so writers that work at the same
-time never write different bytes under one name, and each leaves a folder that holds together.
+Files never change. Names of data files contain a part of their hash. Concurrent writers therefore never write different
+bytes under one name, and each leaves a consistent folder.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from projections.segments.manifest import DataFile, ManifestEntry, SegmentRange,
 _MANIFEST: Final = "manifest"
 _KINDS: Final = ("log", "documents", _MANIFEST)
 _PART: Final = ".part"
-#: Filesystems on which a file is not there before all of it is.
+#: Filesystems on which a file appears only when it is complete.
 _OBJECT_STORES: Final = {"s3", "gcs", "abfs"}
 _TOGETHER: Final = 16
 _COPIED: Final = 1 << 20
@@ -36,7 +36,7 @@ class ConcurrentWriteError(Exception):
 
 
 class SegmentFolder:
-    """See the module. name: of the place, without secrets."""
+    """Reads and adds segments. name: of the place, without secrets."""
 
     def __init__(self, files: fs.FileSystem, root: str, name: str) -> None:
         self.name = name
@@ -45,9 +45,9 @@ class SegmentFolder:
         self._whole = files.type_name in _OBJECT_STORES
 
     def ranges(self) -> list[SegmentRange]:
-        """The complete segments that follow each other from position 1 on.
+        """The complete segments that follow each other from position 1.
 
-        Where writers at the same time have cut the log differently, one way through that leads farthest.
+        If concurrent writers split the log differently, this is one chain that reaches farthest.
         """
         return _longest_chain(self.listed())
 
@@ -57,7 +57,7 @@ class SegmentFolder:
         return sorted(filter(None, (SegmentRange.named(name) for name in names if name.endswith(".json"))))
 
     def entry(self, range: SegmentRange) -> ManifestEntry:
-        """What the manifest says of a segment.
+        """The manifest entry of a segment.
 
         Raises: UnreadableManifestEntry; OSError when it cannot be read.
         """
@@ -66,16 +66,16 @@ class SegmentFolder:
             return parse_entry(file.read(), path)
 
     def entries(self, ranges: Iterable[SegmentRange]) -> Iterator[ManifestEntry]:
-        """`entry` of each, in the same order; some are fetched at a time, as each may be a request."""
+        """`entry` for each range, in the same order; fetches several at a time, because each may be a request."""
         with ThreadPoolExecutor(_TOGETHER) as pool:
             yield from pool.map(self.entry, ranges)
 
     def open(self, path: str) -> Any:
-        """A file for reading at any place."""
+        """A file for random-access reading."""
         return self._files.open_input_file(self._path(path))
 
     def put(self, kind: str, range: SegmentRange, rows: int, content: BufferedIOBase) -> DataFile:
-        """Adds a data file under a name that says its hash.
+        """Adds a data file under a name that contains its hash.
 
         Raises: ConcurrentWriteError.
         """
@@ -88,13 +88,13 @@ class SegmentFolder:
         return file
 
     def add(self, entry: ManifestEntry) -> None:
-        """Makes a segment complete, once its files are there; one that is complete already stays as it is."""
+        """Makes a segment complete, once its files exist; an already complete one does not change."""
         path, text = _entry_path(entry.range), entry.model_dump_json(indent=1).encode()
         if self._size(path) is None:
             self._put(path, len(text), BytesIO(text))
 
     def clear(self, until: int) -> None:
-        """Removes what writers that were killed have left unfinished of segments that are complete by now."""
+        """Removes unfinished files of killed writers, for segments that are complete by now."""
         if self._whole:
             return
         for info in (info for kind in _KINDS for info in self._list(kind)):
@@ -114,7 +114,7 @@ class SegmentFolder:
             self._copy(content, part)
             self._files.move(part, target)
         except OSError as error:
-            # Another writer was first, and has cleared this part away or cannot be replaced.
+            # Another writer was first, and has removed this part, or its file cannot be replaced.
             self._remove(part)
             if self._size(path) != size:
                 raise ConcurrentWriteError(path) if isinstance(error, FileNotFoundError) else error from None
@@ -124,15 +124,15 @@ class SegmentFolder:
             with self._files.open_output_stream(target) as out:
                 copyfileobj(content, out, _COPIED)
         except BaseException:
-            self._remove(target)  # closing what broke off makes a file of it
+            self._remove(target)  # closing a broken stream creates a file
             raise
         if self._files.type_name == "local":
-            # Its name must not outlive a power cut that its bytes do not.
+            # The name must not survive a power cut that the bytes do not survive.
             with Path(target).open("rb+") as file:
                 os.fsync(file.fileno())
 
     def _remove(self, path: str) -> None:
-        with suppress(FileNotFoundError):  # another writer may be clearing as well
+        with suppress(FileNotFoundError):  # another writer may remove it as well
             self._files.delete_file(path)
 
     def _size(self, path: str) -> int | None:
@@ -149,9 +149,9 @@ class SegmentFolder:
 
 
 def open_folder(uri: str) -> SegmentFolder:
-    """The folder at a path or a URI; it need not be there yet.
+    """The folder at a path or a URI; it need not exist yet.
 
-    Raises: ValueError for a URI of no filesystem; OSError when that does not answer.
+    Raises: ValueError for a URI without a filesystem; OSError when that does not respond.
     """
     files, root = filesystem_at(uri)
     parts = urlsplit(uri)

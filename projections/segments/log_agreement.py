@@ -1,4 +1,4 @@
-"""Whether a folder has the log of a store: its chain hashes are those of the store at the same positions."""
+"""Checks that a folder has the log of a store: both have the same chain hashes at the same positions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from projections.segments.manifest import SegmentRange
 
 
 class SegmentsMismatch(Exception):
-    """The folder has the log of another registry, or more of it than the store. position: from which on they differ."""
+    """The folder has another registry's log, or more than the store. position: the first one that differs."""
 
     def __init__(self, position: int, said: str) -> None:
         super().__init__(said)
@@ -21,16 +21,16 @@ class SegmentsMismatch(Exception):
 
 
 class SegmentsEnd(NamedTuple):
-    """Where the segments of a folder end: the position and the chain hash there."""
+    """The end of a folder's segments: the position and the chain hash there."""
 
     last: int = 0
     chain: bytes = EMPTY_HASH
 
 
 def matching_end(db: Database, folder: SegmentFolder) -> SegmentsEnd:
-    """Where the folder ends, if the store's log goes through there.
+    """The end of the folder's segments, if the store's log has the same chain hash there.
 
-    Raises: Foreign; UnreadableManifestEntry and OSError as `SegmentFolder.entry` does.
+    Raises: SegmentsMismatch; UnreadableManifestEntry and OSError as `SegmentFolder.entry` does.
     """
     log, ranges = Log(db), folder.ranges()
     if not ranges:
@@ -38,7 +38,7 @@ def matching_end(db: Database, folder: SegmentFolder) -> SegmentsEnd:
     end = _end(folder, ranges[-1])
     if _is_end_in_log(log, end):
         return end
-    # A chain hash is over all that was before, so from the first segment that differs on all of them do.
+    # A chain hash covers everything before it, so all segments after the first different one differ too.
     first = bisect_left(ranges, True, key=lambda range: not _is_end_in_log(log, _end(folder, range)))
     raise _mismatch(folder, log.head().last, ranges[first], end)
 

@@ -1,4 +1,4 @@
-"""What the manifest says of a segment: one small JSON file for each, written last and never again."""
+"""The manifest entries of segments: one small JSON file for each, written last and never changed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from projections.log.table_rows import KNOWN_VERSIONS
 
-# As many digits as the greatest position has, so that names sort by position.
+# As many digits as the largest position has, so that names sort by position.
 _NAME: Final = re.compile(r"([0-9]{19})-([0-9]{19})\b")
 
 
@@ -18,7 +18,7 @@ class UnreadableManifestEntry(Exception):
 
 
 class SegmentRange(NamedTuple):
-    """The positions of a segment, both included."""
+    """The positions of a segment, both inclusive."""
 
     first: int
     last: int
@@ -28,13 +28,16 @@ class SegmentRange(NamedTuple):
 
     @classmethod
     def named(cls, name: str) -> Self | None:
-        """The range that a file's name begins with; None for a file of somebody else."""
+        """The range at the start of a file's name; None for a file that is not a segment's."""
         found = _NAME.match(name)
         return cls(int(found[1]), int(found[2])) if found else None
 
 
 class DataFile(BaseModel):
-    """A Parquet file. path: from the folder on. rows, bytes: how many. sha256: of all its bytes, in lower-case hex."""
+    """A Parquet file.
+
+    path: relative to the folder. rows, bytes: counts. sha256: of all its bytes, in lower-case hex.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -47,9 +50,9 @@ class DataFile(BaseModel):
 class ManifestEntry(BaseModel):
     """One segment.
 
-    first, last: its positions. events, interactions: how many. previous, chain: chain hashes before its first and after
-    its last event. statehash: after its last event. log: the events. documents: those that no earlier segment has and
-    events of this one refer to; None where there are none. All hashes in lower-case hex.
+    first, last: its positions. events, interactions: counts. previous, chain: chain hashes before its first and after
+    its last event. statehash: after its last event. log: the events. documents: those that its events refer to and no
+    earlier segment has; None if there are none. All hashes in lower-case hex.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -72,7 +75,7 @@ class ManifestEntry(BaseModel):
 
     @property
     def files(self) -> tuple[DataFile, ...]:
-        """All that it consists of."""
+        """Its data files."""
         return (self.log, self.documents) if self.documents else (self.log,)
 
 
@@ -81,7 +84,7 @@ class _Versioned(BaseModel):
 
 
 def parse_entry(text: bytes, name: str) -> ManifestEntry:
-    """The entry of a manifest's file. name: for the message.
+    """The manifest entry in a file. name: for the message.
 
     Raises: UnreadableManifestEntry.
     """

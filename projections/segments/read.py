@@ -1,4 +1,4 @@
-"""What segments hold, read back."""
+"""Reads the contents of segments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows from the files alone that segments are the log that was once written, and that they are the log of a store."""
+"""Verifies, from the files alone, that segments are an unchanged log; and that they agree with a store."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from projections.segments.write import ProgressCallback
 def verify_segments(
     folder: SegmentFolder, progress: ProgressCallback = lambda reached, last: None
 ) -> Iterator[VerificationFinding]:
-    """Everything that is wrong with a folder, by position; nothing when it is whole.
+    """Everything that is wrong with a folder, by position; nothing when it is intact.
 
-    Hashes of files and documents, the chain, and that there is every position and every document. Reads each
-    file twice; memory is that of a row group or of the largest document.
+    Checks the hashes of files and documents, the chain, and that no position or document is missing. Reads each file
+    twice; memory is that of a row group or of the largest document.
     """
     ranges = folder.ranges()
     with closing(KnownDocuments()) as seen:
@@ -39,18 +39,18 @@ def verify_segments(
 
 
 def compare_with_store(folder: SegmentFolder, url: str) -> Iterator[VerificationFinding]:
-    """Where the folder ceases to have the log of a store. url: of its database."""
+    """Where the folder starts to differ from the log of a store. url: of its database."""
     with closing(connect(url)) as reader:
         try:
             matching_end(reader, folder)
         except SegmentsMismatch as error:
             yield VerificationFinding(error.position, str(error))
         except (UnreadableManifestEntry, OSError):
-            return  # `verify` tells about those
+            return  # `verify_segments` reports these
 
 
 class _SegmentVerifier:
-    """From segment to segment; the one after a damaged one is measured against what the manifest says of that."""
+    """Verifies one segment after another; the one after a damaged segment is compared with the manifest's values."""
 
     def __init__(self, folder: SegmentFolder, seen: KnownDocuments) -> None:
         self._folder = folder

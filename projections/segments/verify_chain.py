@@ -1,4 +1,4 @@
-"""Rows shown to be the log that was once written: each follows the one before, and their chain hashes come out."""
+"""Verifies that rows are an unchanged log: each follows the previous one, and the chain hashes match."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from projections.log.table_rows import LogTableRow, interaction_of, log_row
 
 
 class _OpenInteraction(NamedTuple):
-    """The interaction that has begun."""
+    """The current interaction."""
 
     facts: Interaction
     chain: ChainHasher
 
 
 class ChainVerifier:
-    """Goes along with the rows. position: of the last row. last, chain, statehash: of the last whole interaction, with
-    how many there were in `interactions`."""
+    """Verifies rows in order.
+
+    position: of the last row. last, chain, statehash: of the last whole interaction. interactions: their count.
+    """
 
     def __init__(self, last: int = 0, chain: bytes = EMPTY_HASH, statehash: bytes = EMPTY_HASH) -> None:
         self.position = self.last = last
@@ -28,7 +30,7 @@ class ChainVerifier:
         self._open: _OpenInteraction | None = None
 
     def take(self, row: LogTableRow) -> VerificationFinding | None:
-        """What is wrong with the next row; the one after it is measured against what this one says."""
+        """What is wrong with the next row; the row after it is compared with the values of this one."""
         said = self._follows(row)
         facts = interaction_of(row)
         begun, chain = self._open = self._open or _OpenInteraction(facts, ChainHasher(self.chain, facts))

@@ -1,4 +1,4 @@
-"""Whether the files of a folder are those that its manifest names, and the manifest is of one piece: no row is read."""
+"""Verifies that a folder's files match its manifest, and that the manifest is consistent, without reading rows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from commands.verify.verify_log import VerificationFinding
 from projections.segments.folder import SegmentFolder
 from projections.segments.manifest import DataFile, ManifestEntry, SegmentRange
 
-#: Bytes that are read together.
+#: The number of bytes read together.
 _READ: Final = 1 << 20
-#: Files that are read at the same time.
+#: The number of files read at the same time.
 _TOGETHER: Final = 4
 
 MISSING_SEGMENT: Final = "the next segment is missing, while there are later ones"
@@ -27,8 +27,8 @@ def verify_log_files(
 ) -> Iterator[VerificationFinding]:
     """Everything that is wrong with a folder's manifest, or with the files of events that it names.
 
-    entries: of the complete segments, each with the range that its name says. Reads all bytes of these files once, a
-    few files at a time and in bounded memory.
+    entries: of the complete segments, each with the range in its name. Reads all bytes of these files once, a few files
+    at a time and in bounded memory.
     Raises: OSError for a folder that cannot be listed.
     """
     yield from _check_chain(entries)
@@ -40,12 +40,12 @@ def verify_log_files(
 
 
 def find_missing_segment(folder: SegmentFolder, end: int) -> VerificationFinding | None:
-    """That there are segments beyond the end of those that follow each other."""
+    """A finding if there are segments after the end of the chain."""
     return VerificationFinding(end + 1, MISSING_SEGMENT) if any(range.last > end for range in folder.listed()) else None
 
 
 def verify_file(folder: SegmentFolder, range: SegmentRange, file: DataFile) -> VerificationFinding | None:
-    """What is wrong with a segment's file as such: it cannot be read, or has other bytes than were written."""
+    """A finding if a segment's file cannot be read, or has other bytes than were written."""
     digest, size = sha256(), 0
     try:
         with folder.open(file.path) as content:

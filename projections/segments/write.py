@@ -1,4 +1,4 @@
-"""The log written as segments: on from where the folder ends, each complete at once or not there at all."""
+"""Writes the log as segments, continuing at the folder's end; each segment is complete or does not exist."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from projections.segments.log_agreement import SegmentsEnd, matching_end
 from projections.segments.manifest import ManifestEntry, SegmentRange
 from projections.segments.verify_chain import ChainVerifier
 
-#: Called with the position reached and the last one.
+#: Called with the position reached and the last position.
 ProgressCallback = Callable[[int, int], None]
 
 _TABLES: Final = ("log", "interaction", "document")
-#: Interactions that are read together, and events between two reports.
+#: The number of interactions read together, and of events between two progress reports.
 _PAGE: Final = 1000
 
 
 class DamagedLog(Exception):
-    """The log is not what was once written, so it does not go into segments."""
+    """The log has changed since it was written, so it is not written to segments."""
 
     def __init__(self, finding: VerificationFinding) -> None:
         super().__init__(f"position {finding.position}: {finding.what}")
 
 
 class SegmentSize(NamedTuple):
-    """How the log is cut.
+    """How the log is split.
 
-    events: of a segment; it goes on to the end of the interaction that fills it. group: rows of a row group at most.
-    full: the end of the log waits until it fills a segment.
+    events: of a segment, which continues to the end of the interaction that fills it. group: the maximum rows of a row
+    group. full: leave out the end of the log until it fills a segment.
     """
 
     events: int = 100_000
@@ -56,7 +56,7 @@ class SegmentSize(NamedTuple):
 
 
 class WriteSummary(NamedTuple):
-    """How many segments and events were added, and the position that the folder ends at now."""
+    """The number of added segments and events, and the new end position of the folder."""
 
     segments: int
     events: int
@@ -69,12 +69,12 @@ def append_segments(
     size: SegmentSize | None = None,
     progress: ProgressCallback = lambda reached, last: None,
 ) -> WriteSummary:
-    """Adds the segments that the folder lacks.
+    """Writes the segments that the folder lacks; returns a summary.
 
-    Memory is that of a row group or of the largest document, whatever the size of the log or of an interaction; a
-    segment lies in the system's temporary folder until it is sent.
+    Memory is that of a row group or of the largest document, whatever the size of the log or of an interaction. A
+    segment stays in the system's temporary folder until it is sent.
     url: of the database.
-    Raises: Foreign when the folder has another log, DamagedLog, UnreadableEvent, UnreadableManifestEntry,
+    Raises: SegmentsMismatch when the folder has another log, DamagedLog, UnreadableEvent, UnreadableManifestEntry,
     ConcurrentWriteError; OSError when the folder cannot be read or written.
     """
     size = size or SegmentSize()
@@ -84,7 +84,7 @@ def append_segments(
         while (range := _next(Log(reader), end.last, size)) is not None:
             own = writer.segment(end, range)
             segments, events = segments + 1, events + own.last - end.last
-            # Others may have gone on from here already: another process, or one before a file was lost.
+            # Others may have continued from here already: another process, or an earlier run before a file was lost.
             end = max(own, matching_end(reader, folder))
             writer.remembers = writer.remembers and end == own
         folder.clear(end.last)
@@ -92,7 +92,7 @@ def append_segments(
 
 
 def _next(log: Log, after: int, size: SegmentSize) -> SegmentRange | None:
-    """What the next segment holds: up to the interaction that fills it, or to the end of the log."""
+    """The range of the next segment: up to the interaction that fills it, or to the end of the log."""
     filling = log.interactions(after + size.events - 1, 1)
     last = filling[0].last if filling else after if size.full else log.head().last
     return SegmentRange(after + 1, last) if last > after else None
@@ -112,13 +112,13 @@ class _SegmentWriter:
         self._group = group
         self._seen = seen
         self._progress = progress
-        self.remembers = False  # whether it knows the documents of all segments
+        self.remembers = False  # whether the documents of all segments are known
 
     def segment(self, before: SegmentsEnd, range: SegmentRange) -> SegmentsEnd:
-        """Writes a segment; gives where it ends."""
+        """Writes a segment; returns its end."""
         links = ChainVerifier(*before)
         with TemporaryFile() as log, TemporaryFile() as packed:
-            # Sending may take long, and a database keeps old rows for as long as somebody reads.
+            # Sending may take long, and a database keeps old rows while a reader's transaction is open.
             with self._reader.snapshot(_TABLES):
                 events = write_table(log, LOG_FILE_SCHEMA, self._events(range, links), self._group, "state")
                 held = write_table(packed, DOCUMENT_FILE_SCHEMA, self._documents(), self._group, "content")
@@ -139,7 +139,7 @@ class _SegmentWriter:
         return SegmentsEnd(links.last, links.chain)
 
     def _events(self, range: SegmentRange, links: ChainVerifier) -> Iterator[LogTableRow]:
-        """The rows of the segment, shown to be what was written; their documents are noted."""
+        """The verified rows of the segment; records the documents that they refer to."""
         log = Log(self._reader)
         end = log.head().last
         for row in _rows(log, range):
@@ -166,7 +166,7 @@ class _SegmentWriter:
             yield DocumentRow(digest, content)
 
     def _remember(self) -> None:
-        """Looks up, once, which documents the segments of earlier runs have."""
+        """Loads, once, the hashes of documents in the segments of earlier runs."""
         for entry in self._folder.entries(self._folder.ranges()):
             if entry.documents:
                 with self._folder.open(entry.documents.path) as file:

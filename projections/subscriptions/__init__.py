@@ -1,1 +1,5 @@
-"""Deliveries: what the log comes to for subscribers, brought to their sinks at least once and in order."""
+"""Delivery of subscribed events to sinks, at least once and in order, derived from the log.
+
+Not here: the Subscription entity and its rules (`domain.subscriptions`), its HTTP API (`api.subscriptions`).
+Begin with `service.py`, then `workers/deliverer.py`.
+"""

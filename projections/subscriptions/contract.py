@@ -1,7 +1,7 @@
-"""What a deliverer and its sinks promise each other.
+"""The contract between the deliverer and its sinks.
 
-A sink knows one protocol and nothing of subscriptions, retries or order: it is given events and says what became of
-them. Sinks are asyncio; a client library that is not runs in threads of its own.
+A sink knows one protocol. It does not know subscriptions, retries or ordering: it receives events and returns the
+outcome. Sinks run in asyncio; a client library that blocks runs in its own threads.
 Spec: CloudEvents Subscriptions API, "Protocol settings"; rules SUB-201 to 204, SUB-305, SUB-701 to 710, SUB-821.
 """
 
@@ -19,11 +19,13 @@ from projections.outgoing.resolver import Resolver
 
 
 class DeliveryResult(Enum):
-    """What became of an attempt.
+    """The result of an attempt.
 
-    DELIVERED: acknowledged, or for at-most-once settings handed over. RETRY: not now. REJECTED: never, as it is (dead
-    letter at once; a batch is tried in halves first). UNAUTHORIZED: the credential is refused. GONE: the sink wants
-    nothing any more.
+    DELIVERED: acknowledged, or handed over where the settings ask for at most once.
+    RETRY: failed for now.
+    REJECTED: this event can never be delivered. It becomes a dead letter at once; a batch is first retried in halves.
+    UNAUTHORIZED: the sink refused the credential.
+    GONE: the sink wants no more events.
     """
 
     DELIVERED = "delivered"
@@ -35,11 +37,12 @@ class DeliveryResult(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """An attempt's end.
+    """The outcome of an attempt.
 
-    code: the protocol's own, such as `503`, `timeout` or `amqp:not-found`; message: at most 1 KiB, without secrets, for
-    the owner. until: no attempt before this time, and then this one does not count (Retry-After). stored: whether who
-    acknowledged it keeps it, where settings alone do not say so.
+    code: the code of the protocol, such as `503`, `timeout` or `amqp:not-found`.
+    message: for the owner; at most 1 KiB, without secrets.
+    until: no attempt before this time (Retry-After). With it, this attempt does not count.
+    stored: whether the peer that acknowledged stores the event, for protocols whose settings alone do not say so.
     """
 
     result: DeliveryResult
@@ -55,9 +58,11 @@ STORED: Final = Outcome(DeliveryResult.DELIVERED, stored=True)
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What a sink shows who it is with, secrets included: never logged, never kept beyond the connection.
+    """The credential that a sink connection presents, with its secret values.
 
-    type: PLAIN, ACCESSTOKEN or REFRESHTOKEN. token, tokentype: of the latter two; the deliverer renews them.
+    Never logged; dropped with the connection.
+    type: PLAIN, ACCESSTOKEN or REFRESHTOKEN.
+    token, tokentype: for ACCESSTOKEN and REFRESHTOKEN; the deliverer renews them.
     """
 
     type: str
@@ -72,9 +77,14 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class SinkTarget:
-    """Where and how to deliver. uri: of the sink, with its query. settings: `protocolsettings` with all defaults and
-    secret values filled in. contentmode: `structured`, `binary` or `batched`. seconds: an attempt may take. origin:
-    what `WebHook-Request-Origin` says. key: signs deliveries over HTTP (Standard Webhooks), where there is one.
+    """Where and how to deliver.
+
+    uri: the sink's URI with its query.
+    settings: `protocolsettings` with all defaults and secret values filled in.
+    contentmode: `structured`, `binary` or `batched`.
+    seconds: time limit of one attempt.
+    origin: value of `WebHook-Request-Origin`.
+    key: signs HTTP deliveries (Standard Webhooks), if set.
     """
 
     subscription: str
@@ -88,27 +98,28 @@ class SinkTarget:
 
 
 class Sink(Protocol):
-    """A connection to a sink, or what makes one.
+    """A connection to a sink, opened when needed.
 
-    One that has a number `concurrency` takes so many `send` calls at a time; others are used by one task at a time.
+    A sink with an integer attribute `concurrency` accepts that many `send` calls at a time. Any other sink is used by
+    one task at a time.
     """
 
     async def send(self, events: Sequence[CloudEvent]) -> Outcome:
-        """What became of one event, or of several as one batch. Raises nothing but CancelledError."""
+        """The outcome of sending one event, or several events as one batch. Raises nothing but CancelledError."""
 
     async def close(self) -> None:
-        """Lets go of connections and threads."""
+        """Releases connections and threads."""
 
 
-#: Makes a Sink; connects when it first sends. Raises: ImportError where an optional client library is missing.
+#: Creates a Sink, which connects on its first send. Raises: ImportError when an optional client library is missing.
 OpenSink = Callable[[SinkTarget, Resolver], Sink]
 
-#: How to open sinks, by protocol.
+#: The factory of sinks for each protocol.
 SINKS: Final[dict[str, OpenSink]] = {}
 
 
 def sink(*protocols: str) -> Callable[[OpenSink], OpenSink]:
-    """Registers what opens the sinks of protocols: `@sink("MQTT3", "MQTT5")`."""
+    """Registers the factory for sinks of these protocols: `@sink("MQTT3", "MQTT5")`."""
 
     def register(open: OpenSink) -> OpenSink:
         SINKS.update(dict.fromkeys(protocols, open))

@@ -1,4 +1,4 @@
-"""The state of deliveries for who asks: any process, from any thread, out of the tables.
+"""The delivery status of subscriptions, read from the tables by any process and any thread.
 
 Spec: 8.4, 8.5; rules SUB-509, 714, 831, 841.
 """
@@ -39,7 +39,7 @@ _CONSENT: Final = (
 )
 _REVISION: Final = "SELECT revision, position FROM delivery_state WHERE subscription = ?"
 _HOLDER: Final = "SELECT 1 FROM delivery_lease WHERE subscription = ?"
-#: Seconds between two looks at what another process has taken in.
+#: Seconds between two checks whether another process has applied a change.
 _PAUSE: Final = 0.02
 
 
@@ -51,7 +51,10 @@ class LocalDeliverer(Protocol):
 
 
 class StoredDeliveries:
-    """See the module. local: knows about its own subscriptions what is not in the tables yet."""
+    """Delivery status, dead letters and consent of subscriptions.
+
+    local: the deliverer of this process; it knows progress that is not in the tables yet.
+    """
 
     def __init__(
         self, url: str, ports: DeliveryPorts, families: Sequence[EventFamily], local: LocalDeliverer | None = None
@@ -65,7 +68,7 @@ class StoredDeliveries:
         self._made = False
 
     def status(self, subscription: Subscription) -> Members:
-        """What is known of a subscription's deliveries (8.5)."""
+        """The delivery status of a subscription (8.5)."""
         with self._reading() as db:
             saved = delivery_queries.load_deliveries(db, [subscription.id]).get(subscription.id)
             letters = db.one(_COUNT, (subscription.id,))[0]
@@ -76,7 +79,7 @@ class StoredDeliveries:
         return self._status(subscription, saved, (min(cursor, head), pending), letters, head)
 
     def replaying(self, subscription: Subscription) -> bool:
-        """Whether a replay runs, one that was asked for and has not begun included (SUB-834)."""
+        """Whether a replay is running, or was requested and has not started yet (SUB-834)."""
         with self._reading() as db:
             saved = delivery_queries.load_deliveries(db, [subscription.id]).get(subscription.id)
         action = subscription.action or {}
@@ -86,14 +89,14 @@ class StoredDeliveries:
         return saved is not None and saved.facts.replay is not None
 
     def deadletters(self, id: str, after: str, limit: int) -> Sequence[Members]:
-        """Dead letters in their order, beyond a `sequence`, each with the event that it is about."""
+        """Dead letters after a `sequence`, in order, each with its event."""
         beyond = parse_sequence(after)
         with self._reading() as db:
             rows = db.all(_LETTERS.format(">"), (id, -1 if beyond is None else beyond, limit))
             return list(self._letters(db, _read_dead_letters(rows)))
 
     def deadletter(self, id: str, sequence: str) -> Members | None:
-        """One dead letter."""
+        """One dead letter with its event."""
         wanted = parse_sequence(sequence)
         if wanted is None:
             return None
@@ -102,17 +105,17 @@ class StoredDeliveries:
             return next(self._letters(db, _read_dead_letters(rows)), None)
 
     def redeliver(self, id: str, sequence: str) -> None:
-        """Nothing: who delivers follows the log, where it was recorded."""
+        """Does nothing: the deliverer reads the request from the log, where it was recorded."""
 
     def discard(self, id: str, sequence: str) -> None:
-        """Forgets a dead letter at once; who delivers does the same, as the log says so."""
+        """Deletes a dead letter at once. The deliverer deletes it too, when it reads the request from the log."""
         wanted = parse_sequence(sequence)
         if wanted is not None:
             with self._ready(), self._books.writing() as db:
                 db.delete(tables.deadletter, [(id, wanted)])
 
     def consent(self, id: str, secret: str, rate: int | None) -> bool:
-        """Whether a callback's secret was good, which it is once; then the sink has consented (SUB-714)."""
+        """Whether a callback's secret is valid. Each secret works once and records the sink's consent (SUB-714)."""
         with self._ready(), self._books.writing() as db:
             if not db.all(_CONSENT, (hash_secret(secret), id, self._ports.time.now(), tables.NEVER)):
                 return False
@@ -122,10 +125,10 @@ class StoredDeliveries:
         return True
 
     def heard(self, subscription: Subscription, seconds: float = 2.0) -> bool:
-        """Whether whoever delivers has taken in what the log says of a subscription by its position.
+        """Whether the deliverer has applied the log's changes to a subscription up to the subscription's position.
 
-        Deliverers of this process have before any command is answered; those of others look at the log every moment.
-        True also where nobody delivers.
+        A deliverer in this process has applied them before any command is answered; those in other processes poll the
+        log continuously. Also True when no process delivers for the subscription.
         """
         if self._local is not None and self._local.progress(subscription.id) is not None:
             return True
@@ -137,7 +140,7 @@ class StoredDeliveries:
         return True
 
     def close(self) -> None:
-        """Gives the connection back."""
+        """Closes the database connection."""
         with self._turn:
             self._books.close()
 
@@ -177,7 +180,7 @@ class StoredDeliveries:
         return {name: value for name, value in found.items() if value is not None}
 
     def _letters(self, db: Database, letters: Sequence[DeadLetter]) -> Iterator[Members]:
-        """Dead letters as JSON; the events are read from the log, where they are."""
+        """Dead letters as JSON, with their events read from the log."""
         told = EventMessageReader(lambda: Log(db), self._families).again([letter.sequence for letter in letters])
         for letter in letters:
             members: dict[str, Any] = {
@@ -203,7 +206,7 @@ class StoredDeliveries:
 
     @contextmanager
     def _ready(self) -> Iterator[None]:
-        """The connection for the calling thread alone, and tables to read with it."""
+        """Locks the connection for the calling thread and creates the tables if needed."""
         with self._turn:
             if not self._made:
                 create_tables(self._url)
@@ -212,7 +215,7 @@ class StoredDeliveries:
 
 
 def _read_dead_letters(rows: Sequence[Sequence[Any]]) -> list[DeadLetter]:
-    """Those of the rows that can be read."""
+    """The rows that can be read."""
     return [
         DeadLetter(*row) for row in rows if delivery_queries.has_column_types(row, delivery_queries.DEAD_LETTER_TYPES)
     ]
@@ -229,7 +232,7 @@ def _state(subscription: Subscription, facts: DeliveryRecord) -> str:
 
 
 def _validation(facts: DeliveryRecord) -> Members:
-    """What the sink has said to being asked. allowedrate: requests a minute."""
+    """The sink's answer to the validation handshake. allowedrate: requests a minute."""
     found: dict[str, Any] = {"state": facts.consent or "pending"}
     return found | ({"allowedrate": facts.rate} if facts.rate else {})
 

@@ -1,6 +1,6 @@
-"""The log as events for subscribers: read in whole, made into the events of each family, numbered (SUB-113).
+"""The messages for subscribers, made from the log: the events of each family, numbered (SUB-113).
 
-A message that does not fit into 64 KiB goes without its data (SUB-707).
+The log is read in whole interactions. An event larger than 64 KiB is sent without its data (SUB-707).
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from projections.events.feed import OpenLog, interactions
 from projections.events.xregistry_events import ChangeEvent
 from projections.subscriptions.sequence import position_of, sequence_of, sequence_text
 
-#: Bytes that an event may have on the wire.
+#: Largest size of an event on the wire, in bytes.
 MAX_EVENT_BYTES: Final = 64 << 10
-#: Characters of names below which no event comes near that, whatever they are written as.
+#: Total characters of changed names below which no encoding of an event comes near that size.
 _SMALL: Final = 4_000
-#: Events of the log of one look.
+#: Log positions that one read covers.
 CHUNK_POSITIONS: Final = 200
 
 
 @dataclass(slots=True)
 class EventMessage:
-    """One message.
+    """One message for subscribers.
 
-    attributes: its context, all of them text, `sequence` included. recorded: the time of its interaction.
+    attributes: its context attributes, all as text, including `sequence`.
+    recorded: the time of its interaction.
     """
 
     sequence: int
@@ -48,30 +49,30 @@ class EventMessage:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes in a batch, or somewhat more."""
+        """Upper estimate of its bytes in a batch."""
         changed = self.message.changed or ()
         return 512 + 2 * sum(map(len, self.attributes.values())) + 2 * sum(map(len, changed)) + 4 * len(changed)
 
     def cloudevent(self) -> CloudEvent:
-        """The event as it is sent, the same one every time (SUB-114), made once for all who want it."""
+        """The CloudEvent as it is sent: the same for every attempt (SUB-114), built once for all subscriptions."""
         self._event = self._event or self.message.cloudevent(sequence=self.attributes["sequence"])
         return self._event
 
 
 class EventMessageReader:
-    """The log as messages. logs: gives it to the calling thread."""
+    """Reads the log as messages. logs: opens the log for the calling thread."""
 
     def __init__(self, logs: OpenLog, families: Sequence[EventFamily]) -> None:
         self._logs = logs
         self._families = families
 
     def chunk(self, after: int, head: int) -> tuple[int, list[EventMessage]]:
-        """What comes of the next events beyond a position, and where they end. head: of the log, or where to stop."""
+        """The end of the next chunk after a position, and the messages in it. head: where to stop at the latest."""
         end = min(head, after + CHUNK_POSITIONS)
         return end, list(self._between(after, end))
 
     def again(self, sequences: Collection[int]) -> dict[int, EventMessage]:
-        """Messages that were told before; positions side by side are read together."""
+        """Messages by sequence, read from the log once more. Adjacent positions are read together."""
         found: dict[int, EventMessage] = {}
         positions = sorted(set(map(position_of, sequences)))
         for _, run in groupby(enumerate(positions), lambda each: each[1] - each[0]):
@@ -80,12 +81,12 @@ class EventMessageReader:
         return {each: found[each] for each in sequences if each in found}
 
     def _between(self, after: int, end: int) -> Iterator[EventMessage]:
-        """The messages beyond a position and up to another."""
+        """The messages after one position, up to and including another."""
         for interaction, rows in interactions(self._logs, after, end):
             yield from self._of(interaction, rows)
 
     def _of(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[EventMessage]:
-        """The messages of all families made from each event, in the families' order."""
+        """The messages that all families make from each event, in the order of the families."""
         made = published_events(self._families, interaction, rows)
         for position, several in groupby(made, key=lambda each: each[1].position):
             for index, (family, message) in enumerate(several):
@@ -101,16 +102,17 @@ def _with_sequence(message: ChangeEvent, number: int) -> tuple[ChangeEvent, dict
 
 
 def _is_large(attributes: Mapping[str, Any], changed: Sequence[str]) -> bool:
-    """Whether an event is too large in the longest of the forms that libraries write: escaped and with spaces."""
+    """Whether an event is too large in the longest form that libraries write: escaped and with spaces."""
     if sum(map(len, changed)) + 8 * len(changed) <= _SMALL:
         return False
     return len(json.dumps({**attributes, "data": {"changed": changed}})) > MAX_EVENT_BYTES
 
 
 class SubscriptionFilter:
-    """What one subscription wants of the log.
+    """The filter of one subscription.
 
-    families: whose events it gets. since: the text of the time before which it wants none.
+    families: names of the families whose events it gets.
+    since: start time as text; earlier events are filtered out.
     """
 
     def __init__(self, subscription: Subscription, families: Sequence[EventFamily]) -> None:
@@ -121,9 +123,12 @@ class SubscriptionFilter:
 
     @cached_property
     def interest(self) -> SubscriptionInterest:
-        """What is asked of events; compiled when the first one is, as many look at a subscription for other reasons."""
+        """The compiled filters.
+
+        Compiled on first use, because many callers read a subscription without matching events.
+        """
         attributes = self._attributes
-        # No event's source ends in a slash, so one that a subscription has there is for nothing (SUB-103).
+        # No event's source ends in a slash, so a slash at the end of a subscription's source is ignored (SUB-103).
         source = attributes.get("source")
         return SubscriptionInterest(
             filters.compile_filters(attributes.get("filters")),
@@ -132,22 +137,22 @@ class SubscriptionFilter:
         )
 
     def at_all(self, told: EventMessage, *, live: bool = True) -> bool:
-        """Whether a message is one of those that the filters are asked about. live: and no replay of older ones."""
-        # Its own time may be one that a client gave, of long ago.
+        """Whether a message is a candidate for the filters. live: False for a replay of older events."""
+        # Compares the time of recording: an event's own time may come from a client and be long ago.
         return told.family in self._families and (not live or told.recorded >= self._since)
 
     def matches(self, told: EventMessage, *, live: bool = True) -> bool:
-        """Whether a message is wanted."""
+        """Whether the subscription wants a message."""
         return self.at_all(told, live=live) and self.interest.matches(told.attributes)
 
 
 def _family_names(
     attributes: Mapping[str, Any], config: Mapping[str, Any], families: Sequence[EventFamily]
 ) -> frozenset[str]:
-    """Names of the families whose events are considered (SUB-111)."""
+    """Names of the families whose events are candidates (SUB-111)."""
     if given := config.get("families"):
         return frozenset(given.split(",") if isinstance(given, str) else given)
-    if attributes.get("source"):  # is compared exactly, so the events of one family at most have it
+    if attributes.get("source"):  # compared exactly, so only events of one family can match
         return frozenset(family.name for family in families)
     types: Sequence[str] = attributes.get("types") or ()
     named = frozenset(family.name for family in families if any(each.startswith(family.prefix) for each in types))
@@ -155,6 +160,6 @@ def _family_names(
 
 
 def _rounded_up(time: str) -> str:
-    """A time in the form that interactions have; a finer one is rounded up, as nothing before it is wanted."""
+    """A time in the form that interactions have. A finer time is rounded up, because no earlier event is wanted."""
     seconds, _, fraction = to_utc(time).removesuffix("Z").partition(".")
     return f"{seconds}.{fraction[:6]:0<6}Z" if not fraction[6:].strip("0") else f"{seconds}.{fraction[:6]}~"

@@ -1,4 +1,4 @@
-"""What deliveries need of the world: time and chance, secrets, rights, handshakes and renewed tokens."""
+"""The ports of the deliverer: clock and randomness, secrets, access rights, handshakes and token renewal."""
 
 from __future__ import annotations
 
@@ -13,15 +13,20 @@ from domain.subscriptions.subscription import Subscription
 from projections.outgoing.resolver import Resolver
 from projections.subscriptions.contract import SINKS, OpenSink, SinkTarget
 
-#: Whether the owner of a subscription may read now what an event tells of, by its xid (SUB-911).
+#: Whether a subscription's owner may now read the entity that an event is about: (owner, xid) (SUB-911).
 MayRead = Callable[[str, str], bool]
-#: What is done about sinks that have not consented (SUB-711).
+#: How sinks that have not consented are treated (SUB-711).
 ValidationPolicy = Literal["required", "optional", "off"]
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryClock:
-    """now: seconds since 1970. sleep: lets them pass. chance: a number from 0 up to 1, another one each time."""
+    """Clock and randomness.
+
+    now: seconds since 1970.
+    sleep: waits for a number of seconds.
+    chance: a random number in [0, 1).
+    """
 
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
@@ -29,17 +34,17 @@ class DeliveryClock:
 
 
 class SubscriptionSecrets(Protocol):
-    """The secret values of subscriptions. Its methods look at tables and are called in threads."""
+    """The secret values of subscriptions. Its methods read tables, so callers run them in threads."""
 
     def reveal(self, subscription: Subscription) -> Mapping[str, str]:
-        """The values by name, such as `sinkcredential.secret`. Raises: LookupError where one is missing (SUB-914)."""
+        """The values by name, such as `sinkcredential.secret`. Raises: LookupError when one is missing (SUB-914)."""
 
     def replace(self, subscription: Subscription, values: Mapping[str, str]) -> None:
-        """Puts other values in the place of some, such as a renewed token (SUB-913)."""
+        """Replaces some values, such as a renewed token (SUB-913)."""
 
 
 class SinkConsent(Protocol):
-    """What a sink answered to the handshake. rate: requests a minute, None for any number."""
+    """A sink's answer to the handshake. rate: requests a minute, None for unlimited."""
 
     @property
     def allowed(self) -> bool: ...
@@ -48,26 +53,34 @@ class SinkConsent(Protocol):
 
 
 class SinkValidator(Protocol):
-    """The handshake of webhooks as a client (7.1)."""
+    """The client side of the webhook validation handshake (7.1)."""
 
     async def validate(self, target: SinkTarget, rate: int | None, callback: str | None) -> SinkConsent:
-        """Asks a sink. rate: requests a minute that are wanted. callback: where it may consent later."""
+        """Sends the handshake to a sink.
+
+        rate: requests a minute to ask for.
+        callback: URL at which the sink may consent later.
+        """
 
 
 class RenewedTokens(NamedTuple):
-    """What a renewal brought. expires: in seconds since 1970, None where nobody said. refreshtoken: "" to keep it."""
+    """The result of a token renewal.
+
+    expires: seconds since 1970, None if the endpoint did not say.
+    refreshtoken: "" to keep the current one.
+    """
 
     accesstoken: str
     expires: float | None = None
     refreshtoken: str = ""
 
 
-#: Renews tokens at an endpoint with a refresh token; None where that is refused or fails (SUB-307).
+#: Renews tokens at an endpoint with a refresh token; None if the endpoint refuses or fails (SUB-307).
 RenewTokens = Callable[[str, str], Awaitable[RenewedTokens | None]]
 
 
 class NoSecrets:
-    """For registries without any."""
+    """For registries that have no secrets."""
 
     def reveal(self, subscription: Subscription) -> Mapping[str, str]:
         """See SubscriptionSecrets."""
@@ -80,7 +93,7 @@ class NoSecrets:
 
 
 class UncheckedResolver:
-    """Looks names up as the system does and refuses nothing: for sinks that are known."""
+    """Resolves names with the system's resolver and refuses no address: for trusted sinks."""
 
     async def resolve(self, host: str, port: int) -> str:
         """See Resolver."""
@@ -97,10 +110,12 @@ async def _no_renewal(endpoint: str, refreshtoken: str) -> RenewedTokens | None:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPorts:
-    """All of them, with what does where there is no other.
+    """All ports of the deliverer, with defaults for those that are not given.
 
-    origin: what handshakes and deliveries say in `WebHook-Request-Origin`. callback: makes the URL at which a sink may
-    consent from a subscription's id and a secret, None where that is not offered. sinks: what opens them by protocol.
+    origin: value of `WebHook-Request-Origin` in handshakes and deliveries.
+    callback: builds the URL at which a sink may consent later, from a subscription's id and a secret; None if callbacks
+    are not offered.
+    sinks: sink factories by protocol.
     """
 
     resolver: Resolver
@@ -115,6 +130,6 @@ class DeliveryPorts:
     sinks: Mapping[str, OpenSink] = field(default_factory=lambda: SINKS)
 
 
-#: Seconds after which a process that says nothing has lost what it delivers, and between two signs of life (SUB-805).
+#: Seconds after which a silent process loses its subscriptions, and seconds between two heartbeats (SUB-805).
 LEASE_SECONDS: Final = 10.0
 BEAT: Final = 2.0

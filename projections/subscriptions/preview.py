@@ -1,4 +1,7 @@
-"""What a subscription would have been told of a stretch of the log: counted, nothing stored or sent (SUB-511)."""
+"""A preview of the messages that a subscription would have matched in a range of the log (SUB-511).
+
+It only counts: it stores and sends nothing.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,18 @@ from projections.events.event_families import EventFamily
 from projections.events.feed import OpenLog
 from projections.subscriptions.event_messages import EventMessage, EventMessageReader, SubscriptionFilter
 
-#: Seconds that a preview may take; what it has by then says where to go on.
+#: Time limit of a preview in seconds. A partial result says where to continue.
 MAX_SECONDS: Final = 20.0
-#: Positions between two signs of life.
+#: Log positions between two progress reports.
 PROGRESS_POSITIONS: Final = 20_000
 
 
 @dataclass(slots=True)
 class PreviewCounts:
-    """What was found up to a position. families, matched: how many events of each family and type."""
+    """The counts up to a position.
+
+    considered, matched: number of events by family and type.
+    """
 
     first: int
     last: int
@@ -35,13 +41,13 @@ class PreviewCounts:
 
     @property
     def complete(self) -> bool:
-        """Whether the whole stretch was looked at."""
+        """Whether the whole range was scanned."""
         return self.position >= self.last
 
 
 @dataclass(slots=True)
 class ExpressionErrors:
-    """How often an expression could not be evaluated, and what went wrong with which event first."""
+    """How often an expression could not be evaluated, with the id and error of the first event that failed."""
 
     pointer: str
     expression: cesql.CesqlExpression
@@ -49,7 +55,7 @@ class ExpressionErrors:
     first: tuple[str, str] | None = None
 
     def look(self, told: EventMessage) -> None:
-        """Evaluates the expression for an event."""
+        """Evaluates the expression for an event and records an error."""
         error = self.expression.evaluate(told.attributes).error
         if error is not None:
             self.count += 1
@@ -57,7 +63,11 @@ class ExpressionErrors:
 
 
 class Preview:
-    """A look at the past. reads: whether what an event tells of, an xid, may be read. most: matches that are shown."""
+    """A preview over past events.
+
+    reads: whether an xid that an event is about may be read.
+    most: largest number of matches to return.
+    """
 
     def __init__(
         self,
@@ -74,7 +84,7 @@ class Preview:
         self.errors = list(_expressions(attributes.get("filters", []), ErrorPlace("/filters")))
 
     def scan(self, first: int, last: int, clock: Callable[[], float] = time.monotonic) -> Iterator[PreviewCounts]:
-        """What is found from one position to another, again and again as it grows; the last one is the result."""
+        """The counts from first to last, yielded repeatedly as they grow. The last one is the result."""
         tally, until, told = PreviewCounts(first, last, first - 1), clock() + MAX_SECONDS, first - 1
         while not tally.complete and clock() < until:
             self._take(tally, *self._feed.chunk(tally.position, last), lambda: clock() >= until)
@@ -84,12 +94,12 @@ class Preview:
         yield tally
 
     def _take(self, tally: PreviewCounts, end: int, found: Iterable[EventMessage], over: Callable[[], bool]) -> None:
-        """Counts what was found up to a position, or up to an earlier one where the time is over; one at least."""
+        """Counts messages up to a position, or up to an earlier one once time is up. Counts one position at least."""
         for position, several in groupby(found, key=lambda told: told.message.position):
             for each in several:
                 self._count(tally, each)
             tally.position = position
-            if over():  # expressions may take their time, and there may be many events in a chunk
+            if over():  # evaluating expressions can be slow, and a chunk can hold many events
                 return
         tally.position = end
 
@@ -109,7 +119,7 @@ class Preview:
 
 
 def _expressions(filters: Any, place: ErrorPlace) -> Iterator[ExpressionErrors]:
-    """The expressions in filters, at any depth."""
+    """All expressions in filters, at any depth."""
     for index, filter in enumerate(filters):
         for dialect, argument in filter.items():
             yield from _expressions_in(dialect, argument, place.at(index, dialect))

@@ -1,6 +1,6 @@
-"""Where a delivered event stands among all others: `sequence`, which names one message of the log (SUB-113).
+"""The `sequence` attribute: the place of a delivered message in the log (SUB-113).
 
-Inside, it is one number, so that it compares and is stored as one; `text` is what events carry.
+The code compares and stores it as one integer; events carry the text of `sequence_text`.
 """
 
 from __future__ import annotations
@@ -8,33 +8,33 @@ from __future__ import annotations
 import re
 from typing import Final
 
-#: Messages that one position has at most, over all families.
+#: Largest number of messages of one position, over all families.
 MAX_MESSAGES_PER_POSITION: Final = 100
 
 _TEXT: Final = re.compile(r"([0-9]{20})\.([0-9]{2})\Z", re.ASCII)
 
 
 def sequence_of(position: int, index: int) -> int:
-    """The message of a position with an index among those that the position comes to."""
+    """The sequence of the message with an index at a position."""
     return position * MAX_MESSAGES_PER_POSITION + index
 
 
 def position_of(sequence: int) -> int:
-    """The position of the log that a message is made from."""
+    """The log position that a message was made from."""
     return sequence // MAX_MESSAGES_PER_POSITION
 
 
 def last_sequence(position: int) -> int:
-    """What no message of a position and of those before it is beyond."""
+    """The highest sequence that a message at a position, or before it, can have."""
     return position * MAX_MESSAGES_PER_POSITION + MAX_MESSAGES_PER_POSITION - 1
 
 
 def sequence_text(sequence: int) -> str:
-    """As events carry it: these texts sort as the messages stand in the log."""
+    """The text that events carry. The texts sort in log order."""
     return f"{sequence // MAX_MESSAGES_PER_POSITION:020}.{sequence % MAX_MESSAGES_PER_POSITION:02}"
 
 
 def parse_sequence(text: str) -> int | None:
-    """The inverse of `text`; None for anything else."""
+    """The inverse of `sequence_text`; None for any other text."""
     found = _TEXT.match(text)
     return sequence_of(int(found[1]), int(found[2])) if found and int(found[1]) < 1 << 56 else None

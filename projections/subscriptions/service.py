@@ -1,4 +1,4 @@
-"""Deliveries beside a server: in a thread with a loop of its own, so that neither waits for the other."""
+"""The delivery service of a server. It runs in its own thread and event loop, so neither blocks the other."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from projections.subscriptions.ports import LEASE_SECONDS, DeliveryPorts
 from projections.subscriptions.workers.deliverer import WRITE_DELAY_SECONDS, Deliverer
 from projections.subscriptions.workers.metrics import DeliveryMetrics
 
-#: Seconds that the end of a server waits for attempts that run.
+#: Seconds that a stopping server waits for running attempts.
 _GRACE: Final = 15.0
 
 
 class DeliveryService:
-    """Delivers for the subscriptions of one store from `start` to `stop`; an observer of commits as well.
+    """Delivers for the subscriptions of one store from `start` to `stop`; it also observes commits.
 
-    deliveries: their state, for who asks. metrics: of what this process does.
+    deliveries: their status.
+    metrics: the figures of this process.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class DeliveryService:
         write: float = WRITE_DELAY_SECONDS,
         metrics: CollectorRegistry | None = None,
     ) -> None:
-        """metrics: what the figures are collected from, besides others."""
+        """metrics: the collector registry to which the figures are added."""
         self.metrics = DeliveryMetrics(metrics)
         known = families if families is not None else (XRegistryFamily(XRegistryEvents()),)
         self._deliverer = Deliverer(url, ports, known, metrics=self.metrics, lease=lease, write=write)
@@ -45,23 +46,23 @@ class DeliveryService:
         self._thread: Thread | None = None
 
     def start(self) -> None:
-        """Begins; returns at once."""
+        """Starts the thread and returns at once."""
         self._thread = Thread(target=self._run, name="annals-deliveries", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends, once attempts that run are done or have had their time."""
+        """Stops after running attempts have finished or timed out."""
         self._deliverer.stop()
         if self._thread is not None:
             self._thread.join(_GRACE)
         self.deliveries.close()
 
     def lags(self) -> list[tuple[str, int]]:
-        """The subscriptions that this process delivers for, with how many positions each is behind the log."""
+        """The subscriptions that this process delivers for, each with its lag behind the log in positions."""
         return self._deliverer.lags()
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
-        """Something was committed; see `commands.command_bus.CommitListener`."""
+        """Wakes the deliverer after a commit; see `commands.command_bus.CommitListener`."""
         self._deliverer.committed()
 
     def _run(self) -> None:
@@ -72,6 +73,6 @@ class DeliveryService:
 def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
     try:
         import uvloop
-    except ImportError:  # there is none for Windows
+    except ImportError:  # uvloop does not exist for Windows
         return None
     return uvloop.Loop

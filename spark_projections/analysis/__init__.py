@@ -1,7 +1,7 @@
-"""The log as tables for questions: what happened, what lives and lived, and what changed, each a row of its own.
+"""The log as tables for analysts: interactions, events, entities and their history, versions, changes, deprecations.
 
-Every table is a function of a log DataFrame (see `log_schema.LOG_SCHEMA`): whole interactions from the first position
-on, without a gap. docs/analysts.md says what the columns hold.
+Every table is a function of a log DataFrame (see `log_schema.LOG_SCHEMA`) of whole interactions, from the first
+position on without a gap. docs/analysts.md describes the columns.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ __all__ = ["TABLES", *TABLES, "register"]
 
 
 def register(spark: SparkSession, log: DataFrame, changed: bool = True) -> None:
-    """Makes every table a temporary view of its name, which is worked out anew by each query that reads it.
+    """Registers every table as a temporary view of its name. Each query that reads a view computes it again.
 
-    changed: whether xRegistry events say which attributes changed.
-    The days and months of the session's queries become those of UTC, as the log's own times are.
+    changed: whether xRegistry events list the changed attributes.
+    Sets the session's time zone to UTC, the time zone of the log, so days and months in queries are those of UTC.
     """
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     own = {xregistry_events.__name__: partial(xregistry_events, changed=changed)}

@@ -1,4 +1,4 @@
-"""What changed: the states before and after each event compared, attribute by attribute."""
+"""The attribute changes of each event, from the states before and after it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spark_projections.analysis.events import events_with_state
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: What a row says of the event: columns of `events`.
+#: Columns of `events` that each row repeats.
 _EVENT: Final = (
     *("position", "time", "xid", "type", "groupxid", "resourcexid", "kind"),
     *("caller", "command", "xregcorrelationid"),
@@ -29,12 +29,12 @@ Batches = Iterable[pa.RecordBatch]
 
 
 def changes(log: DataFrame, known: DataFrame | None = None) -> DataFrame:
-    """One row for each attribute, and each document, that an event changed; `before` and `after` are JSON text.
+    """One row for each attribute and each document that an event changed; `before` and `after` are JSON text.
 
-    An event that creates or deletes changes every attribute that the entity has then. known: rows in which the event
-    before each one is, where the log begins later than its streams.
+    The creation or deletion of an entity changes all attributes that it has then. known: rows that contain the
+    predecessor of each event, for a log that does not start at the beginning of its streams.
     """
-    # Joined by number, as a window over whole states would hold a busy stream in one place.
+    # A join by revision, because a window over whole states would collect a busy stream on one executor.
     events = events_with_state(log)
     before = (events if known is None else events_with_state(known)).select(
         "stream",

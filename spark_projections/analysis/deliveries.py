@@ -1,6 +1,6 @@
-"""How deliveries stand: what the database of a registry knows of it now, as no log does.
+"""The current state of deliveries, read from the registry's database; the log does not contain it.
 
-A delivery that succeeds leaves nothing but a cursor that has moved on, so there is no row for it anywhere, and no past.
+A successful delivery only moves the cursor of its subscription. So there are no rows for successes, and no history.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from spark_projections.sources.postgres import query
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# One statement each, so what stands in a row was true at one moment.
+# Each is one statement, so the values of a row belong to one moment.
 _DELIVERIES: Final = """
 SELECT s.subscription, least(s.cursor, head.position) AS position, head.position AS headposition,
   head.position - least(s.cursor, head.position) AS lag, (f.facts ->> 'pending')::bigint AS pending,
@@ -28,7 +28,7 @@ SELECT subscription, sequence / {most} AS position,
   lpad((sequence / {most})::text, 20, '0') || '.' || lpad((sequence % {most})::text, 2, '0') AS sequence,
   reason, code, attempts, {first} AS firstattempt, {last} AS lastattempt
 FROM delivery_deadletter"""
-#: As the server rounds it: a product with all the seconds has no digit left to tell which microsecond is nearer.
+#: Rounds like the server. Multiplying all seconds by a million would lose the digits that decide the microsecond.
 _MOMENT: Final = (
     "to_timestamp(floor({seconds})) + round(({seconds} - floor({seconds})) * 1000000) * interval '1 microsecond'"
 )
@@ -39,9 +39,9 @@ _THERE: Final = (
 
 
 def deliveries(spark: SparkSession, database: str) -> DataFrame:
-    """One row for each subscription that something was to be delivered for; `position` is how far that is.
+    """One row for each subscription that ever had something to deliver; `position` is how far its deliveries are.
 
-    database: a URL as the server takes it, `postgresql://user:password@host/name`.
+    database: a URL as in the server's settings, `postgresql://user:password@host/name`.
     """
     paths = {name: f"->> '{name}'" for name in ("lastsuccess", "lastattempt", "nextattempt")}
     paths["lasterror"] = "-> 'lasterror' ->> 'time'"
@@ -50,16 +50,16 @@ def deliveries(spark: SparkSession, database: str) -> DataFrame:
 
 
 def deadletters(spark: SparkSession, database: str) -> DataFrame:
-    """One row for each event that nobody tries to deliver any more; `position` is that of the stored event."""
+    """One row for each dead letter: an event whose delivery is no longer attempted, with the event's position."""
     times = {name: _MOMENT.format(seconds=name) for name in ("first", "last")}
     return query(spark, database, _DEADLETTERS.format(most=MAX_MESSAGES_PER_POSITION, **times))
 
 
 def register(spark: SparkSession, database: str) -> None:
-    """Makes both temporary views of their names; none where the registry never had a subscription."""
+    """Registers both tables as temporary views; drops the views where the registry never had a subscription."""
     there = query(spark, database, _THERE).collect()[0][0]
     for table in (deliveries, deadletters):
         if there:
             table(spark, database).createOrReplaceTempView(table.__name__)
         else:
-            spark.catalog.dropTempView(table.__name__)  # that of another registry
+            spark.catalog.dropTempView(table.__name__)  # the view of another registry

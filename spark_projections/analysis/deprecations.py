@@ -1,4 +1,4 @@
-"""Deprecations of Groups and Resources: from when `deprecated` was set until it was taken back or the entity went."""
+"""Deprecations of Groups and Resources, from the setting of `deprecated` until its withdrawal or the entity's end."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _SAID: Final = "effective string, removal string, alternative string, documentat
 
 
 def deprecations(log: DataFrame) -> DataFrame:
-    """One row for each time that an entity became deprecated, with what was said last of when it will go.
+    """One row for each time that an entity became deprecated, with the details that it last stated.
 
-    It ends where `withdrawn` or `removed` says, and nowhere while both are null.
+    `withdrawn` or `removed` is the position of its end; both are null while it lasts.
     """
     deprecatable = ~is_outside_tree("stream") & xid_depth("stream").isin(2, 4)
     said = events_with_state(log.where(deprecatable)).withColumn("said", _deprecated())
     before = said.select("stream", (f.col("revision") + 1).alias("revision"), f.col("said").alias("before"))
     moves = said.join(before, ["stream", "revision"], "left").where(~f.col("said").eqNullSafe(f.col("before")))
-    # What is left are the few events that changed `deprecated`, so a window over a stream holds little.
+    # Only the few events that changed `deprecated` are left, so the window over a stream holds little.
     order = Window.partitionBy("stream").orderBy("position")
     begun = f.count_if(f.col("before").isNull()).over(order).alias("begun")
     spans = moves.select("*", begun).groupBy("stream", "begun")
@@ -48,7 +48,7 @@ def deprecations(log: DataFrame) -> DataFrame:
 
 
 def _deprecated() -> Column:
-    """The JSON text of `deprecated`, null for none, and for a deleted entity."""
+    """The JSON text of `deprecated`; null where there is none, and for a deleted entity."""
     group = f.from_json("state", _GROUP, STRICT_JSON)["attributes"]["deprecated"]
     resource = f.from_json("state", _RESOURCE, STRICT_JSON)["attributes"]["meta"]["deprecated"]
     return f.when(xid_depth("stream") == 2, group).otherwise(resource)

@@ -1,4 +1,4 @@
-"""What happened: a row for each interaction, and one for each event with the interaction's facts beside it."""
+"""One row for each interaction, and one for each event with the data of its interaction."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from spark_projections.upcast_log import upcast_log
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-#: `created`, `updated`, `refreshed` or `deleted` by topic.
+#: `created`, `updated`, `refreshed` or `deleted`, by topic.
 _KINDS: Final = {topic: kind.__name__.removeprefix("Entity").lower() for topic, kind in TOPICS.items()}
 _STATE: Final = (
     "xid string, type string, epoch bigint, changed array<string>, deprecated_changed array<string>, reason string"
 )
 _UNBOUNDED: Final = str(2**31 - 1)
-#: Of `from_json`. Spark gives nulls for what it cannot read unless told to fail, and stops at lengths and nestings that
-#: the log may well hold.
+#: Options of `from_json`. By default Spark returns null for unreadable text, and limits lengths and nesting to less
+#: than the log may contain.
 STRICT_JSON: Final = {
     "mode": "FAILFAST",
     "maxNumLen": _UNBOUNDED,
@@ -30,7 +30,7 @@ STRICT_JSON: Final = {
 
 
 def interactions(log: DataFrame) -> DataFrame:
-    """One row for each interaction: who asked what, when, and which positions it took."""
+    """One row for each interaction: its caller, command and time, and the range of its positions."""
     return log.where(f.col("position") == f.col("last")).select(
         "first",
         "last",
@@ -41,15 +41,15 @@ def interactions(log: DataFrame) -> DataFrame:
 
 
 def events(log: DataFrame) -> DataFrame:
-    """One row for each event, subscriptions and links included.
+    """One row for each event, including those of subscriptions and replication links.
 
-    Raises, when it is read: an error of Spark for an event that is damaged, or that a newer program wrote.
+    Raises, when it is read: an error of Spark for a damaged event, or one that a newer program wrote.
     """
     return events_with_state(log).drop("stream", "topic", "state")
 
 
 def events_with_state(log: DataFrame) -> DataFrame:
-    """`events`, and of each its stream, its topic and its stored state; those of older topics as they read today."""
+    """`events` with the stream, topic and stored state of each event; older topics are upcast."""
     read = upcast_log(log).withColumn("read", f.from_json("state", _STATE, STRICT_JSON))
     return read.select(
         "position",
@@ -64,7 +64,7 @@ def events_with_state(log: DataFrame) -> DataFrame:
 
 
 def kind_column() -> Column:
-    """What an event did, by its topic; an error for a topic that is unknown."""
+    """The kind of an event, by its topic; an error for an unknown topic."""
     found = f.lit(None).cast("string")
     for topic, name in _KINDS.items():
         found = f.when(f.col("topic") == topic, name).otherwise(found)
@@ -75,7 +75,7 @@ def kind_column() -> Column:
 def owner_columns(xid: str) -> tuple[Column, Column]:
     """`groupxid` and `resourcexid`: the Group and the Resource that an entity is or belongs to, null where none is.
 
-    xid: the column that names the entity.
+    xid: the column with the xid of the entity.
     """
     within = ~is_outside_tree(xid)
     return (
@@ -85,7 +85,7 @@ def owner_columns(xid: str) -> tuple[Column, Column]:
 
 
 def is_outside_tree(column: str) -> Column:
-    """Whether an xid or a stream is beside the registry's tree."""
+    """Whether an xid or a stream is outside of the registry's tree, such as a subscription."""
     found = f.lit(False)
     for start in xids.OUTSIDE_TREE:
         found = found | f.col(column).startswith(start)
@@ -93,7 +93,7 @@ def is_outside_tree(column: str) -> Column:
 
 
 def xid_depth(column: str) -> Column:
-    """How many segments an xid or a stream has: two for a Group, four for a Resource, six for a Version."""
+    """The number of segments of an xid or a stream: two for a Group, four for a Resource, six for a Version."""
     return f.size(f.split(column, "/")) - 1
 
 

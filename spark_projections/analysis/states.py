@@ -1,4 +1,4 @@
-"""What lives, and what lived from when to when: the rows of the REST read model with times beside their positions."""
+"""Entities and their history: the rows of the REST read model, with times next to their positions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def entities(log: DataFrame, asof: int | None = None) -> DataFrame:
-    """One row for each entity that lives, at the end of the log or after the last interaction that ended by `asof`."""
+    """One row for each live entity at the end of the log, or after the last interaction that ended by `asof`."""
     known = log if asof is None else log.where(f.col("last") <= asof)
     return entities_history(known).where(f.col("until").isNull()).drop("until", "until_time")
 
 
 def entities_history(log: DataFrame) -> DataFrame:
-    """One row for each state that an entity has had; `until` is null for those that live."""
-    # By the position of each event, as that of its end is null for all that lives, which would meet in one place.
+    """One row for each state that an entity ever had; `until` is null for current states."""
+    # Joined on `since`, not on `until`: that is null for all live entities, which would meet on one executor.
     time = f.col("time").cast("timestamp")
     next = log.select("stream", (f.col("revision") - 1).alias("revision"), time.alias("until_time"))
     since = log.select("stream", "revision", f.col("position").alias("since"), time.alias("since_time"))
@@ -39,5 +39,5 @@ def entities_history(log: DataFrame) -> DataFrame:
 
 
 def timestamp_column(column: str) -> Column:
-    """A time that clients stated, under its own name; null for none, and for the leap second, which Spark has not."""
+    """A client's time as a timestamp, under its own name; null for none, and for a leap second, which Spark lacks."""
     return f.col(column).try_cast("timestamp").alias(column)

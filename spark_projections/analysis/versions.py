@@ -1,4 +1,4 @@
-"""Versions, living and gone: a row from each one's creation to its end, with what it said last."""
+"""Versions, live and deleted: one row from creation to deletion, with the last attributes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _FLAGS: Final = ("isdefault", "formatvalidated", "compatibilityvalidated")
 _ATTRIBUTES: Final = ", ".join([*(f"{name} string" for name in _TEXTS), *(f"{name} boolean" for name in _FLAGS)])
 
 _OWN: Final = ("document", "createdat", "modifiedat")
-#: What is told of the event that created a Version, and of the one that ended it.
+#: Columns from the event that created a Version, and from the one that ended it.
 _BORN: Final = {"position": "born", "time": "born_time", "caller": "born_caller"}
 _GONE: Final = {"position": "gone", "time": "gone_time", "caller": "gone_caller", "reason": "reason"}
 
 
 def versions(log: DataFrame) -> DataFrame:
-    """One row for each Version that was ever created; one that came back after its deletion has a row for each life."""
+    """One row for each Version ever created; a Version that was deleted and created again has one row for each life."""
     known = log.where(xid_depth("stream") == 6)
     lives, states = _lives(known), entities_history(known).withColumn("stream", f.lower("xid"))
-    # The last state of a life is the one that its end replaces.
+    # The last state of a life is the state that the deletion replaces.
     same = (lives["stream"] == states["stream"]) & lives["gone"].eqNullSafe(states["until"])
     return (
         states.join(lives, same)
@@ -44,8 +44,8 @@ def _ids(xid: str) -> list[Column]:
 
 
 def _lives(log: DataFrame) -> DataFrame:
-    """From each creation in a stream to the deletion after it, null where there is none."""
-    # Creations and deletions alone, and nothing of what they hold, go through the window.
+    """One row for each creation in a stream, with the deletion that follows; null where none does."""
+    # Only creations and deletions, without their states, go through the window.
     ends = events_with_state(log).where(f.col("kind").isin("created", "deleted"))
     next = f.lead(f.struct(*_GONE)).over(Window.partitionBy("stream").orderBy("position")).alias("next")
     begun = ends.select("stream", "kind", *(f.col(name).alias(alias) for name, alias in _BORN.items()), next)

@@ -1,10 +1,10 @@
-"""The tables of analysts that follow a log while it grows: `entities` as they are, and `changes` as they came.
+"""Analysis tables that follow a growing log: the current `entities`, and all `changes`.
 
     live.follow(spark.readStream.format("annals").load(url), to, checkpoint, whole=True)
     live.register(spark, to)
 
-Both lie in one folder, as Parquet files that are never changed; the newest file in `manifest` names those that count.
-Readers so see a whole position of the log or the next one, never what is between. docs/analysts.md says more.
+Both are in one folder as immutable Parquet files; the newest file in `manifest` names those that are valid. So a reader
+sees the tables at one position of the log or at the next, never in between. docs/analysts.md says more.
 """
 
 from __future__ import annotations

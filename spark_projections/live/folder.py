@@ -1,4 +1,4 @@
-"""A folder of live tables on any filesystem that Spark writes to, reached through Spark and with its credentials."""
+"""A folder of live tables on any filesystem that Spark can write to, accessed with Spark's credentials."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_projections.live.manifest import EMPTY_MANIFEST, Manifest, Run, parse
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Kinds of runs.
+#: Kinds of runs, each with its own subfolder.
 STATES: Final = "states"
 ENTITIES: Final = "entities"
 CHANGES: Final = "changes"
@@ -21,14 +21,14 @@ HELD_EVENTS: Final = "held"
 
 _MANIFEST: Final = "manifest"
 _KINDS: Final = (STATES, ENTITIES, CHANGES, HELD_EVENTS)
-#: Manifests that stay, for readers that have just listed them.
+#: Newest manifests to keep, for readers that have just listed them.
 _KEPT: Final = 20
-#: Rows of one file of a run.
+#: Rows per file of a run.
 _ROWS: Final = 250_000
 
 
 class LiveTableFolder:
-    """See the module. uri: of a folder that is made with the first run."""
+    """A folder of live tables. uri: of the folder, which the first run creates."""
 
     def __init__(self, spark: SparkSession, uri: str) -> None:
         self.spark = spark
@@ -36,7 +36,7 @@ class LiveTableFolder:
         self.uri = str(self._files.makeQualified(root).toString())
 
     def newest(self) -> Manifest:
-        """The manifest in force, `NONE` where there is none. Raises: Refused."""
+        """The current manifest; `EMPTY_MANIFEST` where there is none. Raises: LiveTablesError."""
         while names := self._names(_MANIFEST):
             path = f"{_MANIFEST}/{max(names)}"
             try:
@@ -44,7 +44,7 @@ class LiveTableFolder:
             except Py4JJavaError:
                 if max(self._names(_MANIFEST)) == max(names):
                     raise
-                continue  # the writer went on and has cleared it away
+                continue  # the writer committed a newer one and removed this one
             try:
                 return parse_manifest(bytes(stream.readAllBytes()), f"{self.uri}/{path}")
             finally:
@@ -52,7 +52,7 @@ class LiveTableFolder:
         return EMPTY_MANIFEST
 
     def commit(self, manifest: Manifest) -> None:
-        """Puts a manifest in force: its file is there whole or not at all."""
+        """Makes a manifest the current one: its file exists completely or not at all."""
         name = f"{_MANIFEST}/{manifest.number:020}.json"
         part = self._path(f"_{uuid4().hex}.part")
         stream = self._files.create(part, True)
@@ -63,7 +63,7 @@ class LiveTableFolder:
             raise OSError(f"{self.uri}/{name} cannot be written")
 
     def write(self, kind: str, rows: DataFrame, expected: int, order: str) -> tuple[Run, ...]:
-        """A new run, none where there are no rows. expected: about how many; order: column that files are sorted by."""
+        """A new run; none where there are no rows. expected: approximate count. order: column that sorts the files."""
         folder = f"{kind}/{uuid4().hex}"
         spread = rows.repartitionByRange(expected // _ROWS + 1, order).sortWithinPartitions(order)
         spread.write.parquet(f"{self.uri}/{folder}")
@@ -74,20 +74,20 @@ class LiveTableFolder:
         return ()
 
     def read(self, runs: tuple[Run, ...], like: DataFrame) -> DataFrame:
-        """The rows of runs. like: has their columns."""
+        """The rows of runs. like: a DataFrame with the same columns."""
         if not runs:
             return like.limit(0)
         return self.spark.read.schema(like.schema).parquet(*(f"{self.uri}/{run.folder}" for run in runs))
 
     def clear(self, before: Manifest, after: Manifest) -> None:
-        """Removes what has been retired for long enough, and manifests that nobody reads any more."""
+        """Removes files that were retired long enough ago, and all but the newest manifests."""
         for folder in set(before.retired) - set(after.retired):
             self._remove(folder)
         for name in sorted(self._names(_MANIFEST))[:-_KEPT]:
             self._remove(f"{_MANIFEST}/{name}")
 
     def sweep(self) -> None:
-        """Removes what a stream that was killed left unfinished; nobody may write meanwhile."""
+        """Removes unfinished files of a killed stream. No other process may write at the same time."""
         known = self.newest()
         for kind in _KINDS:
             for name in self._names(kind):

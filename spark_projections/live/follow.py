@@ -1,4 +1,4 @@
-"""A stream of the log that keeps the live tables."""
+"""The stream that updates the live tables from the log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-#: Where Spark says which stream a micro-batch is of.
+#: The local property in which Spark stores the id of a micro-batch's stream.
 _QUERY: Final = "sql.streaming.queryId"
 
 
@@ -26,13 +26,13 @@ def follow(
     seconds: float = 10,
     keep: float = KEEP_SECONDS,
 ) -> StreamingQuery:
-    """The running stream from which `entities` and `changes` in a folder are kept.
+    """The running stream that updates `entities` and `changes` in a folder.
 
-    log: a stream of `schema.LOG_SCHEMA` from its beginning. folder, checkpoint: URIs that Spark and all its executors
-    reach; both belong to this stream alone. whole: micro-batches end interactions, as those of the source `annals` do;
-    those of Kafka do not. once: it ends with what there is now. seconds: between two micro-batches. keep: seconds for
-    which readers may go on with files that no longer count.
-    Raises: Refused, OSError; what goes wrong later is in the query.
+    log: a stream of `log_schema.LOG_SCHEMA` from its beginning. folder, checkpoint: URIs that Spark and all its
+    executors can access; both belong to this stream alone. whole: every micro-batch ends with a whole interaction, as
+    those of the source `annals` do; those of Kafka do not. once: the stream stops at the current end of the log.
+    seconds: interval between micro-batches. keep: seconds for which readers may still read replaced files.
+    Raises: LiveTablesError, OSError; later errors are reported by the query.
     """
     spark = log.sparkSession
     place = LiveTableFolder(spark, folder)

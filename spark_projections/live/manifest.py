@@ -1,4 +1,4 @@
-"""What counts in a folder of live tables: a small file for each micro-batch, the newest of which is in force."""
+"""The manifest of a live tables folder: one small file per micro-batch; the newest names the valid files."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ class LiveTablesError(ValueError):
 
 
 class Run(NamedTuple):
-    """Rows that were written together. folder: of Parquet files, below the folder of all."""
+    """Rows that were written together. folder: their Parquet files, relative to the folder of the tables."""
 
     folder: str
     rows: int
 
 
 class Manifest(BaseModel, frozen=True):
-    """A whole position of the log.
+    """The valid files of the tables at one position of the log, after a whole interaction.
 
-    number: 1, 2, 3 … of the manifests in a folder. position: of the log, after which nothing is in the tables, and
-    chain: its hash there, in hex. query, batch: the stream that wrote it, as its checkpoint names it, and which of its
-    micro-batches. states: the last event of each stream, entities and changes: the tables, all of them oldest run
-    first. held: events beyond the position. retired: folders that earlier manifests named, with the time in seconds
-    since 1970 from which they did no longer count.
+    number: 1, 2, 3 … in a folder. position: the last log position that the tables contain. chain: the chain hash there,
+    in hex. query: id of the stream that wrote it, from its checkpoint. batch: the number of its micro-batch. states:
+    the last event of each stream. entities, changes: the tables. All three list the oldest run first. held: events
+    after the position. retired: folders of earlier manifests, with the time in seconds since 1970 at which they were
+    replaced.
     """
 
     format: Literal[1] = 1
@@ -41,22 +41,22 @@ class Manifest(BaseModel, frozen=True):
     retired: dict[str, float] = {}
 
     def folders(self) -> set[str]:
-        """Those of all runs that count."""
+        """The folders of all valid runs."""
         return {run.folder for runs in (self.states, self.entities, self.changes, self.held) for run in runs}
 
     def after(self, before: Manifest, now: float, keep: float) -> Manifest:
-        """The same as the next one, with what it leaves out retired. keep: seconds for which retired files stay."""
+        """This manifest as the successor of another; folders that it drops are retired. keep: seconds to keep those."""
         young = {folder: since for folder, since in before.retired.items() if since > now - keep}
         gone = dict.fromkeys(sorted(before.folders() - self.folders()), now)
         return self.model_copy(update={"number": before.number + 1, "retired": young | gone})
 
 
-#: Of a folder without any.
+#: The manifest of a folder without one.
 EMPTY_MANIFEST: Final = Manifest()
 
 
 def parse_manifest(text: bytes, place: str) -> Manifest:
-    """The manifest of a file. Raises: Refused for one that a newer program wrote, or nobody."""
+    """The manifest in a file. Raises: LiveTablesError for a damaged one, and for one that a newer program wrote."""
     try:
         return Manifest.model_validate_json(text)
     except ValidationError as error:

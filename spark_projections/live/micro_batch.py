@@ -1,4 +1,4 @@
-"""One micro-batch of the log, taken into the tables once, however often it comes."""
+"""Applies one micro-batch of the log to the live tables, exactly once even if Spark repeats it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from spark_projections.verify_log import LOG_START, verify_log
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Seconds for which readers may go on with files that no longer count.
+#: Seconds for which readers may still read replaced files.
 KEEP_SECONDS: Final = 3600.0
 
 
 class MicroBatch(NamedTuple):
-    """A micro-batch. query: id of the stream, which its checkpoint keeps. number: of the batch in it."""
+    """A micro-batch. query: id of the stream, stored in its checkpoint. number: of the batch in the stream."""
 
     rows: DataFrame
     query: str
@@ -31,11 +31,11 @@ class MicroBatch(NamedTuple):
 
 
 def apply_batch(folder: LiveTableFolder, batch: MicroBatch, whole: bool, keep: float = KEEP_SECONDS) -> Manifest:
-    """The manifest that is in force once the batch is in the tables.
+    """The current manifest after the tables contain the batch.
 
-    What the tables have is known by its position, so a batch that comes again, whole or in part, adds nothing. whole:
-    the batch ends interactions; otherwise what follows a gap is held back until it closes.
-    Raises: Refused; UnverifiedLog for events that are not what was once written.
+    The tables' position shows what they contain, so repeating a batch, as a whole or in part, adds nothing. whole: the
+    batch ends with a whole interaction; otherwise the events after a gap are held back until the gap closes.
+    Raises: LiveTablesError; UnverifiedLog for events that are not the ones originally written.
     """
     before = folder.newest()
     if _is_applied(folder, before, batch):
@@ -60,7 +60,7 @@ def apply_batch(folder: LiveTableFolder, batch: MicroBatch, whole: bool, keep: f
 
 
 def _is_applied(folder: LiveTableFolder, before: Manifest, batch: MicroBatch) -> bool:
-    """Whether the batch is in the tables. Raises: Refused where batches before it are not, or another stream writes."""
+    """Whether the tables contain the batch. Raises: LiveTablesError for lost earlier batches, or another stream."""
     if before.query == batch.query:
         if batch.number > before.batch + 1:
             raise LiveTablesError(
@@ -83,9 +83,9 @@ def _check_same_log(seen: DataFrame, before: Manifest) -> None:
 
 
 def _advance(folder: LiveTableFolder, before: Manifest, ready: DataFrame) -> Manifest:
-    """What is in force after whole interactions.
+    """The manifest after further whole interactions.
 
-    Raises: UnverifiedLog where they do not follow from what was before.
+    Raises: UnverifiedLog where their hashes do not continue the chain.
     """
     begins = LogHead(before.position, before.chain) if before.position else LOG_START
     end = verify_log(ready, begins=begins)

@@ -1,4 +1,4 @@
-"""The live tables for who asks: each as of the position that its folder has when this is called."""
+"""The live tables for readers, each at the position that its folder has at the time of the call."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
 
 
 def position(spark: SparkSession, folder: str) -> int:
-    """The position of the log that the tables are at, 0 for none."""
+    """The log position of the tables; 0 for an empty folder."""
     return LiveTableFolder(spark, folder).newest().position
 
 
 def entities(spark: SparkSession, folder: str) -> DataFrame:
-    """`analysis.entities` as of the newest position. Raises: Refused."""
+    """`analysis.entities` at the newest position. Raises: LiveTablesError."""
     place = LiveTableFolder(spark, folder)
     return _entities(place, place.newest())
 
 
 def changes(spark: SparkSession, folder: str) -> DataFrame:
-    """`analysis.changes` up to the newest position. Raises: Refused."""
+    """`analysis.changes` up to the newest position. Raises: LiveTablesError."""
     place = LiveTableFolder(spark, folder)
     return _changes(place, place.newest())
 
 
 def register(spark: SparkSession, folder: str) -> int:
-    """Makes both tables temporary views, of one position, which it returns; called again, they move on.
+    """Registers both tables as temporary views of one position, which it returns; call it again for newer data.
 
-    The days and months of the session's queries become those of UTC. Raises: Refused.
+    Sets the session's time zone to UTC. Raises: LiveTablesError.
     """
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     place = LiveTableFolder(spark, folder)

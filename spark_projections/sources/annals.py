@@ -1,15 +1,15 @@
-"""The source `annals`: the log of a running registry, in one go or as a stream.
+"""The Spark data source `annals`: the log of a running registry, as a batch or as a stream.
 
     spark.read.format("annals").load("http://127.0.0.1:8080")
     spark.readStream.format("annals").option("after", "2026-11-01T00:00:00Z").load("http://127.0.0.1:8080")
 
-Options, beside the URL: `token` of a caller who may read the log; events of subscriptions are in it for admins only.
-`after` and, for batches, `asof`: the moments between which is read, as the registry names them: a position, a time or a
-correlation id. `partitionsize`: how many positions one task reads. A batch ends where the log does when `load` is
-called, so a DataFrame that is used again gives the same rows.
+Options next to the URL: `token` of a caller who may read the log; only admins get the events of subscriptions. `after`
+and, for batches, `asof`: the moments that bound the read, each a position, a time or a correlation id. `partitionsize`:
+how many positions one task reads. A batch ends at the end that the log has at the time of `load`, so repeated use of a
+DataFrame gives the same rows.
 
-Executors import this module: Annals has to be installed where they run. The offsets of a stream are positions, each
-with the chain hash of the log by then, so it goes on exactly behind what it had, and refuses another log.
+Executors import this module, so Annals must be installed on them. The offsets of a stream are positions, each with the
+chain hash of the log there. So a stream continues exactly after its last event, and refuses a different log.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ from spark_projections.sources.remote_log import RemoteLog, RemoteLogError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Positions of one task.
+#: Positions per task.
 PARTITION_SIZE: Final = 50_000
-#: What one Arrow batch holds at most: rows, or about so many characters of state.
+#: Limits of one Arrow batch: rows, or approximate characters of state.
 BATCH_ROWS: Final = 10_000
 BATCH_CHARACTERS: Final = 1 << 22
-#: Seconds between looks at the end of the log; Spark alone would look a hundred times a second.
+#: Seconds between checks for new events; Spark by itself would check a hundred times a second.
 POLL_SECONDS: Final = 0.2
 
 _OPTIONS: Final = frozenset(("path", "token", "after", "asof", "partitionsize"))
 
 
 def register(spark: SparkSession) -> None:
-    """Has a session know the source by its name; `session.session` does so."""
+    """Registers the source `annals` in a session; `session.session` does this."""
     spark.dataSource.register(AnnalsSource)
 
 
 def read(spark: SparkSession, url: str, token: str | None = None, asof: str | None = None) -> DataFrame:
-    """The events of whole interactions up to a moment, the end that the log has now unless given.
+    """The events of whole interactions up to a moment, by default the current end of the log.
 
-    The moment is looked up once, as by `load`, so a DataFrame that is read twice gives the same.
-    Raises: PySparkException for a log that is not given, or not up to that moment.
+    The moment is resolved once, like in `load`, so reading the DataFrame twice gives the same rows.
+    Raises: PySparkException where the log is not accessible, or does not reach that moment.
     """
     given = {name: value for name, value in (("token", token), ("asof", asof)) if value is not None}
     return spark.read.format(AnnalsSource.name()).options(**given).load(url)
 
 
 class LogPartition(InputPartition):
-    """The positions beyond one and up to another, for one task."""
+    """The positions after `after` up to and including `end`, for one task."""
 
     def __init__(self, after: int, end: int) -> None:
         self.after = after
@@ -64,11 +64,11 @@ class LogPartition(InputPartition):
 
 
 class AnnalsSource(DataSource):
-    """See the module. Raises: Refused for options that will not do, or a log that is not given."""
+    """The data source. Raises: RemoteLogError for invalid options, and for a log that is not accessible."""
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
-        # Spark makes one for each `load`, and keeps it as long as that DataFrame is used: so that has one end.
+        # Spark creates one source per `load` and keeps it with that DataFrame, so all its reads have the same end.
         self._end = _LogReaderBase(options).end()
 
     @classmethod
@@ -86,7 +86,7 @@ class AnnalsSource(DataSource):
 
 
 class _LogReaderBase:
-    """What batches and streams have in common. Raises: Refused for options that will not do."""
+    """Common code of batches and streams. Raises: RemoteLogError for invalid options."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         if unknown := sorted(set(options) - _OPTIONS):
@@ -99,11 +99,11 @@ class _LogReaderBase:
         self.size = int(options.get("partitionsize", PARTITION_SIZE))
 
     def end(self) -> int:
-        """The position that a batch goes up to, as the log is now."""
+        """The position at which a batch ends: `asof`, else the current end of the log."""
         return self.log.head(self.asof).position
 
     def stretches(self, after: int, end: int) -> Sequence[LogPartition]:
-        """The tasks that read from one position to another; one that reads nothing where there is nothing."""
+        """The tasks that read the positions between two; one empty task where there are none."""
         starts = range(after, end, self.size)
         return [LogPartition(start, min(start + self.size, end)) for start in starts] or [LogPartition(end, end)]
 
@@ -114,7 +114,7 @@ class _LogReaderBase:
 
 
 class LogReader(_LogReaderBase, DataSourceReader):
-    """A batch: whole interactions, up to the end that the log had when the source was made."""
+    """A batch: whole interactions, up to the end of the log at the creation of the source."""
 
     def __init__(self, options: Mapping[str, str], end: int) -> None:
         super().__init__(options)
@@ -125,7 +125,7 @@ class LogReader(_LogReaderBase, DataSourceReader):
 
 
 class LogStreamReader(_LogReaderBase, DataSourceStreamReader):
-    """A stream: each of its batches is whole interactions. Offsets are made of `LogHead`."""
+    """A stream; each of its batches holds whole interactions. Offsets are `LogHead` values as dicts."""
 
     def initialOffset(self) -> dict[str, Any]:
         return self.log.head(self.after)._asdict()
@@ -142,7 +142,7 @@ class LogStreamReader(_LogReaderBase, DataSourceStreamReader):
 
 
 def arrow_batches(rows: Iterator[LogTableRow]) -> Iterator[pa.RecordBatch]:
-    """Rows as Arrow batches of `ARROW_SCHEMA`, in their order."""
+    """Rows as Arrow batches of `ARROW_SCHEMA`, in the same order."""
     taken, size = list[LogTableRow](), 0
     for row in rows:
         taken.append(row)

@@ -1,4 +1,4 @@
-"""The log from the Kafka topic that `annals publish` writes: `<prefix>.log`, a JSON row in each record."""
+"""The log from the Kafka topic that `annals publish` writes: `<prefix>.log`, one JSON row per record."""
 
 from __future__ import annotations
 
@@ -16,36 +16,37 @@ if TYPE_CHECKING:
 
 
 def read(spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None = None) -> DataFrame:
-    """The events of whole interactions, up to the first that the topic does not have all of when this is called.
+    """The events of whole interactions, up to the first incomplete interaction at the time of the call.
 
-    Goes through the topic for that once before the rows are asked for. The rest as with `rows`.
+    Reads the topic once to find that position, before any rows are read. Parameters: see `read_rows`.
     """
     return whole_interactions(read_rows(spark, servers, topic, options))
 
 
 def read_rows(spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None = None) -> DataFrame:
-    """The events that the topic has whenever a query asks for them, each once, though it was published twice.
+    """The events in the topic at the time of each query, without duplicates of events that were published twice.
 
-    servers: `host:port` with commas. options: further ones of Spark's Kafka source, such as `kafka.security.protocol`.
+    servers: comma-separated `host:port`. options: further options of Spark's Kafka source, such as
+    `kafka.security.protocol`.
     """
     loaded = spark.read.format("kafka").options(**_options(servers, topic, options)).load()
     return _rows(loaded).dropDuplicates(["position"])
 
 
 def whole_interactions(log: DataFrame) -> DataFrame:
-    """The events of whole interactions, up to the first that there is not all of now.
+    """The events of whole interactions, up to the first incomplete interaction at the time of the call.
 
-    Records lie in several partitions, and those written last may be there in one and not yet in another.
+    Records are in several partitions, and the latest ones may be visible in one partition but not yet in another.
     """
     missing, last = _ends(log, 0)
-    # Bound in either case: each query that reads the rows asks the topic anew, which has more by then.
+    # The filter always has an upper bound: each query reads the topic again, and the topic has grown by then.
     return log.where(f.col("last") <= (last or 0) if missing is None else f.col("last") < missing)
 
 
 def stream(spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None = None) -> DataFrame:
-    """Events as they come, from the beginning of the topic on unless the options say otherwise.
+    """Events as they arrive, from the beginning of the topic unless the options say otherwise.
 
-    At least once, and those of one Group in order; an interaction may be in several micro-batches.
+    Delivery is at least once, and in order within one Group. An interaction may be split over several micro-batches.
     """
     loaded = spark.readStream.format("kafka").options(**_options(servers, topic, options)).load()
     return _rows(loaded)
@@ -57,7 +58,7 @@ def _options(servers: str, topic: str, options: Mapping[str, str] | None) -> dic
 
 
 def _rows(records: DataFrame) -> DataFrame:
-    """Rows of records; hashes come as base64, which is how Spark reads bytes from JSON."""
+    """Log rows of Kafka records. Hashes are base64, because Spark reads bytes in JSON that way."""
     headers = f.filter("headers", lambda header: header["key"] == SCHEMA)
     version = f.try_element_at(headers, f.lit(1))["value"].cast("string")
     row = f.from_json(f.col("value").cast("string"), LOG_SCHEMA, {"mode": "FAILFAST"})
@@ -67,18 +68,18 @@ def _rows(records: DataFrame) -> DataFrame:
 
 
 def first_missing(log: DataFrame, after: int = 0) -> int | None:
-    """The first position of what follows a gap, or of an interaction with one; None where there is no gap.
+    """The first position of the first interaction that is incomplete or follows a gap; None where nothing is missing.
 
-    after: the position behind which the log should begin.
+    after: the position after which the log should begin.
     """
     return _ends(log, after)[0]
 
 
 def _ends(log: DataFrame, after: int) -> tuple[int | None, int | None]:
-    """See `first_missing`; and the last position of all, None where there is none."""
+    """The result of `first_missing`, and the last position of all; None where there is none."""
     found = log.groupBy("first", "last").agg(f.count("*").alias("events"))
-    # Each interaction meets the one before it where that ends, which takes neither a second look at the topic nor one
-    # place for all of them.
+    # Each interaction is grouped with the end of the one before it. This needs neither a second read of the topic nor a
+    # single task for all interactions.
     begins = f.struct((f.col("first") - 1).alias("at"), f.col("first").alias("begins"))
     ends = f.struct(f.col("last").alias("at"), f.lit(None).cast("bigint").alias("begins"))
     broken = f.when(f.col("events") != f.col("last") - f.col("first") + 1, f.col("first")).alias("broken")

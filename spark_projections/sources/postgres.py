@@ -1,4 +1,4 @@
-"""The log straight from a registry's PostgreSQL database, by JDBC."""
+"""The log directly from a registry's PostgreSQL database, over JDBC."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from spark_projections.log_schema import LOG_SCHEMA
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-#: Positions of one task, and rows that are on their way together.
+#: Positions per task, and rows per fetch.
 PARTITION_SIZE: Final = 50_000
 FETCH_SIZE: Final = 1000
 
 _PORT: Final = 5432
 _END: Final = "(SELECT coalesce(max(last), 0) AS last FROM interaction{until}) AS ended"
-# Each event looks its interaction up by the key: a join by ranges would compare every pair.
+# A lateral look-up by key per event: a join by range would compare every pair.
 _ROWS: Final = """(
 SELECT log.position, log.stream, log.revision, log.topic, convert_from(log.state, 'UTF8') AS state,
   i.first, i.last, i.xregcorrelationid, i.time, i.caller, i.command, i.registry_url, i.chain, i.state AS statehash,
@@ -28,10 +28,10 @@ WHERE log.position <= {last}) AS rows"""
 
 
 def read(spark: SparkSession, database: str, asof: int | None = None, partition: int = PARTITION_SIZE) -> DataFrame:
-    """The events of whole interactions up to a position, the end of the log unless given.
+    """The events of whole interactions up to a position, by default the end of the log.
 
-    That position is looked up once, and what the log holds up to it never changes, so all tasks see one moment.
-    database: a URL as the server takes it, `postgresql://user:password@host/name`. partition: positions of one task.
+    The position is resolved once. The log up to it never changes, so all tasks read the same state.
+    database: a URL as in the server's settings, `postgresql://user:password@host/name`. partition: positions per task.
     """
     reader = _reader(spark, database)
     until = "" if asof is None else f" WHERE last <= {int(asof)}"
@@ -48,7 +48,7 @@ def read(spark: SparkSession, database: str, asof: int | None = None, partition:
 
 
 def query(spark: SparkSession, database: str, sql: str) -> DataFrame:
-    """What the database answers to one SELECT, asked anew whenever rows are."""
+    """The result of one SELECT, which the database runs again whenever the rows are read."""
     return _reader(spark, database).option("query", sql).load()
 
 

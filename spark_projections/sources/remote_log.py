@@ -1,4 +1,4 @@
-"""The log of a registry over HTTP, from any position to any other."""
+"""The log of a registry over HTTP, between any two positions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import httpx
 from projections.log.table_rows import LogTableRow
 from spark_projections.log_schema import LogHead
 
-#: Failures one after the other before a reader gives up; any row that comes counts anew.
+#: Consecutive failures before a reader gives up; every received row resets the count.
 MAX_FAILURES: Final = 6
-#: Seconds without a byte.
+#: The read timeout: seconds without a byte.
 TIMEOUT_SECONDS: Final = 60.0
 
-#: What stands before the members of the stored state, which follow as they are.
+#: The members that precede those of the stored state in a line; the state follows unchanged.
 _EVENT: Final = re.compile(
     rb'\{"position":([0-9]+),"stream":("(?:[^"\\]|\\.)*"),"revision":([0-9]+),"topic":("(?:[^"\\]|\\.)*"),'
 )
@@ -29,18 +29,18 @@ _RETRYABLE: Final = frozenset((429, 500, 502, 503, 504))
 
 
 class RemoteLogError(Exception):
-    """The registry does not give its log, or not the one that was asked for; the message says why."""
+    """The registry does not return its log, or not the requested one; the message says why."""
 
 
 class RemoteLog:
-    """The log of the registry at a URL. token: of a caller who may read it, where the registry asks for one."""
+    """The log of the registry at a URL. token: of a caller who may read the log, where the registry requires one."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
         self._url = url.rstrip("/") + "/-/log"
         self._token = token
 
     def head(self, asof: str | None = None) -> LogHead:
-        """The last interaction, or the last one that had ended at a moment. Raises: Refused."""
+        """The end of the last interaction, or of the last one that had ended at `asof`. Raises: RemoteLogError."""
         failed = 0
         while True:
             try:
@@ -51,9 +51,9 @@ class RemoteLog:
                 failed = _wait_before_retry(failed + 1, error)
 
     def rows(self, after: int, end: int) -> Iterator[LogTableRow]:
-        """The events beyond one position and up to another that the caller may see, in order.
+        """The events after `after` up to and including `end` that the caller may read, in order.
 
-        An answer that breaks off is asked for again from behind the last row that came. Raises: Refused.
+        After an interrupted response the reader continues behind the last row that it received. Raises: RemoteLogError.
         """
         failed = 0
         while after < end:
@@ -65,13 +65,13 @@ class RemoteLog:
                     for row in _rows(_lines(answer)):
                         yield row
                         after, failed = row.position, 0
-                after = onwards  # which is further where the caller may not see what comes last
+                after = onwards  # further than the last row where the caller may not read the last events
             except httpx.TransportError as error:
                 failed = _wait_before_retry(failed + 1, error)
 
     @contextmanager
     def _answer(self, below: str, query: dict[str, str]) -> Iterator[httpx.Response]:
-        """An answer whose body is still to come. Raises: Refused, httpx.TransportError."""
+        """A response whose body is not read yet. Raises: RemoteLogError, httpx.TransportError."""
         headers = {"accept": "application/x-ndjson" if not below else "application/json"}
         if self._token:
             headers["authorization"] = f"Bearer {self._token}"
@@ -87,7 +87,7 @@ class RemoteLog:
 
 @cache
 def _client() -> httpx.Client:
-    """One for each process, because making one takes longer than a small answer."""
+    """One client per process, because creating one takes longer than a small response."""
     return httpx.Client(timeout=TIMEOUT_SECONDS)
 
 
@@ -99,12 +99,12 @@ def _wait_before_retry(failed: int, error: httpx.TransportError) -> int:
 
 
 def _next_position(answer: httpx.Response) -> int:
-    """The position behind which the next answer goes on."""
+    """The position after which the next response continues."""
     return int(parse_qs(urlsplit(answer.links["next"]["url"]).query)["after"][0])
 
 
 def _lines(answer: httpx.Response) -> Iterator[bytes]:
-    """Whole lines. A line end is one character here; the library would also break lines inside of texts."""
+    """Whole lines. Only a line feed ends a line here; httpx would also split lines inside of texts."""
     rest = b""
     for piece in answer.iter_bytes():
         *whole, rest = (rest + piece).split(b"\n")
@@ -123,6 +123,6 @@ def _rows(lines: Iterator[bytes]) -> Iterator[LogTableRow]:
 
 
 def _shared(line: dict[str, Any]) -> dict[str, Any]:
-    """What all rows of an interaction have, from the line that stands before them."""
+    """The columns that all rows of an interaction share, from the line that precedes them."""
     renamed = {"registry_url": line.pop("registryurl"), "statehash": bytes.fromhex(line.pop("state"))}
     return {**line, **renamed, "chain": bytes.fromhex(line["chain"])}

@@ -1,4 +1,4 @@
-"""The log from a folder of segments; docs/segments.md says how they lie there."""
+"""The log from a folder of segments; docs/segments.md describes its layout."""
 
 from __future__ import annotations
 
@@ -19,23 +19,22 @@ if TYPE_CHECKING:
 
 
 def read(spark: SparkSession, folder: str) -> DataFrame:
-    """The events of the segments that are complete now; what is added later is not in it.
+    """The events of the segments that are complete at the time of the call, without segments added later.
 
-    folder: a path or a URI that this process and Spark's both reach. What lies there without an entry in the manifest
-    is left alone: a writer that was killed may have left it, and another one written the same events again.
-    Raises: ValueError for a URI of no filesystem, UnreadableManifestEntry, OSError.
+    folder: a path or a URI that this process and Spark's workers can access. Files without an entry in the manifest are
+    ignored: a killed writer may have left them, and another one may have written the same events again.
+    Raises: ValueError for a URI without a filesystem, UnreadableManifestEntry, OSError.
     """
     segments = open_folder(folder)
     return _read(spark, folder, [*segments.entries(segments.ranges())])
 
 
 def read_verified(spark: SparkSession, folder: str) -> DataFrame:
-    """The same, once the files are shown to be those of the manifest, and to hold the events that it says.
+    """The events as from `read`, after checking the files and their events against the manifest.
 
-    `verify_log.verify_log`, which a rebuild calls, shows that the events are those that were written; here the segments
-    are shown to end with the hashes that it finds right. This process reads the bytes of all event files
-    once.
-    Raises: UnverifiedLog; ValueError for a URI of no filesystem, OSError for a folder that cannot be listed.
+    `verify_log.verify_log`, which a rebuild calls, verifies the events' hashes. This function checks that each segment
+    ends with the hashes of its manifest entry. This process reads all bytes of all event files once.
+    Raises: UnverifiedLog; ValueError for a URI without a filesystem, OSError for a folder that cannot be listed.
     """
     segments = open_folder(folder)
     ranges = segments.ranges()
@@ -56,7 +55,7 @@ def _read(spark: SparkSession, folder: str, entries: Sequence[ManifestEntry]) ->
 
 
 def _check_against_manifest(log: DataFrame, entries: Sequence[ManifestEntry]) -> None:
-    """Raises: UnverifiedLog for a file whose events are not those of its entry in the manifest."""
+    """Raises: UnverifiedLog for a file whose events do not match its entry in the manifest."""
     last = (f.lower(f.hex(f.max_by(name, "position"))) for name in ("chain", "statehash"))
     facts = (f.min("position"), f.max("position"), f.count("*"), f.count_if(f.col("position") == f.col("last")), *last)
     files = log.withColumn("file", file_name_column()).groupBy("file").agg(*facts).collect() if entries else []

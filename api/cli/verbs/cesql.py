@@ -1,4 +1,4 @@
-"""`annals cesql`: what CloudEvents SQL expressions are for events, without a store."""
+"""`annals cesql`: evaluates CloudEvents SQL expressions, without a store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EventFile = Annotated[
 ]
 Lines = Annotated[bool, typer.Option("--jsonl", help="Read lines with an expression and an event from standard input.")]
 
-#: Lines that name the same expression compile it once.
+#: Number of cached expressions, for lines that repeat an expression.
 _KEPT: Final = 1024
 
 

@@ -1,4 +1,4 @@
-"""`annals config`: the settings in force."""
+"""`annals config`: prints the settings in force."""
 
 from __future__ import annotations
 

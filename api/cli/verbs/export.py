@@ -1,4 +1,4 @@
-"""`annals export`: the whole registry as one document."""
+"""`annals export`: writes the whole registry as one document."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def export(
         else:
             _write(settings, path, output)
     except BrokenPipeError:
-        raise  # whoever read has enough
+        raise  # the reader of the pipe has closed it
     except OSError as error:
         raise UsageError(f"cannot write {output or 'to stdout'}: {error.strerror or error}.") from None
 
 
 def _write(settings: Settings, path: str, output: Path) -> None:
-    # A device or a pipe takes bytes; a file of that name would take its place.
+    # Devices and pipes are written directly; renaming a file over them would replace them.
     aside = output.is_file() or not output.exists()
-    output = output.resolve() if aside else output  # a link stays, and what it leads to is replaced
+    output = output.resolve() if aside else output  # a symbolic link stays, and its target is replaced
     part = output.with_name(output.name + ".part") if aside else output
     try:
         with part.open("wb") as file, progress_bar("Exporting (bytes)") as report:

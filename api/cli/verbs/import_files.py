@@ -1,4 +1,4 @@
-"""`annals import`: xRegistry documents from files into the registry."""
+"""`annals import`: imports xRegistry documents from files."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _translated(file: Path, dialect: str) -> DocumentFile:
 
 
 def _take(registry: Registry, paper: DocumentFile) -> str:
-    """What became of a document, in words."""
+    """The result of importing a document, in words."""
     try:
         asked = import_command(paper, _model(registry.store))
         recorded = registry.road.submit(asked, CONSOLE).result() if asked else None

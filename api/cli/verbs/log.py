@@ -1,4 +1,4 @@
-"""`annals log`: what is written in the log, read as it lies there."""
+"""`annals log`: shows and verifies the log as stored."""
 
 from __future__ import annotations
 
@@ -97,13 +97,13 @@ def verify(database: Database = None) -> None:
 
 
 def open_store(database: str | None) -> Store:
-    """The store that the settings name, for looking only."""
+    """The store of the settings, for reading only."""
     settings = require_store(load_settings(database=database))
     return Store(settings.database)
 
 
 def tail_events(store: Store, after: int, follow: bool) -> Iterator[tuple[int, EntityEvent]]:
-    """Events beyond a position; `follow` waits for new ones for ever."""
+    """Events after a position. With `follow`, it waits for new events forever."""
     while True:
         batch = store.events(after, _BATCH)
         yield from batch

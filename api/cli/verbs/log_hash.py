@@ -1,4 +1,4 @@
-"""`annals log hash`: the hash of a part of the tree, and where another registry differs from it."""
+"""`annals log hash`: the hash of a part of the tree, and the first difference from another registry."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _hashed(view: View, store: Store, xid: str, given: HashQuery) -> HashResult:
 
 
 def _here(view: View, store: Store, xid: str, position: int) -> HashSource:
-    """The store's own side of a comparison."""
+    """The local side of a comparison."""
 
     def ask(query: HashQuery) -> dict[str, Any]:
         found = _hashed(view, store, xid, {**query, "asof": [str(position)]})

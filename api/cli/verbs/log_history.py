@@ -1,4 +1,4 @@
-"""`annals log history`, `interaction` and `diff`: the audit trail, read from the store itself."""
+"""`annals log history`, `interaction` and `diff`: the audit trail, read directly from the store."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ After = Annotated[str | None, typer.Option("--from", help="Only what came after 
 Until = Annotated[str | None, typer.Option("--until", help="Only what had come by a moment.")]
 End = Annotated[str | None, typer.Option("--to", help="The moment to compare with; now unless given.")]
 
-#: How the kinds of change look.
+#: Colours of the kinds of change.
 CHANGE_STYLES: Final = {
     **dict.fromkeys(("created", "EntityCreated"), "green"),
     **dict.fromkeys(("updated", "changed", "EntityUpdated"), "yellow"),
@@ -140,7 +140,7 @@ def diff(
 
 @contextmanager
 def open_view(database: str | None) -> Iterator[tuple[View, Store]]:
-    """One moment of the store that the settings name."""
+    """A view of one moment of the store in the settings."""
     with closing(Store(require_store(load_settings(database=database)).database)) as store:
         engine = store.engine
         if engine.dialect.name == "postgresql":
@@ -150,7 +150,7 @@ def open_view(database: str | None) -> Iterator[tuple[View, Store]]:
 
 
 def _asked(**parameters: str | None) -> AuditParams:
-    """The same as a request with these parameters. Raises: BadRequest."""
+    """The parameters as a request would give them. Raises: BadRequest."""
     given = {name: value for name, value in parameters.items() if value is not None}
     return parse_audit_params(urlencode(given).encode(), given.keys())
 
@@ -160,7 +160,7 @@ def _word(flag: bool) -> str:
 
 
 def parse_path_argument(path: str) -> str:
-    """The xid of a path, which may begin and end with a slash, and end with `$details`."""
+    """The xid of a path, which may begin and end with a slash and end with `$details`."""
     whole = path.removesuffix("$details").strip("/")
     return queries.xid_of(whole.split("/") if whole else ())
 

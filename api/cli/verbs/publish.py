@@ -1,4 +1,4 @@
-"""`annals publish`: the log and its events on Kafka topics."""
+"""`annals publish`: publishes the log and its events on Kafka topics."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _published(publisher: Publisher, once: bool, stop: Event) -> None:
 
 
 def _failure(error: Exception, place: str = "") -> Exception:
-    """How the verb ends that failed at a broker."""
+    """The error with which the verb ends after a failure at a broker."""
     found = error_outcome(error)
     said = f"Kafka: {place}{found.code} {found.message}".strip()
     if found.result is DeliveryResult.REJECTED:

@@ -1,4 +1,4 @@
-"""`annals rebuild`: the read model made anew from the log."""
+"""`annals rebuild`: rebuilds the read model from the log."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _parse_head(head: str) -> tuple[int, str]:
 
 
 def _chain_at(store: Store, position: int) -> str | None:
-    """The chain hash of the store's own log where an interaction ends at a position."""
+    """The chain hash of the store's log at a position; None if no interaction ends there."""
     with store.engine.connect() as connection:
         found = Log(database_of(connection)).interactions(position - 1, 1)
     return found[0].chain.hex() if found and found[0].last == position else None

@@ -1,6 +1,6 @@
-"""`annals replicate`: what the API does with replication links, done on the store itself as an administrator.
+"""`annals replicate`: manages replication links directly in the store, as an administrator.
 
-Whoever serves the store looks at its links about once a second, so what is done here reaches the links that run there.
+A server of the store reads its links about once a second, so changes made here reach the running links.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from domain.values.json_text import InvalidJson, dumps, loads
 
 replicate: Final = typer.Typer(no_args_is_help=True, help="Copy from other registries, and to them.")
 
-#: Where a token or a password may come from, besides a file and a prompt. An argument would be seen by all processes.
+#: Environment variable with a token or a password, besides a file and a prompt. All processes could see an argument.
 SECRET_VARIABLE: Final = "ANNALS_LINK_SECRET"
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a link.")]
@@ -225,7 +225,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _credential(username: str | None, file: Path | None, ask: bool) -> dict[str, str] | None:
-    """What the other registry is told; None where it asks for nothing."""
+    """The credential for the other registry; None if it needs none."""
     secret = _secret(file, ask or username is not None)
     if username is not None:
         return {"type": "basic", "username": username, "password": secret or ""}

@@ -1,4 +1,4 @@
-"""`annals secrets`: what is done with sealed values as a whole."""
+"""`annals secrets`: manages the encrypted secrets as a whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`annals segments`: the log as Parquet files, for readers in bulk."""
+"""`annals segments`: writes and verifies the log as Parquet files, for bulk readers."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def verify(folder: FolderOption, database: Database = None) -> None:
 
 @contextmanager
 def _opened(uri: str) -> Iterator[SegmentFolder]:
-    """The folder at a path or a URI, and errors about it as the console tells them."""
+    """The folder at a path or a URI, with its errors turned into errors of the command line."""
     try:
         from projections.segments.folder import ConcurrentWriteError, open_folder
         from projections.segments.log_agreement import SegmentsMismatch
@@ -122,7 +122,7 @@ def _opened(uri: str) -> Iterator[SegmentFolder]:
     except DamagedLog as error:
         raise StoreError(f"the log is damaged, {error}. annals log verify says more.") from error
     except BrokenPipeError:
-        raise  # whoever read has enough
+        raise  # the reader of the pipe has closed it
     except OSError as error:
         raise UsageError(f"{folder.name} cannot be read or written: {_line(error)}.") from error
 

@@ -1,4 +1,4 @@
-"""`annals serve`: the registry over HTTP."""
+"""`annals serve`: runs the HTTP server of the registry."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from api.settings.settings import Settings, mask_password, server_url
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on; 0.0.0.0 for all.")]
 Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 takes a free one.")]
 
-#: Seconds that a server which ends still waits for requests, and for checks of the documents that they wait for.
+#: Seconds that a stopping server waits for requests, and for document checks that requests wait for.
 GRACE_SECONDS: Final = 10
 CHECK_GRACE_SECONDS: Final = 2
-#: Tenths of a second between two looks at how long clients take.
+#: Server ticks (a tenth of a second each) between two checks of slow clients.
 _TICKS_OF_CHECK: Final = 5
-#: Files that a process has open besides its connections: of the store, of workers, of deliveries.
+#: Number of open files besides connections: of the store, of workers, of deliveries.
 _OTHER_FILES: Final = 512
-#: Connections that wait to be taken.
+#: Number of connections that may wait to be accepted.
 BACKLOG: Final = 2048
-#: What is said where a registry is served at another address than its events name.
+#: Warning if the server's address differs from the URL in its events.
 URL_DIFFERS: Final = (
     "events and stored URLs go on naming {named}, which this store has recorded, while the server listens at {here};"
     " set ANNALS_PUBLIC_URL to the URL that clients use"
@@ -56,7 +56,7 @@ def serve(
     listening = bind_socket(settings)
     here = server_url(settings, listening.getsockname()[1])
     with open_local_registry(settings, here) as registry:
-        _ = registry.latest  # a store that cannot be read is one line here; from inside the server it would be a trace
+        _ = registry.latest  # a damaged store fails here with one line; inside the server it would give a traceback
         named = registry.store.public_url
     ensure_configured_links(settings)
     with _explain_bind_error(settings):
@@ -69,7 +69,7 @@ def serve(
 
 
 def bind_socket(settings: Settings) -> socket.socket:
-    """A socket that has the address and takes no requests yet. Raises: UsageError when the address cannot be had."""
+    """A socket that is bound to the address but does not listen yet. Raises: UsageError if binding fails."""
     ipv6 = ":" in settings.host
     found = socket.socket(socket.AF_INET6 if ipv6 else socket.AF_INET)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -82,7 +82,7 @@ def bind_socket(settings: Settings) -> socket.socket:
 
 @contextmanager
 def _explain_bind_error(settings: Settings) -> Iterator[None]:
-    """Says of a socket that cannot have the address what to do. Raises: UsageError."""
+    """Explains why the socket cannot have the address, and what to do. Raises: UsageError."""
     try:
         yield
     except OSError as error:
@@ -91,12 +91,12 @@ def _explain_bind_error(settings: Settings) -> Iterator[None]:
 
 
 def url_of_socket(host: str, port: int) -> str:
-    """The URL at which a socket bound to an address takes requests."""
+    """The URL of a server whose socket is bound to an address."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def run_server(settings: Settings, listening: socket.socket, here: str) -> None:
-    """Runs the server to its end. here: its address. Raises: StoreError when it could not start."""
+    """Runs the server until it stops. here: its address. Raises: StoreError if it could not start."""
     app = create_app(settings, delivers=True, address=here)
     _allow_files(settings.max_connections)
     config = BoundedConfig(
@@ -108,13 +108,13 @@ def run_server(settings: Settings, listening: socket.socket, here: str) -> None:
         log_level=settings.log_level,
         access_log=False,
         server_header=False,
-        # Forwarded headers are believed as the settings say, and by nobody else.
+        # The settings decide which proxies are trusted; uvicorn must not trust any.
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
         timeout_keep_alive=settings.keepalive_seconds,
     )
     server = _Server(config, app)
-    # What is there now stays for ever, so the collector of cycles need not walk through it for each large answer.
+    # Objects that exist now live as long as the process, so the cyclic garbage collector need not visit them again.
     gc.collect()
     gc.freeze()
     try:
@@ -126,7 +126,7 @@ def run_server(settings: Settings, listening: socket.socket, here: str) -> None:
 
 
 def _allow_files(connections: int) -> None:
-    """Lets the process have a file for each connection, where the system's soft limit is below that."""
+    """Raises the soft limit of open files, if it is too low for one file per connection."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + _OTHER_FILES
     if soft < wanted and soft != resource.RLIM_INFINITY:
@@ -135,7 +135,7 @@ def _allow_files(connections: int) -> None:
 
 
 class _Server(uvicorn.Server):
-    """A server that tells its application that it ends before it waits for those who would stay for ever, or long."""
+    """A server that, before it waits for open requests, tells the application to end streams and long checks."""
 
     def __init__(self, config: BoundedConfig, app: Starlette) -> None:
         super().__init__(config)
@@ -148,7 +148,7 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def _check_times(self) -> None:
-        """Ends connections whose clients take too long. Cost: O(connections)."""
+        """Closes connections of clients that are too slow. Cost: O(connections)."""
         now = asyncio.get_running_loop().time()
         for connection in list(self.server_state.connections):
             if isinstance(connection, BoundedProtocol):

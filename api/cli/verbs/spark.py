@@ -1,4 +1,4 @@
-"""`annals spark`: questions to the past of a registry, in SQL."""
+"""`annals spark`: queries the log of a registry in SQL."""
 
 from __future__ import annotations
 
@@ -107,14 +107,14 @@ def live(
 
 @contextmanager
 def _open_spark(source: str | None, token: str | None) -> Iterator[tuple[SparkSession, DataFrame]]:
-    """A session with the tables, and the log that they are made of."""
+    """A session with the tables, and the log from which they are made."""
     settings = load_settings()
     place = parse_location(source or settings.database, token)
     with open_session(place) as session:
         from spark_projections import analysis
         from spark_projections.analysis import deliveries
 
-        # Read once: each table would ask a registry for all of it again.
+        # Cached, because otherwise each table would read the whole log from the registry again.
         whole = read_log(session, place).cache() if place.source == "annals" else read_log(session, place)
         analysis.register(session, whole, settings.event_changes)
         if place.source == "postgres":

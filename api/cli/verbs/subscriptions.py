@@ -1,6 +1,6 @@
-"""`annals subscriptions`: what the API does with subscriptions, done on the store itself as an administrator.
+"""`annals subscriptions`: manages subscriptions directly in the store, as an administrator.
 
-Whoever serves the store follows its log, so a pause or a replay that is asked for here reaches the deliverers there.
+A server of the store follows its log, so a pause or a replay recorded here reaches the deliverer of that server.
 """
 
 from __future__ import annotations

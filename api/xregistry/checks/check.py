@@ -1,6 +1,7 @@
-"""What a document is checked against without being written: its format, and Versions that are stored.
+"""Checks a document without writing it: against its format, and against stored Versions.
 
-Spec: core 1.0-rc4, "formatvalidated Attribute", "compatibility Attribute"; the answer's form is ours.
+Spec: core 1.0-rc4, "formatvalidated Attribute", "compatibility Attribute". The form of the response is not from the
+spec.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ _TRANSITIVE: Final = "_transitive"
 
 @dataclass(frozen=True, slots=True)
 class StoredVersion:
-    """A Version that is there: its id, its ancestor's, when it was made, and what is asked about its document.
+    """A stored Version: its id, its ancestor's id, its creation time, and the check of its document.
 
-    checked: whether its document was held against its format; otherwise nothing is compared with it.
+    checked: whether its document was validated against its format; otherwise it is not compared.
     """
 
     id: str
@@ -42,15 +43,16 @@ class StoredVersion:
 
     @property
     def line(self) -> VersionLineage:
-        """It as ancestry sees it."""
+        """The Version's place in the ancestry."""
         return VersionLineage(self.id, self.ancestor, self.createdat, self.createdat)
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateVersion:
-    """A document that might become a Version. rule: lower case; None: nothing is compared. against: nearest first.
+    """A document that might become a Version.
 
-    unruled: why the rule cannot be checked, if so; then nothing is compared either.
+    rule: compatibility rule in lower case; None to compare nothing. against: nearest first. unruled: the reason why the
+    rule cannot be checked, if there is one; nothing is compared then.
     """
 
     xid: str
@@ -60,13 +62,16 @@ class CandidateVersion:
     unruled: str | None = None
 
     def questions(self) -> Iterator[DocumentCheck]:
-        """All that has to be known."""
+        """All checks that the result needs."""
         yield self.document
         for other in self._compared:
             yield from self._readings(other)
 
     def told(self, verdicts: CheckResults) -> dict[str, Any]:
-        """The answer: `valid` with `violations`, `compatible` with `incompatibilities`; null where nothing compares."""
+        """The response: `valid` with `violations`, `compatible` with `incompatibilities`.
+
+        `compatible` is null if nothing was compared.
+        """
         flaws = verdicts[self.document]
         found = [] if flaws else [one for other in self._compared for one in self._told(other, verdicts)]
         answered = self.rule is not None and not flaws and self._unchecked is None
@@ -88,7 +93,7 @@ class CandidateVersion:
 
     @property
     def _unchecked(self) -> str | None:
-        """Why nothing is compared although there is a rule."""
+        """Why nothing is compared although there is a rule; None if the comparison runs."""
         if self.unruled is not None:
             return self.unruled
         return next((f'"{other.id}" was not validated' for other in self.against if not other.checked), None)
@@ -113,10 +118,11 @@ class CandidateVersion:
 def load_candidate(
     view: View, target: RequestTarget, content: bytes, format: str | None, rule: str | None, against: str | None
 ) -> CandidateVersion:
-    """A document in the place of the next Version of a Resource, which need not be there yet when the format is given.
+    """A document as the next Version of a Resource. If `format` is given, the Resource need not exist.
 
-    format: of the document, else that of the default Version. rule: else `meta.compatibility`. against: `latest`, `all`
-    or ids of Versions, else what the rule says. Raises: NotFound, BadRequest for what cannot be checked here.
+    format: of the document; by default that of the default Version. rule: by default `meta.compatibility`. against:
+    `latest`, `all` or ids of Versions; by default what the rule requires. Raises: NotFound; BadRequest for a format or
+    a rule that this registry cannot check.
     """
     row = view.entity(target.xid)
     row = view.entity(pointed) if row and (pointed := xref_of(row)) else row
@@ -145,7 +151,7 @@ def _switched(view: View) -> EnabledFormats:
 
 
 def _checked(switched: EnabledFormats, name: Any) -> str:
-    """The name of a format, in lower case, that is switched on. Raises: BadRequest."""
+    """The name of an enabled format, in lower case. Raises: BadRequest."""
     if not isinstance(name, str):
         raise invalid_param("format", "it is needed")
     if not switched.validates(name):
@@ -155,7 +161,10 @@ def _checked(switched: EnabledFormats, name: Any) -> str:
 
 
 def _versions(view: View, resource: str, switched: EnabledFormats, url: str) -> dict[str, StoredVersion]:
-    """The Versions of a Resource by id in lower case. url: the attribute of those whose document is elsewhere."""
+    """The Versions of a Resource by lower-case id.
+
+    url: the attribute of Versions whose document is stored elsewhere.
+    """
     found = {}
     for row in view.subtree(f"{resource}/versions"):
         shown = loads(row.attributes)
@@ -174,8 +183,8 @@ def _chosen(versions: Mapping[str, StoredVersion], ids: Sequence[str], xid: str)
 
 
 def _lineage(versions: Mapping[str, StoredVersion], *, whole: bool) -> list[StoredVersion]:
-    """The newest Version, which the next one would descend from, and with `whole` all that it descends from."""
-    # In the computed modes Versions are one chain, at whose end the newest is; in `manual` mode this is the rule.
+    """The newest Version, which would be the ancestor of the next one; with `whole`, also all of its ancestors."""
+    # In the computed modes the Versions are one chain that ends at the newest; in `manual` mode this is the rule.
     newest = ancestry.newest_version("manual", [one.line for one in versions.values()])
     line = [versions[newest.id.lower()]]
     while whole and line[-1].ancestor != line[-1].id:

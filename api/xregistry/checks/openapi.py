@@ -1,4 +1,4 @@
-"""The path of ours in `api/routes` that checks a document without writing it."""
+"""OpenAPI of `/-/check`."""
 
 from __future__ import annotations
 

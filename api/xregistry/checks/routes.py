@@ -25,12 +25,13 @@ from domain.values.json_text import dumps
 CHECK: Final = "check"
 
 _PARAMETERS: Final = ("format", "compatibility", "against")
-#: Checks at a time. They have threads of their own, as each may wait long, and others need those that all share.
+#: Number of concurrent checks. They have their own threads: a check may wait long, and other requests need the shared
+#: ones.
 MAX_CONCURRENT_CHECKS: Final = 8
 
 
 class CheckRoutes:
-    """The surface of `/-/check`. Whoever may read a Resource may ask."""
+    """The surface of `/-/check`, for every caller that may read the Resource."""
 
     def __init__(self, registry: Registry, max_body: int) -> None:
         self._registry = registry
@@ -56,7 +57,7 @@ class CheckRoutes:
             if target.kind is not PathKind.RESOURCE or target.resource is None or not target.resource.hasdocument:
                 raise problems.NotFound(target.xid, detail="it is no Resource with documents")
             asked = load_candidate(view, target, content, format, rule, against)
-        # Documents never change, so no snapshot is held meanwhile.
+        # Documents never change, so the check runs without a snapshot of the database.
         return dumps(asked.told(self._verdicts(asked, content)))
 
     def _verdicts(self, asked: CandidateVersion, content: bytes) -> CheckResults:

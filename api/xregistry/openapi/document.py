@@ -59,7 +59,7 @@ _HEADERS: Final[dict[str, tuple[str, bool]]] = {
 def openapi_document(
     model: Model, capabilities: Capabilities, base: str, own_paths: Mapping[str, Schema]
 ) -> dict[str, Any]:
-    """The whole document. base: absolute URL of the registry. Cost: O(attributes of the model)."""
+    """The complete OpenAPI document. base: absolute URL of the registry. Cost: O(attributes of the model)."""
     known = [place for place in path_templates(model) if availability_name(place.kind) in capabilities.available]
     return {
         "openapi": "3.1.0",
@@ -86,7 +86,7 @@ def _tags(model: Model) -> list[Schema]:
 
 
 def _path_item(place: PathTemplate, capabilities: Capabilities) -> Schema:
-    """What the path takes now: a registry that is not mutable shows nothing that writes."""
+    """The methods that a path accepts now. A read-only registry has no operations that write."""
     methods = set(allow_header(place.kind, capabilities).split(", "))
     ids = [{"name": name, "in": "path", "required": True, "schema": _ID} for name in place.ids]
     return {
@@ -125,7 +125,7 @@ def _own_schemas() -> dict[str, Schema]:
 
 
 def _capabilities() -> Schema:
-    """The schema of the capabilities: what this server offers, each of it optional."""
+    """The schema of the capabilities that this server offers; each member is optional."""
     mutable = {"type": "object", "properties": {"mutable": {"type": "boolean"}}, "additionalProperties": False}
     offered = {name: _choice(values) for name, values in OFFERED.items()}
     available = object_schema(dict.fromkeys(AVAILABLE, mutable))

@@ -1,4 +1,4 @@
-"""The request flags as query parameters: what each says, and where it may stand."""
+"""The request flags as OpenAPI query parameters: the description of each, and the requests that accept it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LIST: Final = {"style": "form", "explode": False, "allowEmptyValue": True}
 _TEXTS: Final = {"schema": {"type": "array", "items": {"type": "string"}}, **_LIST}
 _TEXT: Final = {"schema": {"type": "string"}}
 
-#: Paths that show nothing but a text of the registry's configuration.
+#: Paths that show only a text of the registry's configuration.
 _CONFIGURATION: Final = (PathKind.CAPABILITIES, PathKind.MODEL, PathKind.MODELSOURCE)
 
 
@@ -57,7 +57,10 @@ def _anywhere(kind: PathKind, method: str) -> bool:
 
 
 class FlagParameter(NamedTuple):
-    """One flag. on: whether a request to a kind of path takes it; shape: the rest of its Parameter Object."""
+    """One flag.
+
+    on: whether a request to a kind of path accepts it. shape: the other members of its Parameter Object.
+    """
 
     says: str
     on: Callable[[PathKind, str], bool]
@@ -108,7 +111,7 @@ FLAGS: Final[dict[str, FlagParameter]] = {
 
 
 def served_flags(capabilities: Capabilities) -> dict[str, FlagParameter]:
-    """The flags that the capabilities have on, those of this server alone, and those of pages where there are any."""
+    """The flags that the capabilities enable, this server's own flags, and those of pagination if it is enabled."""
     names = (KNOWN_FLAGS & capabilities.flags) | (PAGING_FLAGS if capabilities.pagination else frozenset()) | OWN_FLAGS
     return {name: flag for name, flag in FLAGS.items() if name in names}
 
@@ -123,7 +126,7 @@ def flag_parameters(capabilities: Capabilities) -> dict[str, Parameter]:
 
 
 def flag_names(kind: PathKind, method: str, capabilities: Capabilities) -> list[str]:
-    """The flags that a request takes."""
+    """The names of the flags that a request accepts."""
     return [name for name, flag in served_flags(capabilities).items() if flag.on(kind, method)]
 
 

@@ -1,4 +1,4 @@
-"""Operations: what each method does at a path, takes and gives back."""
+"""OpenAPI operations: what each method does at a path, its parameters, bodies and responses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from domain.model import ResourceType
 
 Operation = dict[str, Any]
 
-#: What each method does, by kind; `{0}` is the plural and `{1}` the singular of the type.
+#: The summary of each method, by kind; `{0}` is the plural and `{1}` the singular of the type.
 SUMMARIES: Final[dict[PathKind, dict[str, str]]] = {
     PathKind.REGISTRY: {
         "GET": "Read the registry",
@@ -86,19 +86,19 @@ SUMMARIES: Final[dict[PathKind, dict[str, str]]] = {
         "DELETE": "Delete one Version of one {1}",
     },
 }
-#: Headers that make a request depend on the entity tag of what is there.
+#: Headers that make a request conditional on the current entity tag.
 CONDITIONS: Final = ("If-Match", "If-None-Match")
 _VERBS: Final = {"GET": "read", "PUT": "replace", "PATCH": "change", "POST": "post", "DELETE": "delete"}
 
-#: What the body of a POST is where it is not what stands at the path.
+#: The body of a POST, where it differs from the object at the path.
 _POSTED: Final = {PathKind.REGISTRY: "maps", PathKind.GROUP: "maps", PathKind.RESOURCE: "version"}
-#: Kinds of which a PUT, a PATCH or a POST may make a new one.
+#: Kinds that a PUT, a PATCH or a POST may create.
 _CREATABLE: Final = frozenset((PathKind.GROUP, PathKind.RESOURCE, PathKind.META, PathKind.VERSION))
-#: Kinds that are read as they are written.
+#: Kinds whose response has the same form as their request.
 _UNIFORM: Final = frozenset((PathKind.CAPABILITIES, PathKind.MODELSOURCE))
-#: Kinds that `collections` is for.
+#: Kinds that accept `collections`.
 _NESTING: Final = frozenset((PathKind.REGISTRY, PathKind.EXPORT, PathKind.GROUP))
-#: What a Resource shows beside its default Version.
+#: What a Resource shows in addition to its default Version.
 _NAVIGATION: Final = {
     "metaurl": {"type": "string"},
     "versionsurl": {"type": "string"},
@@ -124,7 +124,7 @@ def operation(place: PathTemplate, method: str, capabilities: Capabilities) -> O
 
 
 def header_parameters(place: PathTemplate) -> dict[str, Schema]:
-    """The `xRegistry-` headers that carry the attributes of a document in requests, by the names of components."""
+    """The `xRegistry-` headers that carry the attributes of a document in requests, by component name."""
     return {
         f"{_documented(place)}.{HEADER_PREFIX}{name}": {
             "name": f"xRegistry-{name}",
@@ -135,7 +135,7 @@ def header_parameters(place: PathTemplate) -> dict[str, Schema]:
     }
 
 
-#: Headers that answers with documents have besides those of their attributes.
+#: Headers of document responses, in addition to those of their attributes.
 _DOCUMENTED: Final = ("Link", "Content-Location", "Content-Disposition", "Content-Security-Policy")
 _PLACE: Final[Schema] = {
     "description": "Where the document is; absent for a URL that is a script.",
@@ -144,7 +144,7 @@ _PLACE: Final[Schema] = {
 
 
 def document_response(place: PathTemplate) -> dict[str, Schema]:
-    """The answer whose body is a document, by the name of its component."""
+    """The response whose body is a document, by component name."""
     attributes = _header_schemas(place, answered=True) | (_NAVIGATION if place.kind is PathKind.RESOURCE else {})
     carried = {f"xRegistry-{name}": {"schema": schema} for name, schema in attributes.items()}
     return {
@@ -157,7 +157,10 @@ def document_response(place: PathTemplate) -> dict[str, Schema]:
 
 
 def _header_schemas(place: PathTemplate, answered: bool) -> dict[str, Schema]:
-    """Attributes that travel as one header each; a map of texts has one for each of its keys, which none can list."""
+    """The schemas of attributes with one header each.
+
+    A map of strings has a header per key, which OpenAPI cannot list.
+    """
     type = _resource(place)
     return {
         name: attribute_schema({key: value for key, value in row.items() if key not in ("default", "readonly")})
@@ -188,7 +191,7 @@ def _body(place: PathTemplate, method: str) -> Schema | None:
 
 
 def _shape(place: PathTemplate, method: str, suffix: str = "") -> Schema:
-    """The schema of a body, sent (with the suffix of requests) or answered."""
+    """The schema of a body: of a request (with the request suffix) or of a response."""
     posted = _POSTED.get(place.kind) if method == "POST" else None
     if posted == "maps":
         return object_schema({name: map_schema(schema + suffix) for name, schema in place.nested})
@@ -200,7 +203,7 @@ def _shape(place: PathTemplate, method: str, suffix: str = "") -> Schema:
 
 
 def _deletions(place: PathTemplate) -> Schema:
-    """A map of what goes, each with the epoch that it has to have; that of a Resource is in its meta."""
+    """A map of entities to delete, each with its required epoch. The epoch of a Resource is in its meta."""
     epoch = object_schema({"epoch": {"type": ["integer", "null"]}})
     named = object_schema({"meta": epoch}) if place.kind is PathKind.RESOURCES else epoch
     return {"type": "object", "additionalProperties": {**named, "additionalProperties": True}}
@@ -221,13 +224,13 @@ def _successes(place: PathTemplate, method: str) -> dict[str, Schema]:
 
 
 def _tried(answers: dict[str, Schema], method: str) -> dict[str, Schema]:
-    """The answers with that to a dry run; one in document form may be anything already."""
+    """The responses, with that of a dry run added. A document response already allows any body."""
     found = answers.get("200")
     return answers if method == "GET" or (found and "$ref" in found) else {**answers, "200": or_dry_run(found)}
 
 
 def _documents(place: PathTemplate, method: str) -> dict[str, Schema]:
-    """Answers in document form. With `doc` they are metadata again."""
+    """Responses in document form. With `doc` they are metadata instead."""
     versioned = _document_name(place) if method != "POST" else _document_name(place, versions=True)
     shown = {"$ref": f"#/components/responses/{versioned}"}
     elsewhere = _answer("The document is elsewhere.", "Link", *_recorded(method))
@@ -239,7 +242,7 @@ def _documents(place: PathTemplate, method: str) -> dict[str, Schema]:
 
 
 def _pruned(place: PathTemplate, method: str) -> dict[str, Schema]:
-    """The answer where the Version of a request is the oldest of more than there may be."""
+    """The response if the request's Version is the oldest of too many, and is removed at once."""
     is_version = place.kind is PathKind.VERSION or (place.kind is PathKind.RESOURCE and method == "POST")
     if method == "GET" or not is_version or not _resource(place).maxversions:
         return {}
@@ -257,7 +260,7 @@ def _tagged(method: str) -> tuple[str, ...]:
 
 
 def _answered(place: PathTemplate, method: str) -> Schema:
-    """What an answer shows: what was asked for, or with `collections` just what is nested in it."""
+    """The schema of a response body: the requested object, or with `collections` only its nested collections."""
     whole = _shape(place, method)
     if method == "POST" or place.kind not in _NESTING:
         return whole
@@ -289,7 +292,7 @@ def _parameter(name: str) -> Mapping[str, str]:
 
 
 def _documented(place: PathTemplate) -> str:
-    """The schema of the Versions whose documents and headers these are."""
+    """The schema of the Versions to which documents and headers belong."""
     return place.schema.removesuffix(".versions")
 
 

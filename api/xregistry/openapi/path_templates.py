@@ -1,4 +1,4 @@
-"""The paths of a model: one for each kind of thing that stands at one, with what its operations need to know."""
+"""The paths of a model: one for each kind of object, with what its operations need to know."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class PathTemplate:
     """One path of the document.
 
     path: the template. schema: of the entity there, or of a collection's members. ids: names of the path parameters.
-    nested: schemas of the collections inside, by attribute. types: plural and singular of what is there.
-    document: True where the body is a document.
+    nested: schemas of the nested collections, by attribute. types: plural and singular of the type. document: True if
+    the body is a document.
     """
 
     kind: PathKind
@@ -41,12 +41,12 @@ class PathTemplate:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The methods that the path takes while everything is mutable."""
+        """The methods that the path accepts while everything is mutable."""
         return methods_of(self.kind, self.document)
 
     @property
     def name(self) -> str:
-        """What operations here are called after: the kind and the type."""
+        """The name in the operation ids of this path: the kind and the type."""
         kind = self.kind.value + ("-details" if self.details else "")
         return f"{kind}.{self.schema}" if self.types[0] else kind
 
@@ -89,7 +89,7 @@ def _resource(group: PathTemplate, resource: ResourceType) -> Iterator[PathTempl
 
 
 def _both_forms(place: PathTemplate) -> Iterator[PathTemplate]:
-    """As a document and, with `$details`, as metadata; just as metadata where the type has no documents."""
+    """The path as a document and, with `$details`, as metadata; only as metadata if the type has no documents."""
     if place.resource is None or not place.resource.hasdocument:
         yield place
         return
@@ -98,6 +98,6 @@ def _both_forms(place: PathTemplate) -> Iterator[PathTemplate]:
 
 
 def _ids(group: str, singular: str) -> tuple[str, str]:
-    """Names of the parameters of a Resource and of a Version, different from each other and from the Group's."""
+    """Parameter names of a Resource and of a Version. They differ from each other and from the Group's."""
     own = f"{singular}id" if f"{singular}id" != group else f"resource_{singular}id"
     return own, "versionid" if "versionid" not in (group, own) else "version_versionid"

@@ -1,4 +1,4 @@
-"""The API described: `/-/openapi.json` for programs, `/-/docs` for people."""
+"""The description of the API: `/-/openapi.json` for programs, `/-/docs` for people."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _SECURITY: Final = (b"content-security-policy", PAGE_POLICY.encode())
 
 
 class OpenapiRoutes:
-    """The surface of both. What was made last is kept until the model or the capabilities change."""
+    """The surface of both. The last result is cached until the model or the capabilities change."""
 
     def __init__(self, registry: Registry, own_paths: Mapping[str, Schema]) -> None:
-        """own_paths: those that no model changes."""
+        """own_paths: path items that do not depend on the model."""
         self._own_paths = own_paths
         self._readers = registry.readers
         self._latest = registry.latest
@@ -51,7 +51,7 @@ class OpenapiRoutes:
         kept = self._kept.get(key)
         if kept is None:
             kept = self._describe(name, definitions, base)
-            # Clients choose the base where it follows the Host header, so only the newest is kept of each name.
+            # Clients choose the base if it follows the Host header, so the cache has only the newest base of each name.
             self._kept = {other: text for other, text in self._kept.items() if other[2] != name} | {key: kept}
         return kept
 

@@ -1,6 +1,7 @@
-"""JSON Schemas of what the model defines: one for each level as answers show it, one as requests may give it.
+"""JSON Schemas of the model: for each level one of responses and one of requests.
 
-Names of types have no capitals and no `-`, so those of the registry's own schemas have one and meet none of them.
+Type names contain neither capitals nor `-`. The names of the registry's own schemas contain one of these, so the two
+never collide.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ CAPABILITIES: Final = "Capabilities"
 CAPABILITIESOFFERED: Final = "CapabilitiesOffered"
 MODEL: Final = "Model"
 MODELSOURCE: Final = "ModelSource"
-#: Ends the name of the schema that requests have to keep to.
+#: The suffix of the names of request schemas.
 WRITE_SUFFIX: Final = "-write"
-#: Members that a Resource and its meta have in every view; the others depend on `doc` and on `xref`.
+#: Members that a Resource and its meta have in every view. Other members depend on `doc` and on `xref`.
 _ALWAYS: Final = ("self", "xid")
 _DEEPER: Final = {"capabilities": CAPABILITIES, "model": MODEL, "modelsource": MODELSOURCE}
 
@@ -50,17 +51,17 @@ _SCALARS: Final[dict[str, Schema]] = {
 
 
 def schema_reference(name: str) -> Schema:
-    """A pointer to one of the schemas of the document."""
+    """A reference to one of the schemas of the document."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
 def map_schema(name: str) -> Schema:
-    """A collection: entities by their ids."""
+    """The schema of a collection: entities by id."""
     return {"type": "object", "additionalProperties": schema_reference(name)}
 
 
 def object_schema(properties: Mapping[str, Schema]) -> Schema:
-    """An object with no members but these, none of them required."""
+    """The schema of an object with only these members, all optional."""
     return {"type": "object", "properties": dict(properties), "additionalProperties": False}
 
 
@@ -87,7 +88,7 @@ def attribute_schema(definition: Definition) -> Schema:
 
 
 def attributes_schema(definitions: Definitions) -> Schema:
-    """The schema of an object with these attributes; what `ifvalues` adds is a choice of `anyOf`."""
+    """The schema of an object with these attributes. Attributes that `ifvalues` adds are an `anyOf`."""
     named = {name: attribute_schema(row) for name, row in definitions.items() if name != "*"}
     hints = [_branches(name, row) for name, row in definitions.items() if row.get("ifvalues")]
     schema: Schema = {"type": "object", "properties": named}
@@ -125,7 +126,7 @@ def _both(
     required: Iterable[str],
     members: Mapping[str, str] = {},
 ) -> dict[str, Schema]:
-    """Both schemas of a level. collections, members: names of the schemas of what is nested, by attribute."""
+    """Both schemas of a level. collections, members: names of the schemas of nested objects, by attribute."""
     deeper = {**{name: target for name, target in _DEEPER.items() if name in definitions}, **members}
     nested = {key: map_schema(target) for key, target in collections.items()}
     answered = attributes_schema(definitions)
@@ -143,7 +144,7 @@ def _both(
 
 
 def _writable(definitions: Definitions) -> Schema:
-    """A level as requests give it: nothing is required, null deletes, what is read-only is ignored."""
+    """A level in requests: no member is required, null deletes, and read-only members are ignored."""
     schema = attributes_schema(definitions)
     schema["properties"] = {
         name: {"readOnly": True} if definitions[name].get("readonly") else _or_null(each)
@@ -167,9 +168,9 @@ def _required(definitions: Definitions) -> list[str]:
 
 
 def _branches(name: str, definition: Definition) -> Schema:
-    """A choice for each key of `ifvalues`, and one for all other values, so that no valid entity is left out.
+    """A choice for each key of `ifvalues`, and one for all other values, so that every valid entity matches.
 
-    Keys are compared without regard to case, which JSON Schema cannot say: other spellings fall to the last choice.
+    Keys are compared case-insensitively, which JSON Schema cannot express: other spellings match the last choice.
     """
     keys = {key: _value(key, definition["type"]) for key in definition["ifvalues"]}
     choices = [_branch(name, keys[key], branch["siblingattributes"]) for key, branch in definition["ifvalues"].items()]
@@ -184,7 +185,7 @@ def _branch(name: str, value: Any, siblings: Definitions) -> Schema:
 
 
 def _value(key: str, kind: str) -> Any:
-    """A key of `ifvalues`, which is always text, as a value of its attribute."""
+    """A key of `ifvalues`, which is always text, converted to the type of its attribute."""
     if kind not in ("boolean", "integer", "uinteger", "decimal"):
         return key
     try:

@@ -1,5 +1,5 @@
-"""Answers of the xRegistry API: entities as JSON, documents with headers.
+"""Responses of the xRegistry API: entities as JSON, documents with headers.
 
-What is read is decided in `api/xregistry/reading.py`.
+`api/xregistry/reading.py` decides which rows are read.
 Begin with `response.py`.
 """

@@ -1,4 +1,4 @@
-"""Documents inside JSON: which member holds one, and its value.
+"""Documents inside JSON: the name and the value of the member that holds a document.
 
 Spec: core 1.0-rc4, "<RESOURCE> Attribute", "<RESOURCE>base64 Attribute".
 """
@@ -13,16 +13,16 @@ from api.xregistry.render.json_members import json_string
 from domain.model import ResourceType
 from domain.values.json_text import InvalidJson, loads
 
-#: Gives the bytes of a document by its SHA-256.
+#: Returns the bytes of a document by its SHA-256.
 ReadDocument = Callable[[str], bytes]
 
 
 def document_member(
     type: ResourceType, contenttype: str | None, content: bytes, binary: bool = False
 ) -> tuple[str, str]:
-    """Name and JSON text of the member that holds a document. binary: in base64, whatever it is.
+    """Name and JSON text of the member that holds a document. binary: always use base64.
 
-    Bytes that are not what their media type promises go as base64, and so does an empty document.
+    An empty document, and bytes that do not match their media type, are encoded as base64.
     """
     form = type.document_form(contenttype) if content and not binary else "binary"
     text = _FORMS[form](content)
@@ -32,7 +32,7 @@ def document_member(
 
 
 def _json(content: bytes) -> str | None:
-    """The document as it is, its spacing and digits included."""
+    """The document unchanged, with its spacing and digits; None if it is not JSON."""
     try:
         loads(content)
     except InvalidJson:

@@ -1,8 +1,8 @@
 """Entity rows as JSON: API view, or document view with `doc`.
 
-Rows come in tree order and go out in one pass: an entity's own members are cut from its stored text, its nested
-collections are spliced in before the closing brace. Only the current row and the next one are held, and the Versions of
-one Resource where a filter may have left out the default one.
+Rows arrive in tree order and are rendered in one pass: the renderer cuts an entity's members from its stored text and
+inserts nested collections before the closing brace. It holds only the current row and the next one, plus the Versions
+of one Resource if a filter may have removed the default Version.
 Spec: core 1.0-rc4, "Design: JSON Serialization", "Doc Flag", "Registry Collections".
 """
 
@@ -25,7 +25,7 @@ from domain.model import GroupType, ResourceType
 from domain.values import xid as xids
 from projections.entities.rows import EntityRow
 
-#: What the document view leaves out of a Version.
+#: Version attributes that the document view leaves out.
 VALIDATION_ATTRIBUTES: Final = (
     "formatvalidated",
     "formatvalidatedreason",
@@ -33,18 +33,18 @@ VALIDATION_ATTRIBUTES: Final = (
     "compatibilityvalidatedreason",
 )
 CHUNK_SIZE: Final = 1 << 20
-#: Characters of the parts of what is sent at once: below what an allocator asks the system for anew each time.
+#: Characters in each part of a body: below the size at which the allocator asks the system for memory each time.
 PART_SIZE: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class RenderOptions:
-    """How one answer shows entities. base: absolute URL of the registry.
+    """How one response renders entities. base: absolute URL of the registry.
 
-    root: what xids lose in the pointers of a document view: the xid that the answer is about, empty for the registry.
-    binary: documents are in base64. narrowing: what a filter does to collections. short: entities show short URLs.
-    asof: what URLs end with so that they lead into the same past, see `asof.parameter`. stated: entities have no xids,
-    which only answers have.
+    root: the prefix that pointers in a document view remove from xids; it is the xid of the response, empty for the
+    registry. binary: documents are in base64. narrowing: effects of a filter on collections. short: entities show short
+    URLs. asof: suffix that keeps URLs in the same past, see `asof_suffix`. stated: entities have no xids, because only
+    responses have them.
     """
 
     base: str
@@ -58,11 +58,11 @@ class RenderOptions:
 
     @property
     def general(self) -> bool:
-        """Whether Resources show more than their stored text and URLs."""
+        """Whether Resources need more than their stored text and URLs."""
         return self.doc or self.short or self.narrowing is not None
 
     def resources(self, type: ResourceType) -> Splice:
-        """How Resources of a type that are as they are stored get their URLs."""
+        """The function that inserts URLs into Resources of a type that are rendered as stored."""
         return splices.resource_splice(self.base, type.singular, _suffix(type), self.asof)
 
     def all_resources(self, type: ResourceType, xid: str, texts: StoredTexts) -> Iterator[str]:
@@ -70,7 +70,7 @@ class RenderOptions:
         return splices.splice_resources(texts, self.base, xid, type.singular, _suffix(type))
 
     def versions(self, type: ResourceType) -> Splice:
-        """How their Versions do."""
+        """The function that inserts URLs into Versions of such Resources."""
         return splices.version_splice(self.base, type.singular, _suffix(type), self.asof)
 
     def url(self, xid: str, suffix: str = "") -> str:
@@ -80,15 +80,15 @@ class RenderOptions:
         return f'"{self.base}/{suffix}"' if xid == xids.REGISTRY else f'"{self.base}{xid}{suffix}"'
 
     def reference(self, xid: str, suffix: str = "", included: bool = True) -> str:
-        """The same, or in a document view a pointer to it if the answer includes it."""
+        """The absolute URL; in a document view a JSON pointer if the response includes the entity."""
         if not (self.doc and included):
             return self.url(xid, suffix)
-        # Of what JSON pointers escape, an xid has the tilde only.
+        # Of the characters that JSON pointers escape, an xid can contain only the tilde.
         return f'"#{(xid[len(self.root) :] or "/").replace("~", "~0")}"'
 
 
 class PeekableRows:
-    """Rows with a look at the next one."""
+    """Rows, with a look ahead at the next one."""
 
     def __init__(self, rows: Iterable[EntityRow]) -> None:
         self._rows = iter(rows)
@@ -96,19 +96,19 @@ class PeekableRows:
         self.next: EntityRow | None = next(self._rows, None)
 
     def take(self) -> EntityRow:
-        """The next row; there has to be one."""
+        """The next row. There has to be one."""
         row = self.next
         assert row is not None, "more is shown than was found"
         self.next = self._held.popleft() if self._held else next(self._rows, None)
         return row
 
     def of(self, parent: str, type: str) -> Iterator[EntityRow]:
-        """The next rows, as long as they are members of one collection."""
+        """The next rows, while they are members of one collection."""
         while self.next is not None and self.next.type == type and self.next.parent == parent:
             yield self.take()
 
     def has(self, id: str | None, parent: str, type: str) -> bool:
-        """Whether one is among the next members of a collection. Holds these until they are taken."""
+        """Whether an id is among the next members of a collection. Holds these rows until they are taken."""
         found = list(self.of(parent, type))
         self._held.extendleft(reversed([*found, *filter(None, (self.next,))]))
         self.next = self._held.popleft() if self._held else None
@@ -120,7 +120,7 @@ GroupTypes = Mapping[str, GroupType]
 
 
 class Renderer:
-    """JSON text of entities, in pieces. rows: what is nested in them, in tree order."""
+    """Renders entities as pieces of JSON text. rows: the nested rows, in tree order."""
 
     def __init__(self, look: RenderOptions, documents: ReadDocument, rows: PeekableRows) -> None:
         self._look = look
@@ -130,7 +130,7 @@ class Renderer:
     def registry(
         self, row: EntityRow, types: GroupTypes, inline: InlineTree, configuration: Mapping[str, str]
     ) -> Iterator[str]:
-        """configuration: JSON text of the inlined ones of `capabilities`, `model` and `modelsource`."""
+        """The registry. configuration: JSON text of the inlined ones of `capabilities`, `model` and `modelsource`."""
         own = split_members(row.attributes)
         groups = list(self.groups(row, own, types, inline))
         leading = {"specversion": own.pop("specversion"), "registryid": own.pop("registryid")}
@@ -143,7 +143,7 @@ class Renderer:
     def groups(
         self, row: EntityRow, own: MemberTexts, types: GroupTypes, inline: InlineTree
     ) -> Iterator[Iterator[str]]:
-        """The registry's collections, each with a comma before it. Takes their counts out of `own` at once."""
+        """The registry's collections, each with a leading comma. Removes their counts from `own` at once."""
         for plural, type in types.items():
             count = own.pop(f"{plural}count", "0")
             entity = self.group_of(type, inline.get(plural, NO_INLINE))
@@ -160,7 +160,7 @@ class Renderer:
     def resources(
         self, row: EntityRow, own: MemberTexts, type: GroupType, inline: InlineTree
     ) -> Iterator[Iterator[str]]:
-        """A Group's collections, each with a comma before it, in tree order. Takes counts out of `own` at once."""
+        """A Group's collections, each with a leading comma, in tree order. Removes their counts from `own` at once."""
         for plural in sorted(type.resources):
             count = own.pop(f"{plural}count", "0")
             entity = self.resource_of(type.resources[plural], inline.get(plural, NO_INLINE))
@@ -183,13 +183,13 @@ class Renderer:
         yield "}"
 
     def _spliced_resource(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> str | None:
-        """The Resource where its stored text only needs URLs."""
+        """The Resource from its stored text with URLs inserted; None if it needs more than URLs."""
         if self._look.general or inline or not row.meta:
             return None
         return "".join(self._look.resources(type)(row.xid, row.id, row.attributes, row.meta))
 
     def resource_members(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> MemberTexts:
-        """A Resource's members up to `versionscount`, which comes last; the rest of its Versions left out."""
+        """A Resource's members up to `versionscount`, which is last. Its Versions are left out."""
         own = split_members(row.attributes)
         meta, count = own.pop("meta"), own.pop("versionscount", "0")
         ids = _ids(own, {f"{type.singular}id": row.id})
@@ -206,7 +206,7 @@ class Renderer:
         return shown
 
     def pointer_members(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> MemberTexts:
-        """A Resource that stands for another, and shows nothing of it."""
+        """The members of a Resource with `xref` that shows nothing of its target."""
         shown = self._identified(_ids({}, {f"{type.singular}id": row.id}), row, suffix=_suffix(type))
         shown["metaurl"] = self._look.reference(f"{row.xid}/meta", included="meta" in inline)
         if "meta" in inline:
@@ -216,7 +216,7 @@ class Renderer:
         return shown
 
     def _bare(self, row: EntityRow) -> bool:
-        """Whether only the ids of a Resource are shown: a pointer to nothing, or one in a document view."""
+        """Whether a Resource with `xref` shows only its ids: it has no target, or this is a document view."""
         return (
             '"xref":' in row.attributes
             and "xref" in split_members(split_members(row.attributes)["meta"])
@@ -224,14 +224,14 @@ class Renderer:
         )
 
     def meta(self, row: EntityRow, type: ResourceType) -> Iterator[str]:
-        """The meta of a Resource, by itself. row: the Resource's."""
+        """The meta of a Resource, alone. row: the Resource's."""
         yield "{" + join_members(self._meta(row, type, split_members(row.attributes)["meta"], versions=False)) + "}"
 
     def version(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> Iterator[str]:
         yield self._spliced(row, type, inline) or "{" + join_members(self.version_members(row, type, inline)) + "}"
 
     def _spliced(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> str | None:
-        """The Version where its stored text only needs URLs."""
+        """The Version from its stored text with URLs inserted; None if it needs more than URLs."""
         if self._look.doc or self._look.short or inline:
             return None
         return "".join(self._look.versions(type)(row.xid, row.id, row.attributes, row.meta))
@@ -248,7 +248,7 @@ class Renderer:
         return shown
 
     def map_of(self, parent: str, type: str, entity: RenderEntity) -> Iterator[str]:
-        """A collection as a JSON object: the next rows, as long as they are its members."""
+        """A collection as a JSON object. It takes the next rows while they are members of the collection."""
         before = "{"
         for row in self._rows.of(parent, type):
             yield f'{before}"{row.id}":'
@@ -257,15 +257,15 @@ class Renderer:
         yield "}" if before == "," else "{}"
 
     def group_of(self, type: GroupType, inline: InlineTree) -> RenderEntity:
-        """How the members of a Group collection are written."""
+        """The function that renders members of a Group collection."""
         return lambda row: self.group(row, type, inline)
 
     def resource_of(self, type: ResourceType, inline: InlineTree) -> RenderEntity:
-        """How the members of a Resource collection are written."""
+        """The function that renders members of a Resource collection."""
         return lambda row: self.resource(row, type, inline)
 
     def version_of(self, type: ResourceType, inline: InlineTree) -> RenderEntity:
-        """How the members of a Version collection are written."""
+        """The function that renders members of a Version collection."""
         return lambda row: self.version(row, type, inline)
 
     def _collection(
@@ -281,7 +281,7 @@ class Renderer:
             yield from self.map_of(row.xid, xids.type_of(xid), entity)
 
     def _meta(self, row: EntityRow, type: ResourceType, text: str, versions: bool) -> MemberTexts:
-        """versions: whether the answer includes the Resource's Versions."""
+        """The members of a meta. versions: whether the response includes the Resource's Versions."""
         own = split_members(text)
         if self._look.doc and "xref" in own:
             own = {"xref": own["xref"]}
@@ -297,14 +297,14 @@ class Renderer:
         return shown
 
     def _includes(self, row: EntityRow, versionid: str | None) -> bool:
-        """Whether an answer that has a Resource's Versions has one of them: a filter may leave it out."""
+        """Whether a response that includes a Resource's Versions has this one: a filter may remove it."""
         filtered = self._look.doc and self._look.narrowing is not None
         return not filtered or self._rows.has(versionid, row.xid, f"{row.type}.versions")
 
     def _identified(
         self, ids: MemberTexts, row: EntityRow, own: Mapping[str, str] = {}, suffix: str = "", below: str = ""
     ) -> MemberTexts:
-        """The members of a row's entity, or of what is `below` it, with its URLs and xid where answers have them."""
+        """The members of an entity, or of the part `below` it, with its URLs and, in a response, its xid."""
         xid = row.xid + below
         short = {"shortself": f'"{shortself_url(self._look.base, row, below)}"'} if self._look.short else {}
         named = {} if self._look.stated else {"xid": f'"{xid}"'}
@@ -331,7 +331,7 @@ def encode_chunks(pieces: Iterable[str], size: int = CHUNK_SIZE) -> Iterator[byt
 
 
 def configuration_texts(inline: InlineTree, model: EntityRow | None, capabilities: EntityRow | None) -> dict[str, str]:
-    """JSON text of what of the configuration is inlined."""
+    """The JSON text of each inlined part of the configuration."""
     texts = {
         **split_members(model.attributes if model else ""),
         "capabilities": capabilities.attributes if capabilities else "{}",
@@ -340,7 +340,7 @@ def configuration_texts(inline: InlineTree, model: EntityRow | None, capabilitie
 
 
 def _ids(own: MemberTexts, ids: Mapping[str, str]) -> MemberTexts:
-    """The ids as JSON text, taken out of the other members."""
+    """The ids as JSON text; also removes them from the other members."""
     for name in ids:
         own.pop(name, None)
     return {name: f'"{id}"' for name, id in ids.items()}

@@ -1,6 +1,6 @@
-"""Entities as their clients stated them: without the values that the model or a Group filled in.
+"""Entities with only the values that clients set: without values that the model or a Group filled in.
 
-Whoever takes these in fills the same defaults in again, and knows them for defaults (MS-16).
+A registry that imports them fills in the same defaults again, and knows that they are defaults (MS-16).
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from projections.entities.rows import EntityRow
 
 
 def without_defaults(rows: Iterable[EntityRow]) -> Iterator[EntityRow]:
-    """The rows, Versions without their defaults. Only Versions know theirs, and only document views show them alone."""
+    """The rows, with Versions reduced to explicit values.
+
+    Only Versions record their defaults, and only document views show Versions without the Resource's copy of them.
+    """
     return map(_without_defaults, rows)
 
 

@@ -1,4 +1,4 @@
-"""What a filter changes in the entities that an answer shows: how many members collections have, and where they are.
+"""What a filter changes in the entities of a response: the sizes and the URLs of their collections.
 
 Spec: core 1.0-rc4, "Filter Flag".
 """
@@ -18,9 +18,9 @@ _SAFE: Final = "=*!:/@"
 
 
 class FilterEffects:
-    """Counts and residual filters of one answer. Rows are asked about in the order in which they are shown.
+    """Counts and residual filters of one response. Callers have to pass rows in response order.
 
-    state: what the filter asks at the top of the answer; None: what the request's does.
+    state: the filter state at the top of the response; None for that of the request.
     """
 
     def __init__(self, selection: Selection, state: FilterState | None = None) -> None:
@@ -31,11 +31,14 @@ class FilterEffects:
         self._counts: dict[str, dict[str, int]] = {}
 
     def within(self, low: str, high: str) -> None:
-        """Tells between which keys the answer's rows are."""
+        """Limits the counts to the key range of the response's rows."""
         self._range = low, high
 
     def collection(self, owner: EntityRow, plural: str, count: str) -> tuple[str, str]:
-        """How many members of an entity's collection survive, and the query that its URL gets. count: of all."""
+        """The number of surviving members of an entity's collection, and the query for its URL.
+
+        count: the number of all members.
+        """
         state = self._state(owner)
         type = plural if depth(owner.type) == 0 else f"{owner.type}.{plural}"
         left = count if state.whole else str(self._counted(type).get(owner.tree_key, 0))
@@ -45,7 +48,7 @@ class FilterEffects:
         return left, f"?{'&'.join(map(_parameter, asked))}" if asked else ""
 
     def settled(self, rows: Iterable[EntityRow]) -> FilterEffects:
-        """Itself, with the sizes of the collections of some rows looked up now."""
+        """The same object, after it has looked up the collection sizes of some rows."""
         for row in rows:
             state = self._state(row)
             if not state.whole:
@@ -56,11 +59,11 @@ class FilterEffects:
         return self
 
     def survives(self, row: EntityRow) -> bool:
-        """Whether an entity at the top of the answer does, by itself or by something below it."""
+        """Whether an entity at the top of the response survives, by itself or through an entity below it."""
         return self._selection.survives(row, self._top)
 
     def below(self, owner: EntityRow) -> Callable[[str, Collection[str]], Iterator[EntityRow]]:
-        """What survives below an entity, in place of all that is there. See `View.subtree`."""
+        """The function that lists surviving entities below an entity; it replaces `View.subtree`."""
         state = self._state(owner)
         return lambda xid, types: self._selection.rows(state, types, *xids.subtree(xid))
 
@@ -76,7 +79,7 @@ class FilterEffects:
         return state
 
     def _counted(self, type: str) -> dict[str, int]:
-        """The sizes of the collections of a type, by the tree keys of owners of whom only a part survives."""
+        """The sizes of the collections of a type, by the tree key of their owner; only owners that survive in part."""
         found = self._counts.get(type)
         if found is None:
             deeper = tuple(each for each in self._top.conjunctions if depth(each.type) >= depth(type))

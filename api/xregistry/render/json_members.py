@@ -1,7 +1,7 @@
-"""The top level of a stored JSON object, member by member, with every value left as the text it is.
+"""Splits a stored JSON object into its top-level members, with each value as text.
 
-Answers are cut and joined from the stored text: nothing is parsed into numbers and written again, so no digit is lost,
-and an entity costs microseconds.
+Responses are cut and joined from stored text. No value is parsed and serialized again, so no digit is lost, and an
+entity costs microseconds.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from domain.values.json_text import Json, dumps, loads
 #: Members of an object by name, in order; values are JSON text.
 MemberTexts = dict[str, str]
 
-#: A member whose value is plain; the value is empty where it has escapes or is an object or an array.
+#: A member with a simple value. The value group is empty for a string with escapes, an object or an array.
 _MEMBER: Final = re.compile(r'[{,]"([^"\\]+)":("[^"\\]*"|[-0-9tfn][^,}]*|)')
-#: Finds where a value ends; numbers are passed by, never computed.
+#: Finds the end of a value. Numbers are skipped, not computed.
 _SKIP: Final = json.JSONDecoder(parse_int=str, parse_float=str)
 
 
@@ -37,7 +37,7 @@ def split_members(text: str) -> MemberTexts:
 
 
 def join_members(parts: Mapping[str, str]) -> str:
-    """The members as they stand between the braces of an object."""
+    """The members joined as they appear between the braces of an object."""
     return ",".join([f'"{name}":{value}' for name, value in parts.items()])
 
 
@@ -47,7 +47,7 @@ def json_string(text: str) -> str:
 
 
 def parse_string(value: str | None) -> str | None:
-    """The string that a JSON text holds; None where there is none or it is no string."""
+    """The string value of a JSON text; None if the text is absent or not a string."""
     if value is None or value[0] != '"':
         return None
     if "\\" in value:

@@ -1,6 +1,6 @@
-"""What an answer shows: rows found under some definitions, and their JSON or document form.
+"""Response content, and its rendering as JSON or as a document.
 
-Both reads and writes end here, so that a write is answered as a GET of the same thing would be.
+Reads and writes both use it, so the response to a write equals the response to a GET.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from projections.entities.rows import EntityRow
 
 @dataclass(frozen=True, slots=True)
 class ResponseContent:
-    """One answer before it is bytes.
+    """The content of one response, before it is rendered.
 
-    rows: in the order in which the answer shows them; a single entity's own row first. configuration: JSON text of
-    what of the registry's configuration is inlined. maps: a map of collections, as a POST to an entity answers.
-    created: xids of what the request made. narrowing: what a filter does to collections. links: to other pages.
-    texts: the members of a collection, in place of `rows`, where little of them is needed.
+    rows: in response order; for a single entity its own row first. configuration: JSON text of the inlined parts of the
+    registry's configuration. maps: the body is a map of collections, as for a POST to an entity. created: xids that the
+    request created. narrowing: effects of a filter on collections. links: to other pages. texts: stored texts of a
+    collection's members, instead of `rows`, if the members need only URLs.
     """
 
     target: RequestTarget
@@ -56,21 +56,21 @@ class ResponseContent:
 
     @property
     def document(self) -> bool:
-        """True where the body is a document: the document view of metadata is metadata again."""
+        """True if the body is a document. With `doc`, a request for a document shows metadata instead."""
         return self.target.document and not self.flags.doc
 
     @property
     def is_new(self) -> bool:
-        """True where the single entity that this is about was made by the request; a meta is, with its Resource."""
+        """True if the request created the single entity of this response; a meta is created with its Resource."""
         return self.target.kind in _CREATABLE and not self.maps and self.target.owner in self.created
 
     def location(self, base: str) -> tuple[bytes, bytes]:
-        """The Location header of a new entity: its `self`, in the form that this answer has."""
+        """The Location header of a new entity: its `self`, in the form that this response has."""
         suffix = details_suffix(self.target) if self.target.kind in _LOCATED else ""
         return b"location", f"{base}{self.target.xid}{suffix}".encode()
 
     def look(self, base: str) -> RenderOptions:
-        """How this answer writes URLs."""
+        """How this response renders URLs and entities."""
         xid = self.target.xid
         root = "" if self.target.kind in _ROOTS else xid
         return RenderOptions(
@@ -79,12 +79,12 @@ class ResponseContent:
 
     @property
     def asof(self) -> str:
-        """What the answer's URLs end with so that they lead into the same past; empty for the present."""
+        """The suffix that keeps the response's URLs in the same past; empty for the present."""
         return asof_suffix(self.flags.asof)
 
     @property
     def short(self) -> bool:
-        """Whether entities show their short URLs, which a document view never does."""
+        """Whether entities show their short URLs. A document view never does."""
         return self.definitions.capabilities.shortself and not self.flags.doc
 
 
@@ -94,7 +94,7 @@ _CREATABLE: Final = (PathKind.GROUP, PathKind.RESOURCE, PathKind.META, PathKind.
 
 
 def render_json(shown: ResponseContent, base: str, documents: ReadDocument) -> Iterator[str]:
-    """The JSON text of what is shown."""
+    """The JSON text of the content."""
     rows = PeekableRows(shown.rows)
     renderer = Renderer(shown.look(base), documents, rows)
     if shown.maps:
@@ -110,7 +110,7 @@ def render_json(shown: ResponseContent, base: str, documents: ReadDocument) -> I
 
 
 def _spliced_collection(shown: ResponseContent, texts: StoredTexts, base: str) -> Iterator[str]:
-    """A whole collection of Resources or Versions from their stored texts."""
+    """A whole collection of Resources or Versions, from their stored texts."""
     look, type, xid = shown.look(base), _resource(shown.target), shown.target.xid
     if shown.target.kind is PathKind.RESOURCES:
         return look.all_resources(type, xid, texts)
@@ -123,7 +123,7 @@ def document_response(
 ) -> Response:
     """The document of a Resource's default Version, or of a Version, with its metadata in headers.
 
-    One that is stored elsewhere is a redirection, and has none of the headers that an answer has `also`.
+    A document that is stored elsewhere gives a redirect, without the headers in `also`.
     """
     row = next(iter(shown.rows))
     types = shown.definitions.headers_of(_resource(shown.target))
@@ -138,9 +138,9 @@ def document_response(
 
 
 class _DocumentMetadata(NamedTuple):
-    """A document's metadata, the place of its Version first. versionid: empty where there is no Version.
+    """A document's metadata headers, with the location of its Version first. versionid: empty if there is no Version.
 
-    elsewhere: URL of a document not stored here.
+    elsewhere: URL of a document that is not stored here.
     """
 
     headers: Headers
@@ -152,10 +152,10 @@ class _DocumentMetadata(NamedTuple):
 def _document_metadata(
     types: HeaderCodec, resource: bool, row: EntityRow, base: str, short: bool, asof: str
 ) -> _DocumentMetadata:
-    """The headers of a document: a function of a row, so those of documents often read are kept.
+    """The headers of a document. They depend on the row only, so those of frequently read documents are cached.
 
-    resource: whether the row is a Resource's, which shows its default Version. short: with its short URL.
-    asof: what its other URLs end with.
+    resource: whether the row is a Resource's, which shows its default Version. short: whether to include the short URL.
+    asof: suffix of its other URLs.
     """
     own = _header_attributes(row, types.type, base, resource, short, asof)
     elsewhere, versionid = own.get(f"{types.type.singular}url"), own.get("versionid", "")
@@ -171,7 +171,7 @@ def _document_metadata(
 def _header_attributes(
     row: EntityRow, type: ResourceType, base: str, resource: bool, short: bool, asof: str
 ) -> dict[str, Json]:
-    """What headers show of a row, in the order of a JSON answer."""
+    """The attributes that headers show, in the order of a JSON response."""
     own: dict[str, Json] = loads_trusted(row.attributes)
     ids = {name: own.pop(name) for name in (f"{type.singular}id", "versionid") if name in own}
     url = base + row.xid
@@ -187,7 +187,7 @@ def _header_attributes(
 
 
 def _filtered_headers(headers: Headers, shown: ResponseContent, row: EntityRow) -> Headers:
-    """The headers with what a filter leaves of a Resource's Versions."""
+    """The headers, with the count and the URL of the Versions that a filter leaves."""
     if shown.narrowing is None or shown.target.kind is not PathKind.RESOURCE:
         return headers
     given = dict(headers)
@@ -202,13 +202,16 @@ _URL: Final = b"xregistry-versionsurl"
 
 
 def json_response(shown: ResponseContent, base: str, documents: ReadDocument, also: Headers = NO_HEADERS) -> Response:
-    """The whole answer at once, for what is small or already in memory. shown.rows: a sequence. also: more headers."""
+    """The complete JSON response, for small content or content in memory.
+
+    shown.rows: a sequence. also: more headers.
+    """
     headers = [*json_headers(shown, base), *also]
     return Response(200, headers, "".join(render_json(shown, base, documents)).encode())
 
 
 def json_headers(shown: ResponseContent, base: str, row: EntityRow | None = None) -> Headers:
-    """The headers of a JSON answer. row: the entity's, where the rows must not be touched yet."""
+    """The headers of a JSON response. row: the entity's, if the rows must not be read yet."""
     located: Headers = []
     if shown.target.kind in _LOCATED:
         row = row or next(iter(shown.rows))
@@ -223,7 +226,7 @@ def json_headers(shown: ResponseContent, base: str, row: EntityRow | None = None
 
 
 def _content_location(shown: ResponseContent, base: str, xid: str, versionid: str) -> tuple[bytes, bytes]:
-    """The Version that the attributes are those of, or that the request made, in the form asked for."""
+    """The URL of the Version whose attributes are shown, or that the request created, in the form of the request."""
     if shown.target.kind is PathKind.RESOURCE:
         made = [one for one in shown.created if one.startswith(f"{xid}/versions/")]
         xid = f"{xid}/versions/{versionid}"
@@ -232,12 +235,12 @@ def _content_location(shown: ResponseContent, base: str, xid: str, versionid: st
 
 
 def details_suffix(target: RequestTarget) -> str:
-    """`$details` where the URLs of this answer's entity carry it."""
+    """`$details` if the URLs of this response's entity have it."""
     return "$details" if _resource(target).hasdocument and not target.document else ""
 
 
 def _entity(renderer: Renderer, shown: ResponseContent) -> RenderEntity:
-    """How one entity of the answer is written."""
+    """The function that renders one entity of the response."""
     return _ENTITIES[shown.target.kind](renderer, shown)
 
 
@@ -262,7 +265,7 @@ def _group(renderer: Renderer, shown: ResponseContent) -> RenderEntity:
 
 
 def _stored(name: str | None) -> Callable[[Renderer, ResponseContent], RenderEntity]:
-    """A row's text as it is, or one member of it."""
+    """Renders a row's stored text, or one member of it."""
     return lambda renderer, shown: lambda row: iter([split_members(row.attributes)[name] if name else row.attributes])
 
 
@@ -297,7 +300,7 @@ def _maps(renderer: Renderer, rows: PeekableRows, shown: ResponseContent) -> Ite
 
 
 def _member(renderer: Renderer, shown: ResponseContent, plural: str) -> RenderEntity:
-    """How the members of one of an entity's collections are written."""
+    """The function that renders members of one of an entity's collections."""
     inline, group = shown.inline.get(plural, NO_INLINE), shown.target.group
     if group is None:
         return renderer.group_of(shown.definitions.model.groups[plural], inline)
@@ -305,7 +308,7 @@ def _member(renderer: Renderer, shown: ResponseContent, plural: str) -> RenderEn
 
 
 def _collections_only(renderer: Renderer, row: EntityRow, shown: ResponseContent) -> Iterator[str]:
-    """The nested collections of an entity without its attributes."""
+    """The nested collections of an entity, without its attributes."""
     own, group, inline = split_members(row.attributes), shown.target.group, shown.inline
     types = shown.definitions.model.groups
     nested = renderer.resources(row, own, group, inline) if group else renderer.groups(row, own, types, inline)

@@ -11,13 +11,13 @@ from api.http.base36 import base36
 from domain.values import xid as xids
 from projections.entities.rows import EntityRow
 
-#: Name of the surface below `/-/`, and how many segments of a path come before a token.
+#: Name of the surface below `/-/`, and the index of the token among the segments of a path.
 SHORTSELF_PATH: Final = "s"
 TOKEN_SEGMENT: Final = 2
 
 
 def shortself_url(base: str, row: EntityRow, below: str = "") -> str:
-    """The absolute short URL of a row's entity, or of what is `below` it. It never changes while the entity lives."""
+    """The absolute short URL of an entity, or of the part `below` it. It never changes while the entity exists."""
     if row.born is None:
         return f"{base}/-/{SHORTSELF_PATH}/0{row.xid if row.xid != xids.REGISTRY else ''}{below}"
     return f"{base}/-/{SHORTSELF_PATH}/{base36(row.born)}{below}"

@@ -1,7 +1,7 @@
-"""Resources and Versions that are as they are stored but for their URLs: most of what is asked for.
+"""Renders Resources and Versions by inserting URLs into their stored text, which serves most requests.
 
-Nothing of such an entity is looked at but its id and its text, and nothing is done but to put the URLs where they
-belong, which costs a third of taking the text apart.
+The code reads only the id and finds the positions of the URLs; it does not parse the rest. This costs a third of
+splitting the text into members.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
 
-#: Rows with attributes and meta first, in the order of the answer; what else there is of a row is not looked at.
+#: Rows that begin with attributes and meta, in response order; other columns are not read.
 StoredTexts = Iterable[Any]
-#: The JSON text of an entity, in parts, from its xid, id, attributes and meta.
+#: Returns the JSON text of an entity, in parts, from its xid, id, attributes and meta.
 Splice = Callable[[str, str, str, int], tuple[str, ...]]
 
-#: Members of a collection that are written together.
+#: Number of collection members that are rendered together.
 BLOCK_SIZE: Final = 100
 #: The last member of a Resource.
 _COUNT: Final = ',"versionscount":'
@@ -24,10 +24,10 @@ _COUNT: Final = ',"versionscount":'
 
 @lru_cache(maxsize=256)
 def resource_splice(base: str, singular: str, suffix: str, asof: str) -> Splice:
-    """What gives Resources of a type in the API view, nothing inlined, from xids and stored attributes.
+    """The function that renders Resources of a type in the API view, without inlining, from xids and stored attributes.
 
-    base: absolute URL of the registry. suffix: what follows an xid in `self`. asof: what all URLs end with.
-    None of them may stand for another.
+    base: absolute URL of the registry. suffix: what follows an xid in `self`. asof: suffix of all URLs. None of the
+    Resources may have an `xref`.
     """
     before = len(f'{{"{singular}id":"","versionid":"')
     itself, xid_is, meta_is, versions_are, end = _around(base, suffix, asof)
@@ -41,7 +41,7 @@ def resource_splice(base: str, singular: str, suffix: str, asof: str) -> Splice:
 
 
 def _around(base: str, suffix: str, asof: str, place: str = "") -> tuple[str, str, str, str, str]:
-    """What of a Resource stands around its xids, or, with the collection as its place, around its ids."""
+    """The texts around a Resource's xid in its URLs, or around its id if `place` is the collection."""
     return (
         f',"self":"{base}{place}',
         f'{suffix}{asof}","xid":"{place}',
@@ -53,7 +53,7 @@ def _around(base: str, suffix: str, asof: str, place: str = "") -> tuple[str, st
 
 @lru_cache(maxsize=256)
 def version_splice(base: str, singular: str, suffix: str, asof: str) -> Splice:
-    """The same for Versions, their documents not inlined."""
+    """The function that renders Versions, without their documents."""
 
     def splice(xid: str, id: str, text: str, meta: int) -> tuple[str, ...]:
         start = f'{{"{singular}id":"{xid.split("/", 5)[4]}","versionid":"{id}",'
@@ -63,9 +63,9 @@ def version_splice(base: str, singular: str, suffix: str, asof: str) -> Splice:
 
 
 def splice_resources(texts: StoredTexts, base: str, xid: str, singular: str, suffix: str) -> Iterator[str]:
-    """A collection of Resources as a JSON object, in pieces, each as `resources` gives it.
+    """A collection of Resources as a JSON object, in pieces; each Resource is as `resource_splice` renders it.
 
-    There may be many, so they are written here: a call for each, and its xid, would be a fifth of the work.
+    The code is repeated here because a call per Resource, with its xid, would take a fifth of the time.
     """
     start, between = len(f'{{"{singular}id":"'), len('","versionid":"')
     itself, xid_is, meta_is, versions_are, end = _around(base, suffix, "", f"{xid}/")
@@ -85,7 +85,10 @@ def splice_resources(texts: StoredTexts, base: str, xid: str, singular: str, suf
 
 
 def splice_versions(texts: StoredTexts, splice: Splice, xid: str, start: int) -> Iterator[str]:
-    """The same of Versions. start: where the id of each begins in its attributes."""
+    """A collection of Versions as a JSON object, in pieces.
+
+    start: index of the id in the attributes of each Version.
+    """
     before = "{"
     for text, meta, *_ in texts:
         id = text[start : text.index('"', start)]

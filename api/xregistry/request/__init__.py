@@ -1,5 +1,5 @@
-"""Requests of the xRegistry API, taken apart: paths, flags, headers, bodies as commands.
+"""Requests of the xRegistry API: parses paths, flags, headers and bodies into commands.
 
-Answers are in `render`.
+Responses are in `render`.
 Begin with `parse.py`.
 """

@@ -17,41 +17,41 @@ from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarge
 from domain.decisions.capabilities import SPECVERSION
 from domain.errors import problems
 
-#: Flags that this registry understands; the others are unknown parameters, and those are ignored.
+#: Flags that this registry supports. Other parameters are ignored.
 KNOWN_FLAGS: Final = frozenset(
     (
         *("binary", "collections", "doc", "epoch", "filter", "ignore", "inline"),
         *("setdefaultversionid", "sort", "specversion"),
     )
 )
-#: Parameters of pagination, which are no flags: the `pagination` capability says whether they count (PAG-8).
+#: Parameters of pagination, which are not flags: the `pagination` capability enables them (PAG-8).
 PAGING_FLAGS: Final = frozenset(("limit", "cursor"))
-#: Flags of this registry's own: no capability lists them, and none switches them off (FLAG-84).
+#: Flags of this registry beyond the spec: no capability lists or disables them (FLAG-84).
 OWN_FLAGS: Final = frozenset(("asof", "dryrun", "stated"))
-#: Flags with one value, which therefore appear once.
+#: Flags with one value, which may appear only once.
 SINGLE_FLAGS: Final = ("asof", "epoch", "setdefaultversionid", "sort", "specversion", "limit", "cursor")
-#: Flags that only mean something to a write.
+#: Flags that have a meaning for writes only.
 WRITE_FLAGS: Final = ("epoch", "ignore", "setdefaultversionid")
-#: What is no entity, so that no filter can be about it.
+#: Targets that are not entities, so a filter cannot apply to them.
 UNFILTERED_KINDS: Final = frozenset((PathKind.CAPABILITIES, PathKind.MODEL, PathKind.MODELSOURCE))
-#: What a request with `setdefaultversionid` may be about, as long as it is a write.
+#: Targets of a write with `setdefaultversionid`.
 VERSIONED_KINDS: Final = frozenset((PathKind.RESOURCE, PathKind.META, PathKind.VERSIONS, PathKind.VERSION))
 _NUMBER: Final = re.compile(r"[0-9]{1,20}\Z")
-#: The patch number, which does not tell versions apart (FLAG-60).
+#: The patch number, which is ignored when versions are compared (FLAG-60).
 _PATCH: Final = re.compile(r"^([0-9]+\.[0-9]+)\.[0-9]+")
-#: `inline=*` in the words of the flag.
+#: The parsed value of `inline=*`.
 INLINE_EVERYTHING: Final = ("*",)
-#: What an export shows unless it is told otherwise.
+#: The default value of `inline` for an export.
 INLINE_OF_EXPORT: Final = ("*", "capabilities", "modelsource")
 
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """The flags of one request. inline: paths as given, None when absent. epoch: the raw value.
+    """The flags of one request. inline: paths as given; None if absent. epoch: the raw value.
 
-    filter: expressions by AND within, by OR without; None when absent. sort: the raw value. limit, cursor: of a page.
-    dryrun: the events are wanted, and nothing is to be done. asof: the moment that a read is about. stated: an export
-    is to have what clients stated, and no defaults.
+    filter: alternatives (OR), each a tuple of expressions that must all hold (AND); None if absent. sort: the raw
+    value. limit, cursor: of a page. dryrun: return the events without recording them. asof: the moment that a read
+    shows. stated: an export contains only values that clients set, without defaults.
     """
 
     doc: bool = False
@@ -75,7 +75,7 @@ EXPORT_FLAGS: Final = Flags(doc=True, inline=INLINE_OF_EXPORT)
 
 
 def parse_flags(query: bytes, target: RequestTarget, method: str, capabilities: Capabilities) -> Flags:
-    """The flags of a request; those that the capabilities leave out count as absent.
+    """The flags of a request. Flags that the capabilities leave out count as absent.
 
     Raises: BadFlag, BadIgnore, BadDefaultversionid, SortNoncollection, UnsupportedSpecversion, BadRequest.
     """
@@ -116,7 +116,7 @@ def parse_flags(query: bytes, target: RequestTarget, method: str, capabilities: 
 
 
 def requested_asof(query: bytes) -> str | None:
-    """The moment that a query names, None where it names none: what decides under which capabilities it is parsed."""
+    """The `asof` of a query; None if absent. It decides under which capabilities the query is parsed."""
     if b"asof" not in query and b"%" not in query:
         return None
     return _one(_parameters(query, _ASOF), "asof")
@@ -127,7 +127,7 @@ _ASOF: Final = frozenset(("asof",))
 
 
 def _parameters(query: bytes, known: frozenset[str]) -> dict[str, list[str]]:
-    """Raw values by name: a comma or `=` that is percent-encoded belongs to a value."""
+    """Raw values by name. A percent-encoded comma or `=` belongs to a value."""
     given: dict[str, list[str]] = {}
     for parameter in query.decode("latin-1").split("&"):
         name, _, value = parameter.partition("=")
@@ -138,7 +138,7 @@ def _parameters(query: bytes, known: frozenset[str]) -> dict[str, list[str]]:
 
 
 def _list(values: list[str]) -> tuple[str, ...]:
-    """All parts of a list flag; a value without any means everything."""
+    """All parts of a list flag. An empty value means everything."""
     return tuple(part for value in values for part in _parts(value))
 
 
@@ -193,7 +193,8 @@ def _default_is_of_one_resource(given: RawParams, target: RequestTarget, method:
 
 
 def _filter_is_about_entities(given: RawParams, target: RequestTarget, method: str) -> None:
-    # A filter shapes answers. One on a DELETE would be taken for the choice of what goes, so it is not ignored.
+    # A filter affects responses only. On a DELETE, a client might expect it to select what is deleted, so it is
+    # refused.
     if "filter" in given and (target.kind in UNFILTERED_KINDS or method == "DELETE"):
         raise problems.BadFlag(flag="filter")
 

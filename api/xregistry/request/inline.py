@@ -1,4 +1,4 @@
-"""What `inline` asks for, as a small tree checked against the model.
+"""Parses `inline` into a tree that is checked against the model.
 
 Spec: core 1.0-rc4, "Inline Flag".
 """
@@ -14,23 +14,23 @@ from api.xregistry.request.paths import PathKind, RequestTarget
 from domain.errors import problems
 from domain.model import GroupType, Model, ResourceType
 
-#: What is inlined, by name, and within each what is inlined below it.
+#: The names of inlined parts, each with the parts inlined below it.
 InlineTree = dict[str, "InlineTree"]
-#: What can be inlined, in the same form; None for a part that is no collection, which has nothing below it.
+#: The parts that can be inlined, in the same form; None for a part that is not a collection and has nothing below it.
 InlineableTree = dict[str, "InlineableTree | None"]
 
 NO_INLINE: Final[InlineTree] = {}
-#: Parts of the registry that are configuration: `*` leaves them out.
+#: Parts of the registry's configuration, which `*` leaves out.
 CONFIGURATION_NAMES: Final = ("capabilities", "model", "modelsource")
 
 _STEP: Final = re.compile(r"[a-z_][a-z0-9_]*\Z", re.IGNORECASE)
 
 
 def parse_inline(paths: Sequence[str], target: RequestTarget, model: Model, capabilities: Capabilities) -> InlineTree:
-    """The tree that the paths make, `*` spelled out.
+    """The tree for the paths, with `*` expanded.
 
-    Raises: BadInline for a path that is none, InlineNoninlineable for one that leads nowhere, NotAvailable for
-        configuration that is switched off.
+    Raises: BadInline for an invalid path, InlineNoninlineable for a path without a target, NotAvailable for
+    configuration that is disabled.
     """
     everything = inlineable_tree(target, model)
     configuration = CONFIGURATION_NAMES if target.group is None else ()
@@ -47,7 +47,7 @@ def parse_inline(paths: Sequence[str], target: RequestTarget, model: Model, capa
 
 
 def inlineable_tree(target: RequestTarget, model: Model) -> InlineableTree:
-    """Everything that an answer about the target could inline."""
+    """All parts that a response about the target could inline."""
     if target.kind in (PathKind.REGISTRY, PathKind.EXPORT):
         groups: InlineableTree = {name: _group(type) for name, type in model.groups.items()}
         return {**dict.fromkeys(CONFIGURATION_NAMES), **groups}
@@ -61,7 +61,7 @@ def inlineable_tree(target: RequestTarget, model: Model) -> InlineableTree:
 
 
 def inlined_types(type: str, inline: InlineTree) -> Iterator[str]:
-    """The entity types that an answer about an entity of a type (`dirs`, `/`) takes from below it."""
+    """The entity types that a response about a type (`dirs`, `/`) inlines from below it."""
     depth = -1 if type == "/" else type.count(".")
     if depth == 2:
         return

@@ -1,4 +1,4 @@
-"""From a request that writes to the command that it asks for.
+"""Turns a write request into its command.
 
 Spec: HTTP binding 1.0-rc4, "Creating or Updating Entities", "Serializing Resource Domain-Specific Documents".
 """
@@ -17,7 +17,7 @@ from domain.decisions.commands import Command, DeleteEntities, ReplaceModel, Wri
 from domain.errors import problems
 from domain.values.json_text import InvalidJson, Json, loads
 
-#: Kinds whose metadata in a body leaves no room for metadata in headers.
+#: Kinds whose metadata is in the body, so that metadata in headers is an error.
 _VERSIONED: Final = frozenset(
     (PathKind.RESOURCES, PathKind.RESOURCE, PathKind.META, PathKind.VERSIONS, PathKind.VERSION)
 )
@@ -50,7 +50,10 @@ def parse_command(
 
 
 def _delete(target: RequestTarget, flags: Flags, body: bytes) -> DeleteEntities:
-    """A collection's body names what goes, and no body means all of it; a single entity's means nothing."""
+    """The command of a DELETE. The body of a collection names the members to delete; without a body, all are deleted.
+
+    The body of a single entity has no meaning.
+    """
     targets = _object(body) if body and target.kind in COLLECTION_KINDS else None
     epoch = None if target.kind in COLLECTION_KINDS else flags.epoch
     return DeleteEntities(target.xid, targets, epoch, flags.ignore, flags.setdefaultversionid)
@@ -85,7 +88,7 @@ def _check_headers(request: Request, target: RequestTarget) -> None:
 
 
 def _one_entity(target: RequestTarget, method: WriteMethod) -> bool:
-    """Whether the body is an entity; a POST has a map of collections, except to a Resource, where it is a Version."""
+    """Whether the body is one entity. A POST has a map of collections, but a POST to a Resource has a Version."""
     return target.kind not in COLLECTION_KINDS and (method is not WriteMethod.POST or target.kind is PathKind.RESOURCE)
 
 

@@ -1,4 +1,4 @@
-"""What a path names under a model, and which methods it takes.
+"""Resolves paths under a model, and the methods that each path accepts.
 
 Spec: HTTP binding 1.0-rc4, "Registry HTTP APIs".
 """
@@ -18,7 +18,7 @@ from domain.values import xid as xids
 
 
 class PathKind(Enum):
-    """What stands at a path."""
+    """The kind of object at a path."""
 
     REGISTRY = "registry"
     CAPABILITIES = "capabilities"
@@ -35,7 +35,7 @@ class PathKind(Enum):
     VERSION = "version"
 
 
-#: Paths below the root that no Group type may take.
+#: Paths below the root that a Group type may not use.
 FIXED_PATHS: Final = {
     kind.value: kind
     for kind in (
@@ -47,7 +47,7 @@ FIXED_PATHS: Final = {
     )
 }
 OFFERED_PATH: Final = PathKind.CAPABILITIESOFFERED.value
-#: Paths with something of discovery at their end, and nothing else.
+#: First segments that only discovery uses; other paths below them do not exist.
 UNSERVED_NAMES: Final = frozenset((".xregistry", ".well-known"))
 COLLECTION_KINDS: Final = frozenset((PathKind.GROUPS, PathKind.RESOURCES, PathKind.VERSIONS))
 
@@ -70,7 +70,7 @@ METHODS: Final[dict[PathKind, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class RequestTarget:
-    """What a request is about. xid: of the entity, or of the collection. details: the path asked for metadata."""
+    """The target of a request. xid: of the entity or collection. details: whether the path has `$details`."""
 
     kind: PathKind
     xid: str
@@ -80,19 +80,19 @@ class RequestTarget:
 
     @property
     def document(self) -> bool:
-        """True where the body is the entity's document and its metadata goes into headers."""
+        """True if the body is the entity's document and its metadata is in headers."""
         versioned = self.kind is PathKind.RESOURCE or self.kind is PathKind.VERSION
         return versioned and not self.details and self.resource is not None and self.resource.hasdocument
 
     @property
     def owner(self) -> str:
-        """xid of the entity whose row holds what is asked for: a meta is part of its Resource."""
+        """The xid of the entity whose row has the requested data. A meta is part of its Resource's row."""
         return _OWNERS.get(self.kind) or (
             xids.join(*xids.segments(self.xid)[:4]) if self.kind is PathKind.META else self.xid
         )
 
     def version(self, xid: str) -> RequestTarget:
-        """One Version of this Resource, in the same form."""
+        """The target for one Version of this Resource, in the same form."""
         return replace(self, kind=PathKind.VERSION, xid=xid)
 
 
@@ -111,10 +111,10 @@ _BY_DEPTH: Final = {
 
 
 def resolve_path(segments: Sequence[str], model: Model, details: bool = False, writes: bool = False) -> RequestTarget:
-    """What a path names; whether it exists is for others to say.
+    """The target of a path. The target may not exist.
 
-    Raises: NotFound for a path that no type of the model makes, ApiNotFound, BadDetails, and MalformedId where a write
-    uses an id that no entity can have (NotFound where a read does).
+    Raises: NotFound for a path that matches no type of the model; ApiNotFound; BadDetails; for an invalid id,
+    MalformedId on a write and NotFound on a read.
     """
     kind = _kind(segments)
     if kind is None:
@@ -131,19 +131,22 @@ def resolve_path(segments: Sequence[str], model: Model, details: bool = False, w
 
 
 def methods_of(kind: PathKind, document: bool) -> tuple[str, ...]:
-    """The methods that a path takes while everything is mutable. document: its body is one, which no PATCH is for."""
+    """The methods that a path accepts while everything is mutable.
+
+    document: whether the body is a document, which excludes PATCH.
+    """
     return tuple(method for method in METHODS[kind] if not (document and method == "PATCH"))
 
 
 def allow_header(kind: PathKind, capabilities: Capabilities, document: bool = False) -> str:
-    """The value of the Allow header: what such a path takes while the capabilities are as they are."""
+    """The value of the Allow header for such a path under the current capabilities."""
     mutable = capabilities.available.get(availability_name(kind), False)
     methods = methods_of(kind, document) if mutable else ("GET",)
     return ", ".join((methods[0], "HEAD", "OPTIONS", *methods[1:]))
 
 
 def availability_name(kind: PathKind) -> str:
-    """The name in the `available` capability that a path belongs to."""
+    """The name in the `available` capability that controls a path."""
     return kind.value if kind.value in FIXED_PATHS else "entities"
 
 

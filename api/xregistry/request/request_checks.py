@@ -1,4 +1,4 @@
-"""What a request has to keep to before anything is read or written: availability and methods."""
+"""Checks of a request before anything is read or written: availability and methods."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from domain.errors import problems
 
 
 def check_method(request: Request, target: RequestTarget, capabilities: Capabilities) -> None:
-    """Raises: NotAvailable for what is switched off, MethodNotAllowed for a method that the path does not take now."""
+    """Checks that the path is available and accepts the method.
+
+    Raises: NotAvailable if the path is disabled; MethodNotAllowed if it does not accept the method now.
+    """
     capabilities = capabilities.at(request.caller.role)
     if availability_name(target.kind) not in capabilities.available:
         raise problems.NotAvailable(f"/{availability_name(target.kind)}")

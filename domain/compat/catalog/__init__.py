@@ -1,7 +1,7 @@
-"""Definitions of messages in Message Catalog 0.1: their documents, and the registry's attributes that say the same.
+"""Message definitions of Message Catalog 0.1: their documents, and the equivalent attributes of the registry.
 
-A format with rules of its own is a module of this package, and METASCHEMAS has it by the name that Groups give it, in
-exactly that spelling (LEG-304).
+Each format with rules of its own is one module here; METASCHEMAS lists them by the exact name that Groups use for the
+format (LEG-304). HTTP and storage do not belong here. Begin with `attributes.py`, then `metaschema.py`.
 """
 
 from __future__ import annotations

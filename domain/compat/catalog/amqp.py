@@ -1,4 +1,4 @@
-"""Definitions of AMQP 1.0 messages, section by section as such a message has them.
+"""Definitions of AMQP 1.0 messages, with the sections of such a message.
 
 Spec: AMQP 1.0, part 3, sections 2.1 to 2.9. Rules § 8.2, § 12.
 """
@@ -28,9 +28,9 @@ from domain.values.json_text import Json
 PROTOCOL: Final = "AMQP/1.0"
 DATASCHEMA: Final = ("applicationdata", "dataschema")
 
-#: Members of the header and the defaults with which the model fills them in, so that those say nothing by themselves.
+#: Members of the header with the defaults that the model fills in, so a default need not come from the document.
 _HEADER: Final[Mapping[str, Json]] = {"durable": False, "priority": 4, "ttl": None}
-#: Members of the properties: the name that the registry has for each, and what it can hold.
+#: Members of the properties: the registry's name of each, and the types that it can hold.
 _PROPERTIES: Final = {
     "messageid": ("message-id", STRING),
     "userid": ("user-id", PropertyTypes("binary", "uritemplate")),
@@ -87,7 +87,7 @@ SECTIONS: Final = {
 
 
 def check(sections: Sections) -> None:
-    """Nothing beyond its sections."""
+    """Checks nothing: SECTIONS contain all rules."""
 
 
 def to_attributes(sections: Sections, left: Sections) -> dict[str, Json]:
@@ -159,7 +159,10 @@ def _open(section: str, members: Mapping[str, Json], left: Sections) -> dict[str
 
 
 def _stated_open(properties: Mapping[str, Any], rest: Mapping[str, Json]) -> dict[str, Json]:
-    """What attributes can hold and do not, a client of the registry has removed."""
+    """The members of an open section.
+
+    A leftover counts only if attributes cannot have its name; a client of the registry removed any other.
+    """
     held = {
         name: document_value(as_mapping(property), rest.get(name), "boolean", "integer", "number")
         for name, property in properties.items()

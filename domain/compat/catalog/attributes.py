@@ -1,7 +1,7 @@
-"""From documents of message definitions to the registry's attributes of messages, and back.
+"""Converts documents of message definitions to the registry's message attributes, and back.
 
-What attributes cannot hold is left, and kept beside them. A document that is made again from both says the same as the
-first one, until a client of the registry changes an attribute: then the attributes are right. Rules LEG-1203, § 12.
+Values that attributes cannot hold are left over and stored next to them. A document made from both is equivalent to the
+original until a client of the registry changes an attribute; from then on the attributes win. Rules LEG-1203, § 12.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from domain.values.json_text import Json
 
 
 class MappedDefinition(NamedTuple):
-    """A document as attributes of a message, and by section and member what they cannot hold."""
+    """A document as attributes of a message, and the values that they cannot hold, by section and member."""
 
     attributes: dict[str, Json]
     left: Sections
 
 
 class SchemaReference(NamedTuple):
-    """A schema of this registry, or a Version of one."""
+    """A schema of this registry, or one of its Versions."""
 
     xid: str
     format: str
 
 
-#: The schema of this registry that a URI names, if it has a format; None where it names none.
+#: Returns the schema of this registry that a URI names, if that schema has a format; else None.
 FindSchema = Callable[[str], SchemaReference | None]
 
-#: What a message of a format without a metaschema is shown by.
+#: The attributes that represent a message whose format has no metaschema.
 _SHOWN: Final = (
     *("basemessageuri", "envelope", "envelopemetadata", "envelopeoptions", "protocol", "protocoloptions"),
     *("dataschemaformat", "dataschema", "dataschemauri", "dataschemaxid", "datacontenttype"),
@@ -41,9 +41,9 @@ _SHOWN: Final = (
 
 
 def to_attributes(format: str, document: Sections | None, find: FindSchema = lambda uri: None) -> MappedDefinition:
-    """A valid document as attributes, which the message model takes.
+    """The message attributes of a valid document; the message model accepts them.
 
-    document: as `parse` gives it; of formats without a metaschema there is none, and nothing to map.
+    document: from `parse_definition`; None for formats without a metaschema, where there is nothing to map.
     """
     room = METASCHEMAS.get(format)
     if room is None or document is None:
@@ -62,7 +62,7 @@ def to_attributes(format: str, document: Sections | None, find: FindSchema = lam
 
 
 def to_document(format: str, attributes: Mapping[str, Json], left: Mapping[str, Json]) -> Sections:
-    """The document that a message's attributes and what is left make; for other formats, the attributes as they are."""
+    """The document made of a message's attributes and leftovers; for formats without a metaschema, the attributes."""
     room = METASCHEMAS.get(format)
     if room is None:
         return {name: attributes[name] for name in _SHOWN if name in attributes}

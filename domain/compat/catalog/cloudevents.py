@@ -1,4 +1,4 @@
-"""Definitions of CloudEvents: one section, `attributes`, whose `type` says which events are meant.
+"""Definitions of CloudEvents: one section, `attributes`, whose `type` says which events the definition describes.
 
 Spec: CloudEvents 1.0, "Context Attributes", "Type System". Rules § 8.1, § 12.
 """
@@ -48,7 +48,7 @@ def _string(value: Json) -> str | None:
 
 
 def _value(value: Json) -> str | None:
-    """The kind of extensions."""
+    """The check for values of extension attributes."""
     if isinstance(value, str):
         return _string(value)
     if isinstance(value, bool) or metaschema.integer(-_LARGEST, _LARGEST - 1)(value) is None:
@@ -81,7 +81,7 @@ SECTIONS: Final = {
 
 
 def check(sections: Sections) -> None:
-    """There is a type, and it is constant."""
+    """Checks that there is a type and that it is constant. Raises: MalformedDefinition."""
     type = as_mapping(sections.get("attributes")).get("type")
     if not type:
         raise MalformedDefinition("a CloudEvent has a type, which is not empty", "attributes", "type")

@@ -1,4 +1,4 @@
-"""Documents of message definitions: read, and refused where they are none of their Group's format.
+"""Parses documents of message definitions, and refuses those that do not have their Group's format.
 
 Rules LEG-801 to 803, LEG-806, LEG-1107.
 """
@@ -16,22 +16,21 @@ from domain.values.json_text import InvalidJson, Json
 
 __all__ = ["MAX_DEPTH", "DefinitionDocument", "MalformedDefinition", "parse_definition"]
 
-#: How deep objects and arrays may be in each other (LEG-1107).
+#: The maximum nesting depth of objects and arrays (LEG-1107).
 MAX_DEPTH: Final = 200
 
 _BOM: Final = b"\xef\xbb\xbf"
 _CLOUDEVENTS: Final = "CloudEvents"
-#: What a document may say of itself beside its sections.
+#: Members of a document that describe the document itself and are no sections.
 _ABOUT: Final = frozenset({"id", "description", "format", "version", "createdtimeutc"})
 
 
 @dataclass(frozen=True, slots=True)
 class DefinitionDocument:
-    """A document that is valid.
+    """A valid document.
 
-    document: its sections, without members that are null where a metaschema names them; None for formats that have no
-    rules here, whose documents are any bytes. description: what it says of itself, which counts where a request says
-    nothing.
+    document: its sections, without null members where a metaschema names them; None for formats without rules here,
+    whose documents are arbitrary bytes. description: from the document; it applies where the request gives none.
     """
 
     format: str
@@ -40,7 +39,7 @@ class DefinitionDocument:
 
 
 def parse_definition(format: str, body: bytes) -> DefinitionDocument:
-    """The definition in a document. O(length). Raises: MalformedDefinition."""
+    """The definition in a document, parsed and checked. O(length). Raises: MalformedDefinition."""
     room = METASCHEMAS.get(format)
     if room is None:
         return DefinitionDocument(format)
@@ -82,5 +81,5 @@ def _is_too_deep(value: Json) -> bool:
 
 
 def _inside(value: Json) -> list[Json]:
-    """The objects and arrays in one."""
+    """The objects and arrays directly inside one."""
     return [each for each in (value.values() if isinstance(value, dict) else value) if isinstance(each, dict | list)]

@@ -1,6 +1,6 @@
-"""Formats of Groups of message definitions, and the attributes by which the registry says the same.
+"""Formats of message Groups, and the equivalent attributes of the registry.
 
-`MQTT` and names that nobody knows have no attribute: the version of MQTT is each message's own. Rules LEG-304, § 12.
+`MQTT` and unknown names have no attribute: each message has its own MQTT version. Rules LEG-304, § 12.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from domain.messaging.findings import names
 from domain.messaging.findings.unchecked_values import as_text
 from domain.values.json_text import Json
 
-#: The format of a Group whose attributes say nothing of one.
+#: The format of a Group whose attributes declare none.
 XREGISTRY_FORMAT: Final = "xRegistry"
 
 _CLOUDEVENTS: Final = "CloudEvents"
@@ -25,12 +25,12 @@ _ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def to_attributes(format: str) -> dict[str, str]:
-    """The attributes of a Group of a format; none for those that the registry has no word for."""
+    """The attributes of a Group with this format; empty for formats that the registry cannot express."""
     return dict(_ATTRIBUTES.get(format, {}))
 
 
 def messagegroup_format(attributes: Mapping[str, Json], stored: str | None = None) -> str:
-    """The format of a Group. stored: the name that it was given, which counts where attributes have no word for it."""
+    """The format of a Group. stored: the name that a client gave it; it applies where attributes cannot express it."""
     said = declared_formats(attributes)
     if said:
         return said[0]
@@ -38,7 +38,7 @@ def messagegroup_format(attributes: Mapping[str, Json], stored: str | None = Non
 
 
 def declared_formats(attributes: Mapping[str, Json]) -> list[str]:
-    """The formats that the attributes of a Group or of a message speak of, the one that counts first."""
+    """The formats that the attributes of a Group or a message declare, the decisive one first."""
     envelope, protocol = as_text(attributes.get("envelope")), as_text(attributes.get("protocol"))
     found = [_CLOUDEVENTS] if envelope else []
     return [*found, protocol.partition("/")[0].upper()] if protocol else found

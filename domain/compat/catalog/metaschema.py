@@ -1,6 +1,6 @@
-"""What a metaschema is made of: sections of named members, and the kinds of values that these have.
+"""The parts of a metaschema: sections of named members, and checks for the values of members.
 
-A value is a literal of its member's kind, a URI template of any level, or the empty text, which stands for any value.
+A value is a literal of its member's kind, a URI template of any level, or the empty text, which matches any value.
 Spec: RFC 6570. Rules LEG-802, § 8.
 """
 
@@ -18,20 +18,20 @@ from domain.messaging.findings.kafka import is_base64
 from domain.model import rfc3339, uris
 from domain.values.json_text import Json
 
-#: Why a value is none of a kind, as the end of a sentence; None where it is one.
+#: Returns why a value is invalid, as the end of a sentence; None where it is valid.
 LiteralCheck = Callable[[Any], str | None]
-#: A document by its sections, without members that are null; what of it attributes cannot hold has the same form.
+#: A document by sections, without null members. The values that attributes cannot hold have the same shape.
 Sections = dict[str, Json]
 
 _BRACED: Final = re.compile(r"\{[^{}]*\}|[{}]")
-#: How much of a document a refusal repeats at most, in characters.
+#: The maximum number of characters of a document that an error message repeats.
 _FRAGMENT: Final = 100
 
 
 class MalformedDefinition(ValueError):
-    """A document is no definition of its format.
+    """A document is not a valid definition of its format.
 
-    text: what is wrong, a sentence without its full stop. pointer: a JSON Pointer to it; empty for all of the document.
+    text: the problem, as a sentence without its full stop. pointer: a JSON Pointer to it; empty for the whole document.
     """
 
     def __init__(self, text: str, *path: str) -> None:
@@ -44,8 +44,8 @@ class MalformedDefinition(ValueError):
 class Section:
     """One section of a metaschema.
 
-    members: the kinds of those that it names. others: the kind of all others, where there may be any. names: what the
-    names of those have to be.
+    members: checks of the named members. others: the check of all other members; None where there may be none. names:
+    the check of the names of those others.
     """
 
     members: Mapping[str, LiteralCheck] = field(default_factory=dict)
@@ -54,28 +54,28 @@ class Section:
 
 
 class Metaschema(Protocol):
-    """What a module has for its format."""
+    """The interface of a format module."""
 
     @property
     def SECTIONS(self) -> Mapping[str, Section] | None:
-        """Every section; None where anything goes."""
+        """All sections; None where any content is valid."""
 
     @property
     def DATASCHEMA(self) -> tuple[str, str]:
-        """The section and the member that refer to the schema of the data."""
+        """The section and the member that refer to the schema of the message data."""
 
     def check(self, sections: Sections, /) -> None:
-        """What holds beyond SECTIONS, which has been looked at. Raises: MalformedDefinition."""
+        """Checks the rules beyond SECTIONS, after SECTIONS was checked. Raises: MalformedDefinition."""
 
     def to_attributes(self, sections: Sections, left: Sections, /) -> dict[str, Json]:
-        """The attributes that say the same as valid sections; `left` takes what they cannot hold, but no DATASCHEMA."""
+        """The attributes equivalent to valid sections. Adds what they cannot hold to `left`, except for DATASCHEMA."""
 
     def to_document(self, attributes: Mapping[str, Json], left: Sections, /) -> Sections:
-        """The way back. Where attributes and `left` speak of one member, the attributes are right."""
+        """The document for attributes and leftovers. Where both have a value for one member, the attributes win."""
 
 
 def check_sections(metaschema: Mapping[str, Section], sections: Mapping[str, Json]) -> None:
-    """Looks at every member of every section. O(length of the document). Raises: MalformedDefinition."""
+    """Checks every member of every section. O(length of the document). Raises: MalformedDefinition."""
     for name, members in sections.items():
         section = metaschema.get(name)
         if section is None:
@@ -101,12 +101,12 @@ def _flaw(section: Section, name: str, value: Json) -> str | None:
 
 
 def has_braces(text: str) -> bool:
-    """Whether a text has what only templates have."""
+    """Whether a text contains a brace, which only templates have."""
     return "{" in text or "}" in text
 
 
 def template_error(text: str) -> str | None:
-    """Why a text is no URI template. What is outside of braces may be anything."""
+    """Why a text is not a URI template; None where it is. The text outside of braces may be anything."""
     for found in _BRACED.finditer(text):
         try:
             uris.template(found[0])
@@ -116,7 +116,7 @@ def template_error(text: str) -> str | None:
 
 
 def without_nulls(members: Json) -> Json:
-    """An object without the members that are null, as those count as not there; anything else as it is."""
+    """An object without null members, because null means absent; any other value unchanged."""
     if not isinstance(members, dict):
         return members
     return {name: value for name, value in members.items() if value is not None}
@@ -151,7 +151,7 @@ def media_type(value: Json) -> str | None:
 
 
 def integer(low: int, high: int | None = None) -> LiteralCheck:
-    """The kind of integers in a range, both ends included; `1.0` is one."""
+    """A check for integers in a range, both ends included; `1.0` is an integer."""
     says = f"it is no integer from {low} on" if high is None else f"it is no integer from {low} to {high}"
 
     def kind(value: Json) -> str | None:
@@ -162,19 +162,19 @@ def integer(low: int, high: int | None = None) -> LiteralCheck:
 
 
 def is_integer(value: Json) -> bool:
-    """Whether a JSON value is a number without a fraction."""
+    """Whether a JSON value is a number without a fraction, such as `1` or `1.0`."""
     if isinstance(value, Decimal):
         return value == value.to_integral_value()
     return type(value) is int or (isinstance(value, float) and value.is_integer())
 
 
 def one_of(*allowed: str) -> LiteralCheck:
-    """The kind of a choice."""
+    """A check for one of the allowed values."""
     return lambda value: None if value in allowed else f"it is not {' or '.join(allowed)}"
 
 
 def parsable_by(parse: Callable[[str], Any]) -> LiteralCheck:
-    """The kind of the strings that a function takes. Its ValueError says why another is none."""
+    """A check for strings that `parse` accepts. The text of its ValueError becomes the reason."""
 
     def kind(value: Json) -> str | None:
         if not isinstance(value, str):

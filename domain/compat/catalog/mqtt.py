@@ -1,4 +1,4 @@
-"""Definitions of MQTT messages, of either version, by what a PUBLISH packet has.
+"""Definitions of MQTT messages of both versions, by the fields of a PUBLISH packet.
 
 Spec: MQTT 5.0, section 3.3; MQTT 3.1.1, section 3.3. Rules § 8.3, § 12.
 """
@@ -27,7 +27,7 @@ from domain.values.json_text import Json
 
 DATASCHEMA: Final = ("payload", "dataschema")
 
-#: Members of a PUBLISH packet by the names that the registry has for them.
+#: Members of a PUBLISH packet, with the registry's names for them.
 _PUBLISH: Final = {
     "qos": "qos",
     "retain": "retain",
@@ -39,7 +39,7 @@ _PUBLISH: Final = {
     "contenttype": "content_type",
 }
 _SCALARS: Final = frozenset({"qos", "retain", "payloadformat", "expiryinterval"})
-#: Those that version 3.1.1 has as well.
+#: Members that MQTT 3.1.1 has as well.
 _OLD: Final = frozenset({"mqttversion", "qos", "retain", "topicname"})
 
 SECTIONS: Final = {
@@ -62,7 +62,7 @@ SECTIONS: Final = {
 
 
 def check(sections: Sections) -> None:
-    """A topic has no wildcards, and version 3.1.1 nothing that came with version 5.0."""
+    """Checks that the topic has no wildcards, and that a 3.1.1 message uses no features of 5.0."""
     publish = as_mapping(sections.get("publish"))
     if not is_topic(publish.get("topicname", "")):
         raise MalformedDefinition("a message is published to one topic, which has no wildcards", "publish", "topicname")
@@ -105,7 +105,7 @@ def to_document(attributes: Mapping[str, Json], left: Sections) -> Sections:
 
 
 def _protocol(version: Json, left: Sections) -> str:
-    """The protocol of a version; one that is left open is read as the newer."""
+    """The protocol for an MQTT version; without a version, MQTT 5.0. Any other value is added to `left`."""
     if version is not None and version not in ("3.1.1", "5.0"):
         add_leftover(left, "publish", "mqttversion", version)
     return names.MQTT3 if version == "3.1.1" else names.MQTT5
@@ -123,7 +123,10 @@ def _properties(members: Mapping[str, Json], left: Sections) -> list[Json]:
 
 
 def _stated(properties: Any, rest: Mapping[str, Json]) -> dict[str, Json]:
-    """The user properties, of equal names the last one; what attributes could hold and do not was removed."""
+    """The user properties, the last one of equal names.
+
+    A leftover counts only if attributes cannot have its name; a client of the registry removed any other.
+    """
     held: dict[str, Json] = {}
     for row in map(as_mapping, properties):
         held[str(row.get("name"))] = row.get("value", rest.get(str(row.get("name")), ""))
@@ -131,5 +134,5 @@ def _stated(properties: Any, rest: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _is_name(name: str) -> bool:
-    """Whether a user property can have its name in the registry."""
+    """Whether the registry can store a user property with this name."""
     return has_plain_placeholders(name) and fits_in_header("name", name)

@@ -1,4 +1,4 @@
-"""Definitions of NATS messages, which have no metaschema: what is known is mapped, and all else is kept as it is.
+"""Definitions of NATS messages, which have no metaschema: known members are mapped, all others are stored unchanged.
 
 Rules § 8.4, § 12.
 """
@@ -29,7 +29,7 @@ _MESSAGE: Final = {"subject": "subject", "replyto": "reply"}
 
 
 def check(sections: Sections) -> None:
-    """Nothing is refused."""
+    """Checks nothing: any document is valid."""
 
 
 def to_attributes(sections: Sections, left: Sections) -> dict[str, Json]:
@@ -68,7 +68,7 @@ def to_document(attributes: Mapping[str, Json], left: Sections) -> Sections:
 
 
 def _rest(sections: Sections, options: Mapping[str, Json], type: str | None) -> Sections:
-    """The sections without what attributes hold, and without the reference to a schema."""
+    """The sections without the values that attributes hold, and without the schema reference."""
     held: dict[str, set[str]] = {
         "message": {name for name, own in _MESSAGE.items() if own in options},
         "headers": {
@@ -91,11 +91,11 @@ def _header(name: str, value: str) -> dict[str, Json]:
 
 
 def _stated(headers: Any, rest: Mapping[str, Json]) -> dict[str, Json]:
-    """The headers, of equal names the last one."""
+    """The headers; of several with one name, the last one."""
     rows = [as_mapping(row) for row in headers]
     return {name: row.get("value", rest.get(name, "")) for row in rows if isinstance(name := row.get("name"), str)}
 
 
 def _has_place(name: str, value: Json) -> bool:
-    """Whether the registry can have a header at all; its value may be left."""
+    """Whether attributes can have the header at all; its value may still be left over."""
     return isinstance(value, str) and has_plain_placeholders(name) and fits_in_header("name", name)

@@ -1,7 +1,7 @@
-"""What attributes of messages can hold of the values in documents, and the property objects that most of them are.
+"""Maps values of documents to message attributes, most of which are property objects.
 
-A template is held where it is one of level 1, because the registry's rules know no other (CM-12). The text of an
-attribute has to fit in a header (ENT-13). Rules MS-34, § 12.
+Attributes can hold templates of level 1 only, because the registry's rules know no other level (CM-12). The text of an
+attribute must fit in an HTTP header (ENT-13). Rules MS-34, § 12.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from domain.values.json_text import InvalidJson, Json, loads, number_text
 
 
 class PropertyTypes(NamedTuple):
-    """The types of a property: of its constants, and of its templates, None where it can hold none."""
+    """The type of a property with a constant value, and with a template; template: None where templates do not fit."""
 
     constant: str
     template: str | None = None
@@ -27,33 +27,33 @@ class PropertyTypes(NamedTuple):
 
 STRING: Final = PropertyTypes("string", "uritemplate")
 
-#: What takes the constants of a type; of all others any text is one. A URI stands where the model wants a template.
+#: Parsers that accept the constants of a type; other types accept any text. The model wants templates for URIs.
 _PARSERS: Final[Mapping[str, Callable[[str], str]]] = {
     "timestamp": rfc3339.to_utc,
     "uri": lambda value: uris.template(uris.reference(value)),
 }
-#: From here on a float does not have all digits of an integer, and not all readers of JSON have them.
+#: From here on, floats do not represent every integer, and some JSON readers lose digits.
 _SAFE: Final = 2**53
-#: Integers from here on are not written out.
+#: From here on, an integer is not written out with all digits, so its property is a `number` or has no value.
 _LARGE: Final = 10**40
 
 
 def property_object(value: Json, slot: PropertyTypes = STRING) -> dict[str, Json]:
-    """The property object of a document's value; without its own `value` for any value, and where that is not held."""
+    """The property object for a document's value, without `value` where any value matches or the value does not fit."""
     type, text = _typed(value, slot)
     held = {"value": text} if text and fits_in_header("value", text) else {}
     return {"type": type, **held, "required": True}
 
 
 def holds_value(property: Mapping[str, Json], value: Json) -> bool:
-    """Whether a property object says all that the document's value does."""
+    """Whether a property object holds the document's value completely."""
     return "value" in property or value == ""
 
 
 def document_value(property: Mapping[str, Json], left: Json, *types: str) -> Json:
-    """The document's value of a property object.
+    """The document's value for a property object.
 
-    left: what was left of the value. types: those that are more than text in the document: boolean, integer, number.
+    left: the leftover of the value. types: property types that documents write as JSON: boolean, integer, number.
     """
     value, type = property.get("value"), property.get("type")
     if not isinstance(value, str):
@@ -69,19 +69,19 @@ def document_value(property: Mapping[str, Json], left: Json, *types: str) -> Jso
 
 
 def has_plain_placeholders(text: str) -> bool:
-    """Whether a text has no placeholders but those of level 1."""
+    """Whether a text has no placeholders except those of level 1."""
     return not has_braces(text) or not templates.template_problems(text)
 
 
 def as_template(name: str, value: Json) -> str | None:
-    """A value as an attribute of type `uritemplate` holds it under a name; None where it cannot."""
+    """The value as an attribute `name` of type `uritemplate`; None where the attribute cannot hold it."""
     if not isinstance(value, str) or not value or not has_plain_placeholders(value) or not fits_in_header(name, value):
         return None
     return value if _is_template(value) else None
 
 
 def as_text(name: str, value: Json) -> str | None:
-    """The same for a `string`."""
+    """The value as an attribute of type `string`; None where the attribute cannot hold it."""
     return (
         value
         if isinstance(value, str) and value and has_plain_placeholders(value) and fits_in_header(name, value)
@@ -90,43 +90,43 @@ def as_text(name: str, value: Json) -> str | None:
 
 
 def as_reference(name: str, value: Json) -> str | None:
-    """The same for a `uri`, which has no placeholders at all."""
+    """The value as an attribute of type `uri`, which allows no placeholders; None where it cannot be held."""
     if not isinstance(value, str) or not value or has_braces(value) or not fits_in_header(name, value):
         return None
     return value if _is_constant(value, "uri") else None
 
 
 def as_media_type(value: Json) -> str | None:
-    """The same for `datacontenttype`, whose value is constant."""
+    """The value as `datacontenttype`, which must be constant; None where the attribute cannot hold it."""
     if not isinstance(value, str) or has_braces(value) or not fits_in_header("datacontenttype", value):
         return None
     return value if parse_media_type(value) else None
 
 
 def as_scalar(value: Json) -> bool | int | None:
-    """The same for a `boolean` or an `integer`."""
+    """The value as a `boolean` or `integer` attribute; None where the attribute cannot hold it."""
     if isinstance(value, bool):
         return value
     return int(value) if is_integer(value) and abs(value) < _SAFE else None
 
 
 def fits_in_header(name: str, text: str) -> bool:
-    """Whether a scalar attribute is small enough (ENT-13)."""
+    """Whether a scalar attribute is small enough for an HTTP header (ENT-13)."""
     return len(name.encode()) + len(text.encode()) <= MAX_HEADER_BYTES
 
 
 def add_leftover(left: Sections, section: str, member: str, value: Json) -> None:
-    """Notes a value that no attribute holds."""
+    """Adds a value that no attribute holds to the leftovers."""
     left.setdefault(section, {})[member] = value
 
 
 def section_leftovers(left: Mapping[str, Json], section: str) -> Mapping[str, Any]:
-    """What was left of a section."""
+    """The leftovers of one section."""
     return as_mapping(left.get(section))
 
 
 def _typed(value: Json, slot: PropertyTypes) -> tuple[str, str | None]:
-    """The type of a value and its text, None where it is not held."""
+    """The property type of a value, and its text; None where the property cannot hold the text."""
     match value:
         case bool():
             return "boolean", "true" if value else "false"
@@ -141,7 +141,7 @@ def _typed(value: Json, slot: PropertyTypes) -> tuple[str, str | None]:
 
 
 def _digits(value: float | Decimal) -> str | None:
-    """The digits of an integer; None where there are too many, or the number is none or does not have them all."""
+    """The digits of an integer; None for other numbers, for too large ones, and for floats that lose digits."""
     most = _SAFE if isinstance(value, float) else _LARGE
     if not is_integer(value) or not -most < value < most:
         return None
@@ -151,7 +151,7 @@ def _digits(value: float | Decimal) -> str | None:
 def _templated(value: str, slot: PropertyTypes) -> tuple[str, str | None]:
     if slot.template is None or not has_plain_placeholders(value):
         return slot.template or slot.constant, None
-    if slot.template == "uritemplate" and not _is_template(value):  # a space, say, outside of its placeholders
+    if slot.template == "uritemplate" and not _is_template(value):  # for example, a space outside of its placeholders
         return slot.constant, value if slot.constant == "string" else None
     return slot.template, value
 

@@ -1,6 +1,6 @@
-"""The format of each Version of a message definition, which stays its own when that of its Group changes.
+"""The format of each Version of a message definition; it stays the same when the format of its Group changes.
 
-It is the Group's as long as the Group says one that goes with the Version. Rules LEG-522, LEG-1203, § 12.
+It is the Group's format as long as the Group declares one that suits the Version. Rules LEG-522, LEG-1203, § 12.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from domain.compat.catalog import METASCHEMAS
 from domain.compat.catalog.groups import declared_formats
 from domain.values.json_text import Json
 
-#: The façade's member of a Version with the format of its document, where its attributes do not say it.
+#: The façade member of a Version with the format of its document, where the attributes do not declare it.
 FORMAT: Final = "format"
 
 
 def version_format(attributes: Mapping[str, Json], facade: Mapping[str, Any], of_group: str) -> str:
-    """The format that a Version's document has, or is made in. facade: what only the older APIs know of the Version.
+    """The format of a Version's document, existing or generated. facade: the legacy data of the Version.
 
-    Messages of the registry's own are shown by their attributes where the Group is of a format without a metaschema.
+    Messages that were written through the registry use the format of their own attributes, where the Group's format has
+    no metaschema.
     """
     recorded, said = facade.get(FORMAT), declared_formats(attributes)
     if isinstance(recorded, str) and (recorded in said or recorded not in METASCHEMAS):
@@ -30,11 +31,11 @@ def version_format(attributes: Mapping[str, Json], facade: Mapping[str, Any], of
 
 
 def recorded_format(format: str | None, attributes: Mapping[str, Json]) -> str | None:
-    """What of a new document's format has to be kept beside the attributes that were made of it."""
+    """The format to store next to the attributes of a new document; None where the attributes declare it."""
     return None if format in declared_formats(attributes) else format
 
 
 def without_document(attributes: Mapping[str, Json], facade: Mapping[str, Any], format: str, of_group: str) -> Any:
-    """What an older API knows of a Version that says something else than its document now; its format stays."""
+    """The legacy data of a Version whose stored document is outdated: without the document, but with its format."""
     left = {name: value for name, value in facade.items() if name not in ("document", "contenttype")}
     return left if version_format(attributes, left, of_group) == format else {**left, FORMAT: format}

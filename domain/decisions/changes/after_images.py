@@ -1,7 +1,7 @@
-"""From drafts to facts: the after-image of each entity, whether it was updated, and which names changed.
+"""From drafts to after-images: the final state of each entity, whether it was updated, and which names changed.
 
-Rules EV-42 to EV-67: names come from comparing the images before and after the whole interaction, and from what an
-update lists whatever its values.
+Rules EV-42 to EV-67. Changed names result from comparing the images before and after the whole interaction. An update
+also lists some names regardless of their values.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from domain.registry.events import DeletionReason
 from domain.replication import LINK
 from domain.values import xid as xids
 
-#: Names that a Resource shows beside its default Version's attributes, and that differ between Versions by nature.
+#: Names that a Resource has in addition to its default Version's attributes.
 _RESOURCE_ONLY: Final = frozenset({"meta", "versionscount"})
 _META_TOUCH: Final = frozenset({"meta.epoch", "meta.modifiedat"})
 
 
 @dataclass(frozen=True, slots=True)
 class AfterImage:
-    """What became of one entity. gone: the reason of its deletion. updated: neither new nor gone, and no refresh."""
+    """The final state of one entity. gone: the reason of its deletion.
+
+    updated: neither new nor gone, and not a refresh.
+    """
 
     xid: str
     epoch: int
@@ -40,7 +43,10 @@ class AfterImage:
 
 
 def registry_after_images(draft: GroupDraft, model: Model, previous: Model) -> Iterator[AfterImage]:
-    """The registry, if it is new or was updated; a count that comes or goes with its Group type is no change (T84)."""
+    """The registry, if it is new or updated.
+
+    A count that appears or vanishes with its Group type is not a change (T84).
+    """
     if not draft.updated:
         return
     image = draft.image(specversion="1.0-rc4", **draft.counts(model.groups))
@@ -50,7 +56,7 @@ def registry_after_images(draft: GroupDraft, model: Model, previous: Model) -> I
 
 
 def group_after_images(draft: GroupDraft, type: GroupType | None) -> Iterator[AfterImage]:
-    """A Group that is new, updated, refreshed or deleted. type: None for a deleted one."""
+    """A Group that is new, updated, refreshed or deleted. type: None for a deleted Group."""
     if type is None:
         yield AfterImage(draft.xid, draft.before["epoch"] if draft.before else 0, gone="deleted")
         return
@@ -76,7 +82,7 @@ def version_after_images(draft: VersionDraft, resource: ResourceDraft) -> Iterat
 
 
 def cascaded_after_image(entity: Entity) -> AfterImage:
-    """An entity that goes with the one above it."""
+    """The deletion of an entity whose parent is deleted."""
     return AfterImage(entity.xid, entity.epoch, private=_number(entity.xid, entity.private), gone="deleted")
 
 
@@ -107,7 +113,7 @@ def _after_image(
     image: Attributes,
     private: dict[str, Any],
     changed: set[str],
-    # Of a Group only: on the registry and on Versions, `deprecated` is an extension with a value of any kind.
+    # For a Group only: on the registry and on Versions, `deprecated` is an extension whose value has any type.
     deprecation: tuple[str, ...] | None = None,
 ) -> AfterImage:
     updated = draft.written or draft.touched
@@ -128,7 +134,7 @@ def _version_image(draft: VersionDraft, resource: ResourceDraft) -> Attributes:
 
 
 def _resource_image(resource: ResourceDraft, default: VersionDraft | None) -> tuple[Attributes, dict[str, Any]]:
-    """default: None when the request never looked at the default Version, which then is as it was."""
+    """default: None if the request never loaded the default Version; then the default Version is unchanged."""
     before = resource.entity
     if default is not None:
         shown = _version_image(default, resource)
@@ -145,7 +151,7 @@ def _resource_image(resource: ResourceDraft, default: VersionDraft | None) -> tu
 
 
 def _pointer_image(resource: ResourceDraft) -> tuple[Attributes, dict[str, Any]]:
-    """A Resource that stands for another one: ids and the pointer; its times and its counter wait in private."""
+    """A Resource with an xref: it shows only its ids and the xref. Its times and its counter are in `private`."""
     id = {resource.type.singular + "id": xids.entity_id(resource.xid)}
     own = {name: resource.meta.attributes[name] for name in ("createdat", "modifiedat")}
     image = {**id, "meta": {**id, "xref": resource.xref}}
@@ -154,19 +160,19 @@ def _pointer_image(resource: ResourceDraft) -> tuple[Attributes, dict[str, Any]]
 
 
 def _present(private: dict[str, Any]) -> dict[str, Any]:
-    """Private members without those that say nothing."""
+    """The private members that have a value."""
     return {name: value for name, value in private.items() if value}
 
 
 def _number(xid: str, private: dict[str, Any]) -> dict[str, Any]:
-    """What a deletion says of a Version whose number is not its id."""
+    """The number that a deletion records for a Version whose number is not its id."""
     return {NUMBER: version_number(xids.entity_id(xid), private)} if "number" in private.get(FACADE, {}) else {}
 
 
 def _resource_changes(
     resource: ResourceDraft, default: VersionDraft | None, image: Attributes, private: dict[str, Any]
 ) -> set[str]:
-    """EV-57 to EV-61."""
+    """The changed names of a Resource (EV-57 to EV-61)."""
     assert resource.entity is not None
     before = resource.entity.attributes
     changed = _differing(before, image) - _RESOURCE_ONLY
@@ -186,7 +192,7 @@ def _resource_changes(
 
 
 def _document_changed(before: Entity | None, private: dict[str, Any], resource: ResourceDraft) -> set[str]:
-    """A document is reported under `<RESOURCE>`, whatever form it came in (EV-37)."""
+    """The name of a changed document: always `<RESOURCE>`, whichever member the request used (EV-37)."""
     same = before is None or before.document == private.get("document")
     return set() if same else {resource.type.singular}
 
@@ -207,5 +213,5 @@ def _deprecation(before: Attributes, after: Attributes) -> tuple[str, ...] | Non
 
 
 def _ordered(names: set[str]) -> tuple[str, ...]:
-    """Plain names sorted, then those of meta (EV-46)."""
+    """The names sorted: plain names first, then those of meta (EV-46)."""
     return tuple(sorted(names, key=lambda name: (name.startswith("meta."), name)))

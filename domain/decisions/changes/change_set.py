@@ -1,7 +1,7 @@
-"""ChangeSet: many writes in, one event for each entity out.
+"""ChangeSet: collects many writes and emits one event per entity.
 
-It loads what a command touches through World, hands out drafts, counts members, keeps documents, and at the end turns
-every draft into at most one event (EV-70): deleted over created over updated over refreshed.
+It loads what a command touches through World, creates drafts, counts members and stores documents. At the end each
+draft results in at most one event (EV-70), in this precedence: deleted, created, updated, refreshed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ D = TypeVar("D", GroupDraft, ResourceDraft, VersionDraft)
 
 
 class ChangeSet:
-    """Everything that one command changes, before it is events."""
+    """All changes of one command, before they are events."""
 
     def __init__(self, world: World, context: Context) -> None:
         self.world = world
@@ -41,13 +41,13 @@ class ChangeSet:
         self.model: Model = world.model
         self.documents: dict[str, bytes] = {}
         self.processed: list[str] = []
-        self.number: int | None = None  # of the Version that an older API writes
+        self.number: int | None = None  # of the Version that a legacy API writes
         self.groups: dict[str, GroupDraft] = {}
         self.resources: dict[str, ResourceDraft] = {}
         self.roots: dict[str, AfterImage] = {}  # the model and the capabilities
-        self.returning: set[str] = set()  # streams that become what they were, whatever their types are called
-        self._cascade: list[Entity] = []  # what goes with a deleted Group or Resource
-        self._forgotten: dict[str, tuple[int, int]] = {}  # kept Versions that go: their numbers and epochs
+        self.returning: set[str] = set()  # streams that a restore brings back, even if their types have other names now
+        self._cascade: list[Entity] = []  # the descendants of a deleted Group or Resource
+        self._forgotten: dict[str, tuple[int, int]] = {}  # retained Versions to forget: their numbers and epochs
 
     # --- types ---------------------------------------------------------------------------------------------------
 
@@ -70,9 +70,9 @@ class ChangeSet:
         return self._group_draft(xids.REGISTRY)
 
     def group(self, xid: str, *, implied: bool = True) -> GroupDraft:
-        """The draft of a Group, which may be new; then it counts in the registry.
+        """The draft of a Group, which may be new; a new Group is counted in the registry.
 
-        implied: nobody describes the Group, so a new one has its id only (ENT-3).
+        implied: the request does not describe the Group, so a new one has its id only (ENT-3).
         """
         known = xids.stream(xid) in self.groups
         found = self._group_draft(xid)
@@ -84,7 +84,7 @@ class ChangeSet:
         return found
 
     def resource(self, xid: str) -> ResourceDraft:
-        """The draft of a Resource, which may be new; missing parents come into being (ENT-3)."""
+        """The draft of a Resource, which may be new; missing parents are created (ENT-3)."""
         found = self.resources.get(xids.stream(xid))
         if found is None:
             found = self._load_resource(xid)
@@ -94,19 +94,19 @@ class ChangeSet:
         return _same_case(found, xid)
 
     def existing_resource(self, xid: str) -> ResourceDraft:
-        """The draft of a Resource that lives. Raises: NotFound."""
+        """The draft of an existing Resource. Raises: NotFound."""
         self.existing(xid)
         return self.resource(xid)
 
     def existing(self, xid: str) -> Entity:
-        """A living entity, by its exact xid. Raises: NotFound."""
+        """A live entity, by its exact xid. Raises: NotFound."""
         entity = self.find(xid)
         if entity is None:
             raise NotFound(xid)
         return entity
 
     def find(self, xid: str) -> Entity | None:
-        """A living entity, by its exact xid."""
+        """A live entity, by its exact xid; None if there is none."""
         entity = self.world.get(xid)
         return entity if entity is not None and entity.xid == xid else None
 
@@ -123,7 +123,7 @@ class ChangeSet:
         return _same_case(found, f"{resource.xid}/versions/{versionid}")
 
     def load_versions(self, resource: ResourceDraft) -> None:
-        """Brings in all Versions of a Resource."""
+        """Loads all Versions of a Resource."""
         if not resource.complete:
             for entity in self.world.members(resource.xid + "/versions"):
                 if entity.id.lower() not in resource.versions:
@@ -132,7 +132,7 @@ class ChangeSet:
             resource.complete = True
 
     def keep(self, content: bytes) -> str | None:
-        """Stores a document; gives its SHA-256 in hex, None for the empty one."""
+        """Stores a document. Returns its SHA-256 in hex, or None for the empty document."""
         name = digest(content)
         if name is not None:
             self.documents[name] = content
@@ -157,18 +157,21 @@ class ChangeSet:
         self._group_draft(xids.join(*xids.segments(resource.xid)[:2])).count(resource.type.plural, -1)
 
     def forget(self, kept: Iterable[Publication]) -> None:
-        """Lets Versions go that the older APIs alone still have; those that live again in this change stay."""
+        """Drops retained Versions, which only the legacy APIs still show.
+
+        A Version that this change creates again stays.
+        """
         for one in kept:
             self._forgotten[one.xid] = one.number, self.world.published.image(one).epoch
 
     def goes(self, xid: str) -> bool:
-        """Whether a Group or a Resource goes in this change, by itself or with its Group."""
+        """Whether this change deletes a Group or a Resource, directly or with its Group."""
         group = self.groups.get(xids.stream(xids.join(*xids.segments(xid)[:2])))
         resource = self.resources.get(xids.stream(xid))
         return bool((group and group.deleted) or (resource and resource.deleted))
 
     def leaves(self, version: str) -> bool:
-        """Whether a Version goes in this change, be it one that only the older APIs still have."""
+        """Whether this change removes a Version, including one that only the legacy APIs still show."""
         resource = xids.join(*xids.segments(version)[:4])
         draft = self.resources.get(xids.stream(resource))
         own = draft.versions.get(xids.entity_id(version).lower()) if draft else None
@@ -177,11 +180,11 @@ class ChangeSet:
     # --- events --------------------------------------------------------------------------------------------------
 
     def events(self) -> tuple[EntityEvent, ...]:
-        """One event for each entity that differs from before, in the order of EV-77."""
+        """One event for each entity that differs from its previous state, in the order of EV-77."""
         facts = sorted(self._facts(), key=lambda fact: xids.event_order(fact.xid), reverse=True)
         self.world.prefetch(fact.xid for fact in facts)
         events: list[EntityEvent] = []
-        while facts:  # an event has a copy of its images, so each fact is let go as soon as it is one
+        while facts:  # an event copies its images, so each after-image is freed as soon as its event exists
             events.append(self._event(facts.pop()))
         return tuple(events)
 
@@ -222,7 +225,7 @@ class ChangeSet:
         )
 
     def _birth(self, xid: str) -> int | None:
-        """Where an entity that lives on was created, as far as is known."""
+        """The log position at which a live entity was created, if it is known."""
         entity = self.world.get(xid)
         return entity.born if entity is not None else None
 
@@ -248,7 +251,7 @@ class ChangeSet:
         return ResourceDraft(xid, type, was or type, entity, self.now, self.context.link)
 
     def _group_levels(self, xid: str) -> tuple[Level, Level]:
-        """The level of the registry or of a Group, now and before this change."""
+        """The level of the registry or of a Group, after and before this change."""
         before = self.world.model
         if xid == xids.REGISTRY:
             return self.model.registry, before.registry
@@ -257,7 +260,7 @@ class ChangeSet:
 
 
 def xids_in_tree(tree: Attributes, xid: str, model: Model) -> Iterable[str]:
-    """The xids that a tree of Groups, Resources and Versions names, for World.prefetch; what is no tree is skipped."""
+    """The xids that a tree of Groups, Resources and Versions names, for World.prefetch. Malformed parts are skipped."""
     parts = xids.segments(xid)
     level: dict[str, Any] = model.groups if not parts else {}
     if len(parts) == 2 and parts[0] in model.groups:

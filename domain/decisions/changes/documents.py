@@ -1,4 +1,4 @@
-"""The document of a Version: how a request gives it, and which bytes are kept.
+"""The document of a Version: which member of a request gives it, and which bytes are stored.
 
 Spec: core 1.0-rc4, "<RESOURCE>* Attribute Processing". Rules ENT-120 to 124.
 """
@@ -19,10 +19,10 @@ from domain.values.json_text import Json, dumps
 
 @dataclass(frozen=True, slots=True)
 class DocumentWrite:
-    """What a request says about a document.
+    """The document that a request gives.
 
-    attribute: the member that said it, None where the request is silent. value: a JSON value, bytes, or None for an
-    empty document.
+    attribute: the member that gives it; None if the request has none. value: a JSON value, bytes, or None for an empty
+    document.
     """
 
     attribute: str | None = None
@@ -30,7 +30,7 @@ class DocumentWrite:
 
 
 def take_document(body: MutableMapping[str, Json], type: ResourceType, xid: str) -> DocumentWrite:
-    """Takes the document members out of a body; `<RESOURCE>url` stays there unless it is null, as an attribute.
+    """Removes the document members from a body and returns them; a `<RESOURCE>url` with a value stays, as an attribute.
 
     Raises: OneResource, InvalidAttribute.
     """
@@ -46,7 +46,7 @@ def take_document(body: MutableMapping[str, Json], type: ResourceType, xid: str)
     if url in values:
         return DocumentWrite(url)
     if given:
-        body[url] = None  # any of the three clears an external reference
+        body[url] = None  # any of the three members clears an external reference
     if encoded in values:
         return DocumentWrite(encoded, _decoded(values[encoded], encoded, xid))
     if inline in values:
@@ -57,7 +57,7 @@ def take_document(body: MutableMapping[str, Json], type: ResourceType, xid: str)
 def implied_contenttype(
     write: DocumentWrite, type: ResourceType, patch: bool, mediatype: str, stored: Any
 ) -> str | None:
-    """The `contenttype` that a document brings with it where the request gives none; None: leave it (ENT-123)."""
+    """The `contenttype` that a document implies if the request gives none; None: leave it unchanged (ENT-123)."""
     inline = write.attribute == type.singular and write.value is not None
     encoded = write.attribute == type.singular + "base64" and write.value is not None
     if patch:
@@ -66,16 +66,17 @@ def implied_contenttype(
 
 
 def encode_document(value: Json, form: str) -> bytes:
-    """The bytes to keep of a document given as a JSON value.
+    """The bytes to store for a document that is given as a JSON value.
 
-    form: how documents of its media type are inlined (ResourceType.document_form). Text is kept as it is unless the
+    form: how documents of its media type are inlined (ResourceType.document_form). Text is stored unchanged unless the
     document is JSON.
     """
     if isinstance(value, bytes):
         return value
     if isinstance(value, str) and form != "json":
         return value.encode()
-    # A copy, because the writer's own bytes keep the room it had reserved, several times a small document.
+    # A copy, because the JSON writer's own bytes object keeps its reserved buffer, several times the size of a small
+    # document.
     return memoryview(dumps(value)).tobytes()
 
 

@@ -1,6 +1,6 @@
-"""Entities while a command is decided: what each was, and what it is becoming.
+"""Entities while a command is decided: the previous state and the next state of each.
 
-Drafts are the one place where decisions mutate. A Draft is the registry, a Group, a Resource's meta or a Version; a
+Decisions mutate entities only in drafts. An EntityDraft is the registry, a Group, a Resource's meta or a Version. A
 ResourceDraft holds a meta and Versions together, because they are settled together.
 """
 
@@ -33,18 +33,19 @@ from domain.values import xid as xids
 _TOUCH: Final = frozenset({"epoch", "modifiedat"})
 
 
-#: No defaults but those of the model.
+#: No defaults other than those of the model.
 NO_DEFAULTS: Final[Mapping[tuple[str, ...], Any]] = {}
 
 
 class EntityDraft:
-    """One set of attributes with an epoch of its own.
+    """One set of attributes that has its own epoch.
 
     before: its last after-image, None for a new entity. attributes: what clients can set, validated as a whole.
-    written: a request reached it; touched: it counts as updated although nobody wrote it (a child came, an ancestor
-    went). following: it is the meta of a pointer, whose epoch nobody sees, so it stays what it was (ENT-136).
-    pinned: the request gave a `modifiedat` that stands. listed: names that `changed` has whatever their values.
-    level: what the model in force says of it; was: what the model said under which `before` was written.
+    written: the request wrote it. touched: it counts as updated although the request did not write it (a child was
+    added, an ancestor was removed). following: it is the meta of a Resource with an xref; readers do not see its epoch,
+    so the epoch does not change (ENT-136). pinned: the request gave a `modifiedat`, which is used. listed: names that
+    `changed` contains regardless of their values. level: its definition in the model in force. was: its definition in
+    the model under which `before` was written.
     """
 
     __slots__ = (
@@ -107,10 +108,12 @@ class EntityDraft:
         defaults: Mapping[tuple[str, ...], Any] = NO_DEFAULTS,
         read: bool = False,
     ) -> None:
-        """Puts a request's attributes over the stored ones and validates the whole.
+        """Applies a request's attributes to the stored ones and validates the result as a whole.
 
-        given: ids and server-set names taken out. kept: what a full replacement keeps beside read-only values: ids and
-        the like. defaults: values for paths that have none, before those of the level. read: they come from an answer.
+        given: without ids and server-set names. kept: what a full replacement keeps next to read-only values, such as
+        ids.
+        defaults: values for paths that have none; they apply before the defaults of the level. read: the attributes
+        were read from a response of another registry.
         Raises: what Level.complete raises, MismatchedEpoch.
         """
         accepted = self._checked(given, patch)
@@ -123,7 +126,7 @@ class EntityDraft:
         completed = self.level.complete(merged, self.xid, erased)
         timed = accepted.get("modifiedat") is not None
         echoed = timed and self._echoes(completed)
-        if read and timed and not echoed:  # of another registry, which filled in defaults and cannot say which
+        if read and timed and not echoed:  # from another registry, which filled in defaults and cannot say which
             found = mark_equal_defaults(self.level.assumed(completed), completed, defaults)
             plain = explicit_values(plain, {name: mark for name, mark in found.items() if name in accepted})
         self.mark(plain, completed, frozenset(accepted) if patch else None, echoed=echoed)
@@ -132,9 +135,9 @@ class EntityDraft:
         self.written = True
 
     def restore(self, image: Attributes, level: Level) -> None:
-        """Takes on a past after-image, read-only values and `createdat` included, as an update of now.
+        """Sets a past after-image, including read-only values and `createdat`, as an update at the current time.
 
-        level: what the model of then said of it. Raises: what Level.complete raises.
+        level: its definition in the model of that time. Raises: what Level.complete raises.
         """
         given = level.settable(image)
         completed = self.level.complete(given, self.xid)
@@ -143,28 +146,31 @@ class EntityDraft:
         self.written = True
 
     def touch(self) -> None:
-        """Counts as an update without a write of its own."""
+        """Marks the entity as updated without a write to it."""
         self.touched = True
         if not self.written:
             self.attributes = {**self.attributes, "modifiedat": self.now}
 
     def follow(self) -> None:
-        """Becomes the meta of a pointer, which has no attributes of its own but its times (ENT-132)."""
+        """Turns the draft into the meta of a Resource with an xref: its only attributes are its times (ENT-132)."""
         birth = self.before["createdat"] if self.before else self.now
         self.attributes = {"createdat": birth, "modifiedat": self.now}
         self.written = self.following = True
 
     def release(self, shown: int) -> None:
-        """Becomes an ordinary meta again. shown: the epoch that readers saw meanwhile, which the next one exceeds."""
+        """Turns the draft into an ordinary meta again.
+
+        shown: the epoch that readers saw until now; the next epoch is higher.
+        """
         assert self.before is not None, "a pointer is stored"
         self.before = {**self.before, "epoch": max(self.before["epoch"], shown)}
         self.attributes = {name: value for name, value in self.attributes.items() if name != "xref"}
         self.following = False
 
     def comply(self) -> None:
-        """Validates what is stored against a new model; values that a default fills in make it an update (MOD-12).
+        """Validates the stored attributes against a new model; a value that a default fills in is an update (MOD-12).
 
-        Raises: what Level.complete raises, InvalidAttribute for an extension whose name the new model takes (ENT-18).
+        Raises: what Level.complete raises, InvalidAttribute for an extension whose name the new model defines (ENT-18).
         """
         self._check_names()
         completed = self.level.complete(self.attributes, self.xid)
@@ -176,9 +182,10 @@ class EntityDraft:
     def mark(
         self, given: Attributes, completed: Attributes, replaced: frozenset[str] | None, *, echoed: bool = False
     ) -> None:
-        """Told what became of attributes whose defaults were filled in.
+        """Hook for subclasses: receives the attributes before and after defaults are filled in.
 
-        replaced: names given anew; None: all. echoed: they come from an answer that showed what is stored.
+        replaced: names that the request gives; None: all. echoed: the request sends back a response that showed the
+        stored values.
         """
 
     def image(self, **server_set: Any) -> Attributes:
@@ -195,7 +202,7 @@ class EntityDraft:
         return self.level.accept(own, self.attributes if patch else None)
 
     def _check_names(self) -> None:
-        """Raises: InvalidAttribute where a new model means something else by the name of a stored extension."""
+        """Raises: InvalidAttribute if a new model defines the name of a stored extension differently."""
         if self.level is self.was or self.written:
             return
         taken = self.level.specified - self.was.specified
@@ -207,20 +214,23 @@ class EntityDraft:
         return {"createdat": self.before["createdat"]} if self.before else {}
 
     def _times(self, accepted: Attributes) -> Attributes:
-        """Timestamps that the request leaves to the server (ENT-60): both at first, later `modifiedat` each time."""
+        """Timestamps that the server sets (ENT-60): both on creation, later `modifiedat` with each update."""
         absent = {name for name in ("createdat", "modifiedat") if accepted.get(name) is None}
         return {name: self.now for name in absent if self.new or name == "modifiedat" or name in accepted}
 
     def _echoes(self, completed: Attributes) -> bool:
-        """Whether the request's `modifiedat` is the stored one: it was read and is sent back, and means now."""
+        """Whether the request's `modifiedat` is the stored one.
+
+        Then the client sent back what it read, and it means now.
+        """
         stored = self.before["modifiedat"] if self.before else None
         return stored is not None and timestamps.instant_key(completed["modifiedat"]) == timestamps.instant_key(stored)
 
 
 class GroupDraft(EntityDraft):
-    """The registry or a Group: a Draft that counts the members of its collections.
+    """The registry or a Group: an EntityDraft that counts the members of its collections.
 
-    facade: what only the older APIs know of it. link: id of the link that it came over.
+    facade: values that only the legacy APIs know. link: id of the link that delivered the entity.
     """
 
     __slots__ = ("deleted", "entity", "facade", "gained", "link")
@@ -228,7 +238,7 @@ class GroupDraft(EntityDraft):
     def __init__(
         self, xid: str, level: Level, was: Level, entity: Entity | None, now: str, link: str | None = None
     ) -> None:
-        """link: whose doing it is where the entity is new."""
+        """link: id of the link that writes, if the entity is new."""
         super().__init__(xid, level, was, entity.attributes if entity else None, now)
         self.entity = entity
         self.deleted = False
@@ -237,7 +247,10 @@ class GroupDraft(EntityDraft):
         self.link: str | None = entity.private.get(LINK) if entity else link or None
 
     def count(self, plural: str, change: int) -> None:
-        """A member came or went: an update of this entity that lists the collection and its count (EV-51, EV-65)."""
+        """Adds to a member count.
+
+        This is an update of the entity that lists the collection and its count (EV-51, EV-65).
+        """
         self.gained[plural] = self.gained.get(plural, 0) + change
         self.listed |= {plural, plural + "count"}
         self.touch()
@@ -247,7 +260,7 @@ class GroupDraft(EntityDraft):
         return {f"{plural}count": before.get(f"{plural}count", 0) + self.gained.get(plural, 0) for plural in plurals}
 
 
-#: What checks of formats and compatibility leave on a Version (ENT-110).
+#: The results of format and compatibility checks on a Version (ENT-110).
 VALIDATION_ATTRIBUTES: Final = (
     "formatvalidated",
     "formatvalidatedreason",
@@ -259,9 +272,9 @@ VALIDATION_ATTRIBUTES: Final = (
 class VersionDraft(EntityDraft):
     """One Version.
 
-    document: SHA-256 of its bytes. ordered: its ordering time in `modifiedat` mode (ENT-101). validated: what checks of
-    its format and compatibility found. marks: which of its values are defaults. facade: what only the older APIs know
-    of it. assigned: the number that it is to have there, where its id does not decide.
+    document: SHA-256 of its bytes. ordered: its ordering time in `modifiedat` mode (ENT-101). validated: the results of
+    the checks of its format and compatibility. marks: which of its values are defaults. facade: values that only the
+    legacy APIs know. assigned: its number in the legacy APIs, if the id does not determine it.
     """
 
     __slots__ = (
@@ -289,17 +302,17 @@ class VersionDraft(EntityDraft):
         self.marks: DefaultMarks = private.get(DEFAULT_MARKS, {})
         self.facade: Attributes = private.get(FACADE, {})
         self.assigned: int | None = None
-        self.ancestor: str | None = None  # as a request states it; None: not stated
+        self.ancestor: str | None = None  # as the request states it; None: not stated
         self.gone: DeletionReason | None = None  # why it was deleted: deleted, pruned
 
     @property
     def ancestorid(self) -> str | None:
-        """The ancestor before this request, or as this request states it."""
+        """The ancestor that this request states, otherwise the stored one."""
         return self.ancestor or (self.before["ancestorid"] if self.before else None)
 
     @property
     def number(self) -> int:
-        """The number that it has in the older APIs; 0 where it has none yet."""
+        """Its number in the legacy APIs; 0 if it has none yet."""
         return version_number(self.id, {FACADE: self.facade})
 
     def private(self) -> dict[str, Any]:
@@ -327,7 +340,7 @@ class VersionDraft(EntityDraft):
 class DefaultVersionRequest:
     """What a request says about a Resource's default Version (ENT-82, ENT-83).
 
-    sticky: None leaves it as it is. id: the Version named; None: the newest, or the present one where `keep` says so.
+    sticky: None leaves it unchanged. id: the named Version; None: the newest, or the current one if `keep` is set.
     """
 
     sticky: bool | None = None
@@ -335,16 +348,17 @@ class DefaultVersionRequest:
     keep: bool = True
 
 
-#: The wish of a request that says nothing about the default Version.
+#: For a request that says nothing about the default Version.
 NO_DEFAULT_REQUEST: Final = DefaultVersionRequest()
 
 
 class ResourceDraft:
-    """A Resource: its meta, and those of its Versions that matter to the request.
+    """A Resource: its meta, and those of its Versions that the request needs.
 
-    complete: `versions` holds all of them. xref: the Resource that it stands for, and then it has no Versions.
-    readonly: what its meta says. listed: names that `changed` has whatever their values. wish: what the request says
-    about the default Version. facade: what only the older APIs know of it. link: id of the link that it came over.
+    complete: `versions` holds all Versions. xref: the Resource that it refers to; then it has no Versions of its own.
+    readonly: the value in its meta. listed: names that `changed` contains regardless of their values. wish: what the
+    request says about the default Version. facade: values that only the legacy APIs know. link: id of the link that
+    delivered the Resource.
     """
 
     __slots__ = (
@@ -377,7 +391,7 @@ class ResourceDraft:
         now: str,
         link: str | None = None,
     ) -> None:
-        """link: whose doing it is where the entity is new."""
+        """link: id of the link that writes, if the entity is new."""
         self.xid = xid
         self.type = type
         self.was = was
@@ -393,8 +407,8 @@ class ResourceDraft:
         self.link: str | None = entity.private.get(LINK) if entity else link or None
         self.wish = NO_DEFAULT_REQUEST
         self.membership_changed = False
-        self.rechecked = False  # all of its documents are to be looked at again
-        self.unsettled = False  # its Versions' order, roots or default have to be worked out again
+        self.rechecked = False  # all of its documents have to be checked again
+        self.unsettled = False  # its Versions' order, roots or default have to be computed again
         self.deleted = False
 
     @property
@@ -406,7 +420,7 @@ class ResourceDraft:
         return self.entity.attributes.get("versionid") if self.entity else None
 
     def meta_ids(self) -> dict[str, Any]:
-        """The ids that a meta has whatever a request says; the default Version is settled later."""
+        """The ids that every meta has, regardless of the request; the default Version is settled later."""
         id = xids.entity_id(self.xid)
         return {self.type.singular + "id": id, "defaultversionid": self.default_before or id}
 
@@ -415,13 +429,16 @@ class ResourceDraft:
 
 
 def _meta_of(entity: Entity) -> Attributes:
-    """A stored meta as drafts see it: that of a pointer with the times and the epoch that no answer shows."""
+    """A stored meta as drafts use it. With an xref, it includes the times and the epoch that no response shows."""
     meta: Attributes = entity.attributes["meta"]
     return {**meta, **entity.private["own"], "epoch": entity.epoch} if "xref" in meta else meta
 
 
 def fill_defaults(attributes: Attributes, defaults: Mapping[tuple[str, ...], Any]) -> Attributes:
-    """The attributes with defaults put where there is no value; inside objects only where these are present."""
+    """The attributes with defaults where a value is missing.
+
+    Defaults inside an object apply only if the object is present.
+    """
     filled = attributes
     for path, value in defaults.items():
         filled = _filled(filled, path, value)

@@ -1,4 +1,4 @@
-"""Deleting by the older APIs, and what goes with a Group or a definition: Versions that were kept for them.
+"""Deletions through the legacy APIs, and the retained Versions that go with a Group or a definition.
 
 Rules LEG-210, LEG-213, LEG-707; rows S4, S6, S9, S12 and M4, M6, M9, M12.
 """
@@ -22,9 +22,9 @@ from domain.values import xid as xids
 
 
 def apply_legacy_delete(changes: ChangeSet, command: DeleteEntities) -> None:
-    """Applies one DeleteEntities of an older API to a change, but for what settles at its end.
+    """Applies one DeleteEntities of a legacy API to a change; the rules settle the rest at its end.
 
-    Raises: NotFound, NoSuchVersion; Readonly, BadRequest, ExtraXrefAttribute for what the state does not allow.
+    Raises: NotFound, NoSuchVersion; Readonly, BadRequest, ExtraXrefAttribute if the current state does not allow it.
     """
     number = command.facade.number if command.facade else None
     if number is None:
@@ -38,7 +38,7 @@ def apply_legacy_delete(changes: ChangeSet, command: DeleteEntities) -> None:
 
 
 def retained_versions_go_with_their_owners(changes: ChangeSet) -> None:
-    """Forgets kept Versions of Groups and definitions that go, and of those that stand for others from now on."""
+    """Forgets retained Versions of deleted Groups and definitions, and of definitions that now have an xref."""
     for group in changes.groups.values():
         if group.deleted and legacy_api_of(group.xid):
             changes.forget(changes.world.published.kept(group.xid))
@@ -48,7 +48,7 @@ def retained_versions_go_with_their_owners(changes: ChangeSet) -> None:
 
 
 def _loses_all(resource: ResourceDraft) -> bool:
-    """Whether nothing of a Resource is left that may have Versions which are kept."""
+    """Whether a Resource that may have retained Versions loses all its Versions."""
     before = resource.entity
     if before is None or USED not in before.private.get(FACADE, {}):
         return False
@@ -73,7 +73,7 @@ def _retract_version(changes: ChangeSet, resource: ResourceDraft, number: int) -
 
 
 def _bring_back(changes: ChangeSet, resource: ResourceDraft, kept: Publication) -> None:
-    """Makes a kept Version live again, as the one that the registry shows (LEG-213)."""
+    """Makes a retained Version live again, as the one that the registry shows (LEG-213)."""
     image = changes.world.published.image(kept)
     draft = changes.version(resource, image.id)
     add_version(changes, resource, draft, chosen=False)

@@ -1,4 +1,4 @@
-"""What format a Group and a definition of the older APIs are of, and what has to stay with it.
+"""The format of a Group and of a definition of the legacy APIs, and what must agree with it.
 
 Rules LEG-303, LEG-304, LEG-701 to 703, LEG-804, LEG-805; the table of § 12 for Groups of the registry.
 """
@@ -28,16 +28,16 @@ def optional_registry_format(format: str | None) -> str | None:
 
 
 def is_same_group_format(family: LegacyApi, one: str | None, other: str | None) -> bool:
-    """Whether two spellings are of one format; those of message definitions are names with case (LEG-304)."""
+    """Whether two spellings name one format; formats of message definitions are case-sensitive names (LEG-304)."""
     if one is None or other is None or family != SCHEMAREGISTRY:
         return one == other
     return formats.is_same_format(one, other)
 
 
 def displayed_group_format(family: LegacyApi, attributes: Mapping[str, Any], facade: Mapping[str, Any]) -> str | None:
-    """The format of a Group, as the older API spells it; None for a schema group without one.
+    """The format of a Group, as the legacy API spells it; None for a schema group without one.
 
-    facade: what only the older APIs know of the Group.
+    facade: values that only the legacy APIs know of the Group.
     """
     own: str | None = facade.get("format")
     if family != SCHEMAREGISTRY:
@@ -47,15 +47,15 @@ def displayed_group_format(family: LegacyApi, attributes: Mapping[str, Any], fac
 
 
 def stored_group_format(family: LegacyApi, group: Entity) -> str | None:
-    """The same of a Group as the registry has it."""
+    """The same for a stored Group."""
     return displayed_group_format(family, group.attributes, group.private.get(FACADE, {}))
 
 
 def definition_format(group: Entity, resource: ResourceDraft, facade: LegacyWrite) -> str | None:
-    """The format of a new Version, as a client spelled it; None for message definitions, whose Group has one.
+    """The format of a new Version, as a client spelled it; None for message definitions, whose Group has the format.
 
-    Raises: InvalidDefinition for none, and for one that the Group does not have; Conflict for another than before
-    (LEG-702).
+    Raises: InvalidDefinition if there is none, or if it differs from that of the Group; Conflict if it differs from
+    that of earlier Versions (LEG-702).
     """
     stated, of = facade.format, stored_group_format(facade.family, group)
     if of is not None and stated is not None and not is_same_group_format(facade.family, of, stated):
@@ -74,7 +74,7 @@ def definition_format(group: Entity, resource: ResourceDraft, facade: LegacyWrit
 def check_event_type(
     group: Entity, resource: ResourceDraft, facade: LegacyWrite, tree: Mapping[str, Json], authority: str | None
 ) -> None:
-    """What identifies a message definition of CloudEvents. Raises: InvalidDefinition (LEG-804), Conflict (LEG-805)."""
+    """Checks the type of a CloudEvents message definition. Raises: InvalidDefinition (LEG-804), Conflict (LEG-805)."""
     if facade.family == SCHEMAREGISTRY or stored_group_format(facade.family, group) != _CLOUDEVENTS:
         return
     type = _type_of(tree)
@@ -87,13 +87,16 @@ def check_event_type(
 
 
 def _before(resource: ResourceDraft) -> str | None:
-    """The format that a schema has; that of its Versions counts, as the registry's own API may have changed it."""
+    """The current format of a schema.
+
+    That of its Versions is decisive, because the registry's own API may have changed it.
+    """
     name = resource.entity.attributes.get("format") if resource.entity is not None else None
     return formats.displayed_format(name, resource.facade.get("format")) if name else None
 
 
 def _type_of(attributes: Mapping[str, Any]) -> str | None:
-    """The CloudEvents type that a message definition says its events have."""
+    """The CloudEvents type of the events that a message definition describes."""
     metadata = attributes.get("envelopemetadata")
     type = metadata.get("type") if isinstance(metadata, Mapping) else None
     found = type.get("value") if isinstance(type, Mapping) else None

@@ -1,8 +1,8 @@
-"""Definitions that came over an older API from the registry that is their authority: who brought one writes it.
+"""Definitions imported through a legacy API from the registry that is their authority: only the importer writes them.
 
-An older API has no word for read-only, but an import shows itself: it names a foreign authority, and its Version has a
-whole URI for an id (LEG-904). Whoever imports a new definition speaks for its authority from then on. Nobody else
-writes it (LEG-909), until an administrator does: then it is this registry's own.
+A legacy API has no read-only attribute, but an import is recognizable: it names a foreign authority, and its Version
+has an absolute URI as its id (LEG-904). The caller who imports a new definition represents its authority from then on.
+No other caller writes it (LEG-909), until an administrator does; then the definition belongs to this registry.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from domain.errors.problems import Problem, Readonly
 from domain.registry.events import EntityEvent, EntityRefreshed
 from domain.values import xid as xids
 
-#: What only the older APIs know of an imported definition: the name of the caller who imported it.
+#: The legacy APIs' member of an imported definition: the name of the caller who imported it.
 IMPORTER: Final = "importer"
 
 
 def new_importer(facade: LegacyWrite, context: Context) -> str | None:
-    """The caller who imports a new definition; None where it is no import, where nobody tells callers apart, and for a
-    link, which keeps its copies by itself.
+    """The caller who imports a new definition.
+
+    None if it is not an import, if callers are anonymous, or if a link writes, because a link protects its own copies.
     """
     if facade.authority is None or facade.id is None or not is_absolute(facade.id):
         return None
@@ -37,7 +38,7 @@ def new_importer(facade: LegacyWrite, context: Context) -> str | None:
 
 
 def imports_become_own(changes: ChangeSet) -> None:
-    """Lets go of the importers of definitions that an administrator writes."""
+    """Removes the importers of definitions that an administrator writes."""
     context = changes.context
     if context.link or context.role is not Role.ADMIN:
         return
@@ -47,10 +48,10 @@ def imports_become_own(changes: ChangeSet) -> None:
 
 
 def check_imports(events: Sequence[EntityEvent], world: World, context: Context) -> None:
-    """Raises: Readonly for a write to a definition that another caller has imported."""
+    """Raises: Readonly for a write to a definition that another caller imported."""
     if context.link or context.role is Role.ADMIN:
         return
-    for event in reversed(events):  # what a write is about comes behind what is above it
+    for event in reversed(events):  # the written entity follows its ancestors
         parts = xids.segments(event.xid)
         if len(parts) < 4 or isinstance(event, EntityRefreshed) or legacy_api_of(xid := xids.join(*parts[:4])) is None:
             continue

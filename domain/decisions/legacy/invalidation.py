@@ -1,4 +1,4 @@
-"""What the older APIs know holds only as long as the registry says the same: any other write may make it untrue.
+"""Values of the legacy APIs are valid only while the registry's attributes agree; any other write may invalidate them.
 
 Rules LEG-303, LEG-701, LEG-1203.
 """
@@ -18,14 +18,14 @@ from domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDr
 from domain.decisions.legacy import group_formats
 from domain.values import xid as xids
 
-#: The attributes of a Group that its format is made of.
+#: The attributes of a Group that determine its format.
 _OF_FORMAT: Final = ("format", "envelope", "protocol")
 
 
 def legacy_values_agree(changes: ChangeSet) -> None:
-    """Lets go of spellings and documents that are not those of the registry's own attributes any more.
+    """Drops spellings and documents that no longer agree with the registry's own attributes.
 
-    Raises: Conflict where a Version that an older API adds would be pruned at once.
+    Raises: Conflict if a Version that a legacy API adds would be pruned immediately.
     """
     if changes.number is not None and any(changes.leaves(xid) for xid in changes.processed):
         raise Conflict(error_detail="it would be older than all versions that the registry has room for")
@@ -43,7 +43,7 @@ def legacy_values_agree(changes: ChangeSet) -> None:
 
 
 def _is_outdated(group: GroupDraft) -> bool:
-    """Whether what a Group's format is made of has changed, but its spelling has not."""
+    """Whether the attributes that determine a Group's format changed while its spelling did not."""
     before = group.entity
     if before is None or not group.written or group.facade != before.private.get(FACADE):
         return False
@@ -61,9 +61,9 @@ def _check_format(resource: ResourceDraft) -> None:
 
 
 def _check_document(changes: ChangeSet, version: VersionDraft) -> None:
-    """Lets go of a document that has not changed, where its message says something else now.
+    """Drops an unchanged document if its message now differs.
 
-    What no attribute holds, such as a document of a format without rules, cannot be otherwise.
+    Content that no attribute holds, such as a document of a format without rules, cannot differ.
     """
     before, document = version.entity, version.facade.get("document")
     if before is None or document is None or document != before.private.get(FACADE, {}).get("document"):

@@ -1,4 +1,4 @@
-"""Bodies of the older APIs as trees of the registry: Groups, and documents with their attributes.
+"""Request bodies of the legacy APIs as commands: Groups, and documents with their attributes.
 
 Rules LEG-204, LEG-205, LEG-504, LEG-512, LEG-603, LEG-801 to LEG-804.
 """
@@ -22,12 +22,12 @@ from domain.decisions.commands import WriteMethod, WriteTree
 from domain.model.values import MAX_HEADER_BYTES
 from domain.values import xid as xids
 
-#: Members of a Group's body that the server sets, so that whatever they say means nothing.
+#: Members of a Group's body that the server sets; their values in a request are ignored.
 _SERVED: Final = frozenset(("createdtimeutc", "updatedtimeutc"))
 
 
 def group_command(family: LegacyApi, xid: str, base: str, body: Mapping[str, Any]) -> WriteTree:
-    """The command of a PUT of a Group. base: absolute URL of the façade. Raises: InvalidDefinition."""
+    """The command of a PUT of a Group. base: absolute URL of the legacy API. Raises: InvalidDefinition."""
     schemas = family is SCHEMAREGISTRY
     known = {"id": _text, "format": _text, "description": _text, **({"groupProperties": _texts} if schemas else {})}
     given = {name: _member(known, name, value) for name, value in body.items() if name not in _SERVED}
@@ -69,8 +69,9 @@ def message_command(
     format: str,
     find: catalog.FindSchema,
 ) -> WriteTree:
-    """The command of a POST of a message definition. format: of its Group. find: schemas of this registry by URI.
+    """The command of a POST of a message definition.
 
+    format: of its Group. find: finds schemas of this registry by URI.
     Raises: InvalidDefinition, with the place in the document that breaks a rule.
     """
     if attributes.format not in (None, format):
@@ -89,7 +90,7 @@ def message_command(
 
 
 def _facade(family: LegacyApi, base: str, given: DocumentAttributes) -> LegacyWrite:
-    """Raises: InvalidDefinition for an authority or id that is no URI (LEG-603), and for what a header cannot hold."""
+    """Raises: InvalidDefinition for an authority or id that is no URI (LEG-603), and for one too long for a header."""
     for name, (parameter, _) in request_names(family).items():
         _check_room(parameter, getattr(given, name))
     _checked("authority", given.authority, uris.check_uri)
@@ -106,10 +107,7 @@ def _checked(name: str, value: str | None, check: Callable[[str], str]) -> None:
 
 
 def _check_room(name: str, value: str | None) -> None:
-    """
-
-    Raises: InvalidDefinition for what would not fit in a header of an answer, as attributes of the registry have to.
-    """
+    """Raises: InvalidDefinition for a value that exceeds a response header; registry attributes must fit in one."""
     if value is not None and not fits_in_header(name, value):
         raise invalid_definition(
             name, f"its name and value take more than {MAX_HEADER_BYTES} bytes", "LEG-503, LEG-522"
@@ -117,9 +115,9 @@ def _check_room(name: str, value: str | None) -> None:
 
 
 def _check_id(xid: str, id: str | None) -> None:
-    """Raises: InvalidDefinition where a body has another id than its path.
+    """Raises: InvalidDefinition if a body has another id than its path.
 
-    Both may be percent-encoded in their own ways.
+    Both may be percent-encoded, each in a different way.
     """
     if id is None:
         return

@@ -1,7 +1,7 @@
-"""What only the older APIs know, when a past state comes back.
+"""Restores the values that only the legacy APIs know.
 
-A Version that comes back into the life that its definition had then has its number again, since it is the same one; a
-definition of a later life may have given that number to another.
+A definition that is deleted and created again has several lifetimes. A Version that is restored into its own lifetime
+gets its number back, because it is the same Version. In a later lifetime another Version may have that number.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDr
 from domain.decisions.legacy.version_numbers import USED
 from domain.registry.entities import Attributes, Entity
 
-#: What a Version is published under for good; all else is what it holds.
+#: The names under which a Version is published permanently; all other members are its content.
 _NAMES = ("number", "id", "uri")
 
 
 def restore_group(group: GroupDraft, then: Entity) -> bool:
-    """Whether what a Group had then differs from what it has, which it has now."""
+    """Sets a Group's legacy values to the past ones; returns whether they differ from the current ones."""
     before, group.facade = group.facade, then.private.get(FACADE, {})
     return before != group.facade
 
 
 def restore_definition(resource: ResourceDraft, then: Entity) -> bool:
-    """The same of a definition, less the numbers that are gone in the life that it has."""
+    """The same for a definition, except for the used numbers, which stay those of its current lifetime."""
     life = then.private.get(FACADE, {}) if resource.new else resource.facade
     gone = {USED: life[USED]} if USED in life else {}
     before = resource.facade
@@ -32,12 +32,12 @@ def restore_definition(resource: ResourceDraft, then: Entity) -> bool:
 
 
 def is_same_version(version: VersionDraft, then: Entity) -> bool:
-    """Whether a Version holds what it held then."""
+    """Whether a Version has the same content as in the past."""
     return _without(version.facade, *_NAMES) == _without(then.private.get(FACADE, {}), *_NAMES)
 
 
 def restore_version(resource: ResourceDraft, version: VersionDraft, then: Entity, definition: Entity) -> None:
-    """Gives a Version what it held then, and a new one its names. definition: the Resource of then."""
+    """Sets a Version's past content, and the names of a new Version. definition: the past Resource."""
     facade = then.private.get(FACADE, {})
     names = facade if version.new else version.facade
     version.facade = {**_without(facade, *_NAMES), **{name: names[name] for name in _NAMES[1:] if name in names}}
@@ -48,7 +48,7 @@ def restore_version(resource: ResourceDraft, version: VersionDraft, then: Entity
 
 
 def forget_later_versions(changes: ChangeSet, xid: str, position: int) -> None:
-    """Forgets the kept Version of a stream that was not there yet at a position."""
+    """Forgets the retained Version of a stream if it was created after a position."""
     if legacy_api_of(xid) is not None:
         changes.forget(kept for kept in changes.world.published.kept(xid) if kept.born > position)
 

@@ -1,4 +1,4 @@
-"""Who has a URI or an id already that a Version is to be published under (LEG-606)."""
+"""Which Version already has a URI or an id under which a Version is to be published (LEG-606)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ from domain.values import xid as xids
 
 
 class PublishedVersion(NamedTuple):
-    """A Version, living or kept. definition: xid of the Resource; image: what it is, or was when it was pruned."""
+    """A live or retained Version.
+
+    definition: xid of the Resource; image: its state, current or from when it was pruned.
+    """
 
     definition: str
     number: int
@@ -33,9 +36,9 @@ class PublishedVersion(NamedTuple):
 
 
 def find_published(changes: ChangeSet, facade: LegacyWrite, uri: str, *, default: bool) -> PublishedVersion | None:
-    """The Version that has a URI already, or the id that a façade is given.
+    """The Version that already has a URI, or the id that the request gives.
 
-    default: the URI is that of the path of a Version that is only to be, which no other path can be.
+    default: the URI is the path of the Version to be created, which no other path can equal.
     """
     published, family = changes.world.published, facade.family
     found = published.by_id(family, facade.id) if facade.id is not None else None
@@ -48,9 +51,10 @@ def find_published(changes: ChangeSet, facade: LegacyWrite, uri: str, *, default
 
 
 def check_uri_path(changes: ChangeSet, facade: LegacyWrite, uri: str, xid: str, number: int) -> None:
-    """Raises: Conflict for a URI that is the path of another Version than that of a definition with a number.
+    """Raises: Conflict if a URI is the path of a Version other than the given number of the given definition.
 
-    It may be of one that is yet to come: who looks for that one would find this one, and its own POST a clash.
+    The other Version may not exist yet. If it did later, its path would lead to this Version, and its own POST would
+    conflict.
     """
     place = locate_version(facade.family, uri, (facade.base, facade.base.removesuffix(facade.family.base)))
     is_own = place is None or (_definition(facade, place) == xid and place.version in (number, str(number)))
@@ -59,9 +63,10 @@ def check_uri_path(changes: ChangeSet, facade: LegacyWrite, uri: str, xid: str, 
 
 
 def _is_anothers(changes: ChangeSet, facade: LegacyWrite, uri: str, xid: str) -> bool:
-    """Whether another definition, behind its own authority, is to give a Version the URI by default.
+    """Whether another definition, with its own authority, will by default give one of its Versions this URI.
 
-    One that is not there yet claims nothing, as a copy may be kept under another name than in its registry (LEG-903).
+    A definition that does not exist yet claims no URI, because a copy may have another name than its original
+    (LEG-903).
     """
     place = locate_by_ending(facade.family, uri)
     other = changes.find(_definition(facade, place)) if place is not None else None
@@ -77,12 +82,12 @@ def _is_anothers(changes: ChangeSet, facade: LegacyWrite, uri: str, xid: str) ->
 
 
 def _definition(facade: LegacyWrite, place: VersionLocation) -> str:
-    """The xid of the definition that a Version is of."""
+    """The xid of the definition to which a Version belongs."""
     return xids.join(facade.family.groups, place.groupid, facade.family.resources, place.id)
 
 
 def published_versions(changes: ChangeSet, resource: ResourceDraft) -> Iterator[PublishedVersion]:
-    """The Versions that a definition had before this change, living ones first, which are all at hand. O(Versions)."""
+    """The Versions that a definition had before this change, live ones first. All of them are loaded. O(Versions)."""
     for version in resource.versions.values():
         if version.entity is not None:
             yield PublishedVersion(resource.xid, version.number, version.entity)

@@ -1,4 +1,4 @@
-"""Numbers: which one each Version of a definition has, and that none is given twice in a definition's life.
+"""Version numbers: each Version of a definition has one, and none is used twice in a definition's lifetime.
 
 Rules LEG-210, LEG-405, LEG-406, LEG-409, LEG-707.
 """
@@ -17,14 +17,14 @@ from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
 from domain.decisions.rules import ancestry
 from domain.values import xid as xids
 
-#: The façade's member of a Resource with the numbers of its Versions that are deleted, as `NumberRanges` writes them.
+#: The member of a Resource's `facade` with the numbers of its deleted Versions, in the notation of `NumberRanges`.
 USED: Final = "used"
 
 
 def versions_are_numbered(changes: ChangeSet) -> None:
-    """Gives each new Version its number, and remembers those of Versions that go."""
+    """Assigns each new Version its number, and records the numbers of removed Versions."""
     for resource in changes.resources.values():
-        # An import is thousands of Resources about which there is nothing to say.
+        # An import has thousands of Resources that need nothing here.
         if not resource.membership_changed or resource.deleted or _is_id_its_number(resource):
             continue
         if legacy_api_of(resource.xid) is not None:
@@ -32,18 +32,18 @@ def versions_are_numbered(changes: ChangeSet) -> None:
 
 
 def used_numbers(resource: ResourceDraft) -> NumberRanges:
-    """The numbers of a definition's Versions that are gone, kept ones included."""
+    """The numbers of a definition's removed Versions, including retained ones."""
     return NumberRanges.parse(resource.facade.get(USED, ""))
 
 
 def next_number(changes: ChangeSet, resource: ResourceDraft) -> int:
-    """The number of a Version that an older API adds, which is its id as well, so that it is the latest (LEG-406).
+    """The number of a Version that a legacy API adds; it is also its id, so that the Version is the latest (LEG-406).
 
-    It is above every number and every id of the registry's own that the definition ever had, and no Version has it for
-    an id. All Versions are at hand.
+    It is higher than every number and every server-assigned id that the definition ever had, and no Version has it as
+    an id. All Versions must be loaded.
     """
     gone, numbers = used_numbers(resource), [version.number for version in resource.versions.values()]
-    unnumbered = numbers.count(0)  # these get theirs before it
+    unnumbered = numbers.count(0)  # these get their numbers first
     number = max(resource.counter, max(gone.highest, *numbers, 0) + unnumbered) + 1
     ids = {*resource.versions, *(xids.entity_id(kept.xid) for kept in _kept(changes, resource.xid, gone))}
     while str(number) in ids:
@@ -67,19 +67,19 @@ def _number(changes: ChangeSet, resource: ResourceDraft) -> None:
 
 
 def _assign_next_numbers(resource: ResourceDraft, taken: set[int], versions: Sequence[VersionDraft]) -> None:
-    """Gives Versions the numbers behind the highest that is taken, the oldest first."""
+    """Assigns Versions the numbers after the highest used one, the oldest Version first."""
     for number, version in enumerate(_by_age(resource, versions), max(taken) + 1):
         _set(version, number)
         taken.add(number)
 
 
 def _kept(changes: ChangeSet, xid: str, gone: NumberRanges) -> Sequence[Publication]:
-    """The kept Versions at or below an xid. gone: the numbers of its definition's Versions that are gone."""
+    """The retained Versions at or below an xid. gone: the numbers of its definition's removed Versions."""
     return changes.world.published.kept(xid) if gone.ranges else ()
 
 
 def _is_id_its_number(resource: ResourceDraft) -> bool:
-    """Whether the id of each Version is its number, and none was ever another's."""
+    """Whether the id of each Version is its number, and no other Version ever had it."""
     if USED in resource.facade:
         return False
     for version in resource.versions.values():
@@ -89,7 +89,7 @@ def _is_id_its_number(resource: ResourceDraft) -> bool:
 
 
 def _keeps_own_number(changes: ChangeSet, version: VersionDraft, before: NumberRanges, taken: set[int]) -> bool:
-    """Whether a new Version gets a number that is its by itself: one that it had or was assigned, or its id."""
+    """Whether a new Version gets a number of its own: a former one, an assigned one, or its id."""
     if version.facade:
         _leave_to_others(changes, version)
     kept = _kept(changes, version.xid, before) if changes.world.revision(version.xid) else ()
@@ -107,7 +107,7 @@ def _keeps_own_number(changes: ChangeSet, version: VersionDraft, before: NumberR
 
 
 def _leave_to_others(changes: ChangeSet, version: VersionDraft) -> None:
-    """Takes a name from a Version that comes back, if another one has been given it meanwhile."""
+    """Removes a name from a restored Version if another Version has received it meanwhile."""
     published, family = changes.world.published, legacy_api_of(version.xid)
     id, uri = version.facade.get("id"), version.facade.get("uri")
     found = (
@@ -119,7 +119,7 @@ def _leave_to_others(changes: ChangeSet, version: VersionDraft) -> None:
 
 
 def _revive(changes: ChangeSet, version: VersionDraft, kept: Publication) -> None:
-    """Gives a Version that is kept, and is created anew, what it was published under."""
+    """Gives a retained Version that is created again the names under which it was published."""
     facade = changes.world.published.image(kept).private.get(FACADE, {})
     version.facade = version.facade | {name: facade[name] for name in ("id", "uri") if name in facade}
     _set(version, kept.number)
@@ -131,7 +131,7 @@ def _set(version: VersionDraft, number: int) -> None:
 
 
 def _by_age(resource: ResourceDraft, versions: Sequence[VersionDraft]) -> list[VersionDraft]:
-    """Versions in the order of their type, the newest last, as it is the latest in the older APIs."""
+    """Versions in the order of their type, the newest last, because it is the latest in the legacy APIs."""
     mode = resource.type.versionmode
     lines = [
         ancestry.VersionLineage(one.id, one.ancestorid, shown["createdat"], one.ordered or shown["modifiedat"])

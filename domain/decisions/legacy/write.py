@@ -1,4 +1,4 @@
-"""Writing by the older APIs: Groups, and Versions of definitions, by the registry's own ways of writing.
+"""Writes through the legacy APIs: Groups and Versions of definitions, applied with the registry's own write functions.
 
 Rules LEG-205, 206, 208, 303, 402, 406, 502, 531 to 533, 601 to 611, 1202, 1207.
 """
@@ -27,7 +27,7 @@ from domain.decisions.xrefs import check_no_xref
 from domain.registry.entities import Attributes, Entity
 from domain.values import xid as xids
 
-#: What an older API says of a Group, in the registry's words; whatever else a Group has it leaves alone.
+#: The Group attributes that a legacy API sets, by their registry names; all others stay unchanged.
 _OF_GROUP: Final = {
     SCHEMAREGISTRY: ("description", "labels", "format"),
     MESSAGECATALOG: ("description", "envelope", "protocol"),
@@ -35,7 +35,7 @@ _OF_GROUP: Final = {
 
 
 def apply_legacy_write(changes: ChangeSet, command: WriteTree) -> None:
-    """Applies one WriteTree of an older API to a change, but for what settles at its end.
+    """Applies one WriteTree of a legacy API to a change; the rules settle the rest at its end.
 
     Raises: Conflict, InvalidDefinition, NotFound; any Problem of a write.
     """
@@ -58,7 +58,7 @@ def _check_spelling(changes: ChangeSet, xid: str) -> None:
 
 
 def _publish_group(changes: ChangeSet, command: WriteTree, facade: LegacyWrite) -> None:
-    """A Group as it is put; one that is so already is not written (LEG-206)."""
+    """Writes a Group; an unchanged Group is not written (LEG-206)."""
     changes.processed.append(command.xid)
     stored = changes.find(command.xid)
     given: Attributes = {name: command.tree.get(name) or None for name in _OF_GROUP[facade.family]}
@@ -78,7 +78,10 @@ def _publish_group(changes: ChangeSet, command: WriteTree, facade: LegacyWrite) 
 
 
 def _kept_format(facade: LegacyWrite, stored: Entity, given: Attributes) -> Attributes:
-    """What is given, less a format that stays. Raises: Conflict where definitions rely on another one (LEG-303)."""
+    """The given attributes, without a format that stays.
+
+    Raises: Conflict if definitions rely on another one (LEG-303).
+    """
     if not group_formats.is_same_group_format(
         facade.family, group_formats.stored_group_format(facade.family, stored), facade.format
     ):
@@ -96,7 +99,7 @@ def _stated(given: Attributes) -> Attributes:
 
 
 def _publish_version(changes: ChangeSet, command: WriteTree, facade: LegacyWrite) -> None:
-    """A new Version of a definition, which may be new; or the one that is meant, if there is one already."""
+    """Adds a new Version of a definition, which may be new too, or answers with a matching existing Version."""
     group = changes.existing(xids.join(*xids.segments(command.xid)[:2]))
     check_writable(changes, command.xid, frozenset())
     resource = changes.resource(command.xid)
@@ -133,7 +136,7 @@ def _answer(changes: ChangeSet, found: PublishedVersion) -> None:
 
 
 def _authority(resource: ResourceDraft, facade: LegacyWrite) -> str | None:
-    """The authority that a definition has, or now gets. Raises: Conflict where it has another one (LEG-605)."""
+    """The current or new authority of a definition. Raises: Conflict if it has another one (LEG-605)."""
     stored: str | None = resource.facade.get("authority")
     if resource.new or facade.authority is None:
         return stored if facade.authority is None else facade.authority
@@ -143,18 +146,18 @@ def _authority(resource: ResourceDraft, facade: LegacyWrite) -> str | None:
 
 
 def _known_version(command: WriteTree, facade: LegacyWrite, found: PublishedVersion) -> PublishedVersion:
-    """The Version that an id is known for, if it is just what is sent. Raises: Conflict (LEG-533, LEG-606)."""
+    """The Version that has the given id, if its content is the same. Raises: Conflict (LEG-533, LEG-606)."""
     if facade.id is not None and found.definition == command.xid and _document(facade, found.image) == _sent(command):
         return found
     taken = "id" if facade.id is not None else 'URI; give this one an "id" of its own'
-    # Which definition it is of is not told: the caller may have no right to know of it (LEG-1104).
+    # The message does not name the definition, because the caller may have no right to know of it (LEG-1104).
     raise Conflict(error_detail=f"a version with another document or of another name has this {taken} (LEG-606)")
 
 
 def _repeated(
     changes: ChangeSet, resource: ResourceDraft, command: WriteTree, facade: LegacyWrite
 ) -> PublishedVersion | None:
-    """The latest Version with the document and the media type that are sent; schemas only (LEG-531)."""
+    """The latest Version with the same document and media type as the request; schemas only (LEG-531)."""
     if facade.family != SCHEMAREGISTRY:
         return None
     sent, contenttype = _sent(command), command.tree.get("contenttype")
@@ -167,7 +170,7 @@ def _repeated(
 
 
 def _document(facade: LegacyWrite, image: Entity) -> str | None:
-    """SHA-256 of a Version's document, for a message definition of the one that was sent."""
+    """SHA-256 of a Version's document; for a message definition, that of the document in its request."""
     if facade.family == SCHEMAREGISTRY:
         return image.document
     found: str | None = image.private.get(FACADE, {}).get("document")
@@ -197,7 +200,7 @@ def _write(
 
 
 def _version_facade(changes: ChangeSet, facade: LegacyWrite, version: VersionDraft, uri: str | None) -> dict[str, Any]:
-    """What only the older API knows of a Version. uri: None for the default one, which needs no room."""
+    """The values that only the legacy API knows of a Version. uri: None for the default URI, which is not stored."""
     document = changes.keep(facade.content) if facade.content else None
     found = {
         "id": facade.id,
@@ -219,16 +222,19 @@ def _definition_facade(
     format: str | None,
     group: Entity,
 ) -> dict[str, Any]:
-    """What only the older API knows of a definition; the description of the first Version is its own (LEG-502)."""
+    """The values that only the legacy API knows of a definition.
+
+    Its description is that of its first Version (LEG-502).
+    """
     first = command.tree.get("description") if resource.new else None
-    # A format that the group has is the group's (LEG-703), and what comes later in another spelling changes nothing.
+    # If the group has a format, the format is the group's (LEG-703). A later spelling changes nothing.
     spelled = format if resource.new and group_formats.stored_group_format(facade.family, group) is None else None
     given = {"authority": authority, "description": facade.description or first, "format": spelled}
     return {**resource.facade, **_stated(given)}
 
 
 def _show(resource: ResourceDraft, version: VersionDraft, authority: str | None, uri: str) -> None:
-    """Shows what the older API knows where the model has read-only attributes for it (LEG-1202)."""
+    """Copies legacy values to the read-only attributes that the model has for them (LEG-1202)."""
     definitions = resource.type.version.definitions
     shown = {"authority": authority, "versionuri": uri}
     names = [name for name in shown if shown[name] and definitions.get(name, {}).get("readonly")]

@@ -1,5 +1,5 @@
-"""Decisions about replication links, and about what arrives over them.
+"""Decisions about replication links, and about the interactions that they deliver.
 
-What a link is is in `domain/replication`.
+The link entity itself is in `domain/replication`.
 Begin with `decide_links.py`.
 """

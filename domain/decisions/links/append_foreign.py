@@ -1,10 +1,11 @@
-"""Interactions of another log as they become interactions of this one.
+"""Converts interactions of another log into interactions of this one.
 
-Everything that the API shows stays: xids, epochs, times, ids, images. What belongs to a log is this one's: positions,
-revisions, births. What is apart from the tree never comes over, and of a part of a registry only what is in its scope;
-the registry's own counts of Groups are then refreshed here. Where the Groups in the scope come under another model,
-this registry's own is changed first, as a write of its own. The interaction that brings the model is recorded whatever
-that comes to, by a refresh of the model: when it comes again, an old model must not take the place of a newer one.
+Everything that the API shows stays: xids, epochs, times, ids, images. Positions, revisions and births belong to a log,
+so they are this log's own. Entities outside the tree are never replicated, and of a partial registry only the entities
+in the scope of the link. For a partial registry, this module also refreshes the registry's own counts of Groups. If the
+Groups in the scope get another model, this registry's own model changes first, in a separate write. The interaction
+that brings the model is always recorded, if only as a refresh of the model: if it is delivered again, the old model
+must not replace a newer one.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from domain.values import xid as xids
 
 
 def local_events(interaction: ForeignInteraction, link: Link, world: World) -> list[EntityEvent]:
-    """The events that an interaction comes to here, none where nothing of it is wanted. Raises: Diverged."""
+    """The local events that result from an interaction, none if the link needs none of it. Raises: Diverged."""
     events = [event for event in interaction.events if link.scope.has(event.xid)]
     if not events and not model_events(interaction, link):
         return []
@@ -37,12 +38,12 @@ def local_events(interaction: ForeignInteraction, link: Link, world: World) -> l
 
 
 def model_events(interaction: ForeignInteraction, link: Link) -> list[EntityEvent]:
-    """The event of another model that a part of a registry comes under from there on, if there is one."""
+    """The model event of an interaction, if the link replicates a part of a registry and the model changes."""
     return [event for event in interaction.events if event.xid == xids.MODEL and not link.scope.whole]
 
 
 def required_model_change(interaction: ForeignInteraction, link: Link, world: World) -> ReplaceModel | None:
-    """What this registry's model has to become before an interaction is taken in; None where it says so already."""
+    """The change that this registry's model needs before an interaction is appended; None if it needs none."""
     for event in model_events(interaction, link):
         wanted = merge_models(world.model.source, event.attributes["modelsource"], link.scope)
         if wanted != world.model.source:
@@ -58,10 +59,10 @@ def _local(event: EntityEvent, link: Link, world: World) -> EntityEvent:
             return _placed(event, revision, None)
         if event.xid not in xids.ROOT_STREAMS:
             raise _diverged(link, event, "is here already")
-        # An empty registry has a root, capabilities and a model of its own, until those that it copies come; that
-        # these come into being is told to nobody (EV-03).
+        # An empty registry has its own root, capabilities and model until the copied ones arrive. Their creation is not
+        # published (EV-03).
         return EntityRefreshed(**{**event.__dict__, "revision": revision, "born": entity.born})
-    if entity is None and isinstance(event, EntityDeleted):  # it came and went at once, or was kept since it went
+    if entity is None and isinstance(event, EntityDeleted):  # created and deleted in one interaction, or retained
         return _placed(event, revision, None)
     if entity is None or entity.xid != event.xid:
         raise _diverged(link, event, "is not here")
@@ -69,14 +70,17 @@ def _local(event: EntityEvent, link: Link, world: World) -> EntityEvent:
 
 
 def _placed(event: EntityEvent, revision: int, born: int | None) -> EntityEvent:
-    """The event at its place in this log; itself where that is the same, because a copy is a tenth of a catch-up."""
+    """The event with its revision and birth in this log.
+
+    If they are equal, it is the same object, because copies take a tenth of the time of a catch-up.
+    """
     if event.revision == revision and event.born == born:
         return event
     return event.model_copy(update={"revision": revision, "born": born})
 
 
 def registry_recount(events: Sequence[EntityEvent], link: Link, world: World) -> list[EntityEvent]:
-    """The registry with as many Groups as it has then; nothing where none comes or goes. Raises: Diverged."""
+    """The registry with its new counts of Groups; empty if no Group was added or removed. Raises: Diverged."""
     registry = _root(xids.REGISTRY, world)
     counts = {name: value for name, value in registry.attributes.items() if name.endswith("count")}
     for event in events:
@@ -90,7 +94,7 @@ def registry_recount(events: Sequence[EntityEvent], link: Link, world: World) ->
 
 
 def _unchanged_event(xid: str, event: EntityEvent, world: World) -> EntityEvent:
-    """An event at which nothing changes."""
+    """An event that changes nothing."""
     entity = _root(xid, world)
     return _refreshed(entity, entity.attributes, event, world)
 

@@ -1,8 +1,8 @@
-"""Who may write what came over a link: the registry that it came from, and nobody else as long as the link is there.
+"""Write access to copies: only the registry of origin writes them, as long as their link exists.
 
-What is followed by its log is in the scope of the link. What came over the standard API or an older one has the link's
-id in the private members of its Group or Resource, of the registry for its own attributes, or of the capabilities for
-those that rule the data. Rule LEG-909.
+The copies of a link that follows a log are all entities in its scope. A copy over the standard API or a legacy API has
+the link's id in the private members of its Group or Resource. For the registry's own attributes the registry has it,
+and for the data capabilities the capabilities have it. Rule LEG-909.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from domain.replication import LINK
 from domain.replication.link import COLLECTION, LOG, Link
 from domain.values import xid as xids
 
-#: What differs in a Group when something comes or goes below it.
+#: The attributes of a Group that differ when an entity below it is added or removed.
 _TOUCHED: Final = frozenset(("epoch", "modifiedat"))
 
 
 def check_copies(events: Sequence[EntityEvent], world: World, context: Context) -> None:
-    """A link may write what came over it, as long as it brings anything.
+    """Checks that only the link of a copy writes it, and only while that link is active.
 
-    Raises: Readonly for what is a copy of somebody else's, NotReceiving where the link whose doing it is has ended.
+    Raises: Readonly for a copy of another link, NotReceiving if the writing link has ended.
     """
     if context.link and not any(link.id == context.link and link.enabled and not link.promoted for link in world.links):
         raise NotReceiving(f"{COLLECTION}/{context.link}")
     links = [link for link in world.links if link.inbound and not link.promoted and link.id != context.link]
     if links:
-        for event in reversed(events):  # what a write is about comes behind what is above it
+        for event in reversed(events):  # the written entity follows its ancestors
             for link in links:
                 if _owns(link, event, world) or (not context.link and _defines(link, event, world)):
                     raise readonly_copy(link, _topmost(event, events, link, world))
 
 
 def _topmost(event: EntityEvent, events: Sequence[EntityEvent], link: Link, world: World) -> str:
-    """The xid that a write is about: of what goes together, that which all the rest is below."""
+    """The xid of the topmost entity of a write: of entities that are deleted together, the one above all others."""
     gone = {each.xid: each for each in events if isinstance(each, EntityDeleted)}
     while (above := gone.get(xids.parent(event.xid) or "")) is not None and _owns(link, above, world):
         event = above
@@ -55,12 +55,12 @@ def readonly_copy(link: Link, xid: str) -> Problem:
 
 
 def authority_url(link: Link, xid: str) -> str:
-    """Where a copy is written: its URL there, or that of the whole registry where it may have another name."""
+    """The URL at which a copy can be written; that of the whole registry if the copy may have another name there."""
     return f"{link.url}{xid if link.dialect == LOG else ''}"
 
 
 def link_of_copy(xid: str, links: Sequence[Link], private: Mapping[str, Any]) -> Link | None:
-    """The link that an entity came over and that still brings it. private: its own private members."""
+    """The link that still delivers an entity. private: the entity's own private members."""
     inbound = (link for link in links if link.inbound and not link.promoted)
     return next((link for link in inbound if _has_copy(link, xid, private)), None)
 
@@ -82,7 +82,10 @@ def _owns(link: Link, event: EntityEvent, world: World) -> bool:
 
 
 def _wrote(group: Entity, event: EntityEvent) -> bool:
-    """Whether own attributes differ, of a Group or the registry: who adds something below a copy does not write it."""
+    """Whether own attributes of a Group or the registry differ.
+
+    Adding an entity below a copy does not write the copy.
+    """
     if isinstance(event, EntityCreated | EntityDeleted):
         return True
     ignored = _TOUCHED.union(name for name in group.attributes if name.endswith("count"))
@@ -93,9 +96,10 @@ def _wrote(group: Entity, event: EntityEvent) -> bool:
 
 
 def _defines(link: Link, event: EntityEvent, world: World) -> bool:
-    """Whether another model says something else of the Groups that a link brings.
+    """Whether another model defines the Groups of a link differently.
 
-    Links may say so: where two bring Groups of one type, their registries agree on it or one of them leads.
+    A link may change the model: if two links deliver Groups of one type, their registries agree on it, or one of them
+    leads.
     """
     if not link.follows_log or event.xid != xids.MODEL or isinstance(event, EntityRefreshed):
         return False

@@ -1,4 +1,4 @@
-"""What becomes of commands about links: one event at most, and the secret values that come and go with it (LEG-901)."""
+"""Decides commands about links: at most one event, and the secret values that it stores or destroys (LEG-901)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from domain.replication.link import KAFKA, TYPE, Link
 from domain.replication.scope import LinkScope
 from domain.values.json_text import dumps
 
-#: What may not change under a link: what came over it came from there.
+#: The attributes of a link that cannot change, because its copies came from this source.
 _FIXED: Final = ("url", "dialect", "mode", "remote")
 
 
 def decide_link(command: LinkCommand, world: World, context: Context) -> Decision:
-    """The event of a command, if it comes to one. Raises: NotFound, InvalidLink, Forbidden."""
+    """The event of a command, if it changes anything. Raises: NotFound, InvalidLink, Forbidden."""
     if context.role is not Role.ADMIN:
         raise Forbidden(caller=context.caller)
     match command:
@@ -36,7 +36,7 @@ def decide_link(command: LinkCommand, world: World, context: Context) -> Decisio
 
 
 def links_overlap(one: Link, other: Link) -> bool:
-    """Whether two links would both bring whole interactions of what one of them has for itself."""
+    """Whether two links would both deliver whole interactions of the same Groups or of the same registry."""
     if not (one.follows_log and other.follows_log) or one.promoted or other.promoted:
         return False
     return one.url == other.url or one.scope.meets(other.scope)
@@ -74,9 +74,9 @@ def _replace(command: WriteLink, world: World, context: Context) -> Decision:
 
 
 def _check_narrower(stored: Link, command: WriteLink) -> None:
-    """A topic has no present state to fetch, and what is here of its interactions is not recorded twice.
+    """Raises: InvalidLink for a link to a topic whose scope may become wider.
 
-    Raises: InvalidLink for a link to a topic whose scope may become wider.
+    A topic has no current state to fetch, and interactions that are already recorded are not recorded again.
     """
     scope = LinkScope.of(command.attributes["scope"])
     if stored.dialect != KAFKA or stored.scope.whole or command.attributes["scope"] == stored.attributes["scope"]:
@@ -89,7 +89,10 @@ def _check_narrower(stored: Link, command: WriteLink) -> None:
 def _secrets(
     command: WriteLink, stored: Mapping[str, str], world: World, context: Context
 ) -> tuple[dict[str, str], list[Secret]]:
-    """References by name, and what is sealed or destroyed. What is not said again stays for the same credential."""
+    """References by name, and the secrets to store or destroy.
+
+    A secret that is not given again stays for the same credential.
+    """
     names: dict[str, str] = {}
     settled: list[Secret] = []
     entity = world.get(command.xid)
@@ -108,12 +111,12 @@ def _secrets(
 
 
 def _credential(attributes: Mapping[str, Any]) -> Any:
-    """Whom a credential names."""
+    """The credential without its secret values."""
     return attributes.get("credential")
 
 
 def _delete(command: DeleteLink, world: World, context: Context) -> Decision:
-    """What came over it stays, and becomes writable (LEG-909)."""
+    """The copies of a deleted link stay, and become writable (LEG-909)."""
     entity = _existing(command.xid, world)
     secrets = Link.of(entity, entity.position).secrets
     event = EntityDeleted(attributes={}, private={}, **_shared(entity.xid, entity.epoch, world, context))
@@ -122,8 +125,9 @@ def _delete(command: DeleteLink, world: World, context: Context) -> Decision:
 
 
 def _control(command: ControlLink, world: World, context: Context) -> Decision:
-    """What an administrator does with a link. After its promotion nothing comes over it any more, and what came is this
-    registry's own.
+    """Applies an administrator's control action to a link.
+
+    After a promotion the link delivers nothing, and its copies belong to this registry.
     """
     entity = _existing(command.xid, world)
     link = Link.of(entity, entity.position)
@@ -152,8 +156,10 @@ def _existing(xid: str, world: World) -> Entity:
 
 
 def _decided(event: EntityEvent, settled: list[Secret], world: World) -> Decision:
-    """No two links bring whole interactions of the same Groups, or of one other registry: ids of interactions are
-    unique, and nobody could say whose is whose. Raises: InvalidLink.
+    """The decision of an event. Raises: InvalidLink if the link overlaps another one.
+
+    No two links deliver whole interactions of the same Groups or of the same registry. Ids of interactions are unique,
+    and it would be unknown which link an interaction belongs to.
     """
     own = Link.of(Entity(event.xid, event.type, event.epoch, event.attributes, event.private), 0)
     for other in world.links:

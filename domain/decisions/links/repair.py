@@ -1,4 +1,4 @@
-"""A copy that has become another one is made what the registry is that it came from, by one interaction of its own."""
+"""Repairs a diverged copy: one interaction makes it equal to the registry of its origin."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from domain.values.json_text import dumps
 
 
 def repair(command: Repair, world: World, context: Context) -> Decision:
-    """The events by which entities become what they are elsewhere, and by which those go that are not there.
+    """The events that set entities to their state in the other registry, and delete those that do not exist there.
 
-    Raises: NotFound where the link is gone, Diverged where this registry was written to since the two were compared.
+    Raises: NotFound if the link is gone, Diverged if this registry was written to since the comparison.
     """
     link = next((each for each in world.links if each.xid == command.xid), None)
     if link is None or link.promoted or not link.follows_log:

@@ -1,4 +1,4 @@
-"""Which Version is the newest, which the oldest, and who descends from whom, per `versionmode`.
+"""The order and ancestry of Versions per `versionmode`: the newest, the oldest, and who descends from whom.
 
 Spec: model 1.0-rc4, "versionmode"; core 1.0-rc4, "ancestorid Attribute". Rules ENT-100 to 108.
 """
@@ -23,9 +23,9 @@ _SEMVER: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class VersionLineage:
-    """One Version as ancestry sees it.
+    """The members of a Version that ancestry needs.
 
-    ancestor: its `ancestorid`; None: not said yet. ordered: its ordering time in `modifiedat` mode (ENT-101).
+    ancestor: its `ancestorid`; None: not stated yet. ordered: its ordering time in `modifiedat` mode (ENT-101).
     """
 
     id: str
@@ -39,12 +39,12 @@ class VersionLineage:
 
 
 def is_semver(versionid: str) -> bool:
-    """Whether an id can take part in `semver` order (ENT-102)."""
+    """Whether an id has a place in `semver` order (ENT-102)."""
     return _SEMVER.match(versionid) is not None
 
 
 def newest_version(mode: str, lines: Sequence[VersionLineage]) -> VersionLineage:
-    """The newest of some Versions, at least one."""
+    """The newest of the Versions, of which there is at least one."""
     candidates = _leaves(lines) if mode == "manual" else lines
     return max(candidates or lines, key=_ORDERS[mode])
 
@@ -52,10 +52,11 @@ def newest_version(mode: str, lines: Sequence[VersionLineage]) -> VersionLineage
 def oldest_versions(
     mode: str, lines: Sequence[VersionLineage], count: int, skipped: str | None = None
 ) -> list[VersionLineage]:
-    """The Versions that go first, one after the other: each is the oldest of those that are left.
+    """The Versions to remove first, in order: each is the oldest of the remaining ones.
 
-    skipped: id of a Version left out of the choice; in `manual` mode those that descend from it count as roots then.
-    O(n log n), because an import or a lower `maxversions` drops thousands.
+    skipped: id of a Version that is never chosen; in `manual` mode its descendants then count as roots.
+
+    O(n log n), because an import or a lower `maxversions` removes thousands.
     """
     others = sorted((line for line in lines if line.id != skipped), key=_ORDERS[mode])
     return list(islice(_from_the_roots(others, skipped) if mode == "manual" else others, count))
@@ -64,18 +65,18 @@ def oldest_versions(
 def assign_ancestors(
     mode: str, stored: Sequence[VersionLineage], added: Sequence[VersionLineage]
 ) -> list[VersionLineage]:
-    """All Versions with their ancestors settled.
+    """All Versions with their ancestors assigned.
 
-    stored: those that were there before, added: those that the request creates. In the computed modes the order alone
-    decides; in `manual` mode a stated ancestor stands, one that is gone makes a root, and an unstated one is the newest
-    at that moment, the new Versions taken in the order of their ids (ENT-100, ENT-107).
+    stored: Versions from before the request; added: those that it creates. In the computed modes only the order counts.
+    In `manual` mode a stated ancestor is used. A Version whose ancestor is gone becomes a root. An unstated ancestor is
+    the newest Version at that moment; new Versions are added in the order of their ids (ENT-100, ENT-107).
     """
     if mode != "manual":
         return _chain(sorted([*stored, *added], key=_ORDERS[mode]))
     present = {line.id for line in (*stored, *added)}
     settled = [line if line.ancestor in present else replace(line, ancestor=line.id) for line in stored]
     named = {line.ancestor for line in (*stored, *added)}
-    latest: VersionLineage | None = None  # the last one that took the newest as its ancestor: it is the newest now
+    latest: VersionLineage | None = None  # the last Version whose ancestor was the newest: it is the newest now
     for line in sorted(added, key=lambda line: line.id.lower()):
         if line.ancestor is not None:
             settled.append(line)
@@ -93,11 +94,11 @@ def root_ids(lines: Iterable[VersionLineage]) -> list[str]:
 
 
 def find_cycle(lines: Sequence[VersionLineage]) -> list[str] | None:
-    """Ids along a circle of ancestors, None if there is none."""
+    """Ids along a cycle of ancestors, None if there is none."""
     ancestors = {line.id: line.ancestor for line in lines}
     sound: set[str] = set()
     for start in ancestors:
-        path: dict[str, None] = {}  # a list would make a long line of ancestors quadratic
+        path: dict[str, None] = {}  # a list would make a long chain of ancestors quadratic
         at: str | None = start
         while at is not None and at not in sound and ancestors.get(at) != at:
             if at in path:
@@ -109,13 +110,13 @@ def find_cycle(lines: Sequence[VersionLineage]) -> list[str] | None:
 
 
 def _from_the_roots(ordered: Sequence[VersionLineage], skipped: str | None) -> Iterator[VersionLineage]:
-    """Versions, the oldest root first each time; what descends from one that has gone is a root from then on."""
+    """Versions, always the oldest root next; the children of a removed Version become roots."""
     roots, children = list[int](), dict[str | None, list[int]]()
     for rank, line in enumerate(ordered):
         (roots if line.is_root or line.ancestor == skipped else children.setdefault(line.ancestor, [])).append(rank)
     gone, any_of_them = set[int](), iter(range(len(ordered)))
     while len(gone) < len(ordered):
-        # Where all that is left are circles, there is no root; the request is refused unless it breaks them here.
+        # If only cycles are left, there is no root. The request is refused unless pruning breaks them here.
         rank = heappop(roots) if roots else next(any_of_them)
         if rank not in gone:
             gone.add(rank)
@@ -135,7 +136,7 @@ def _chain(ordered: Sequence[VersionLineage]) -> list[VersionLineage]:
 
 
 def _newest_but(below: frozenset[str], settled: Sequence[VersionLineage], latest: VersionLineage | None) -> str | None:
-    """The newest so far; never one that itself descends from the new Version, which would close a circle."""
+    """The newest Version so far, except descendants of the new Version, which would create a cycle."""
     if latest is not None and latest.id not in below:
         return latest.id
     candidates = [line for line in settled if line.id not in below]
@@ -143,7 +144,7 @@ def _newest_but(below: frozenset[str], settled: Sequence[VersionLineage], latest
 
 
 def _below(id: str, lines: Sequence[VersionLineage]) -> frozenset[str]:
-    """Ids of the Versions that descend from one."""
+    """Ids of the Versions that descend from the given one."""
     children: dict[str, list[str]] = {}
     for line in lines:
         if line.ancestor is not None and not line.is_root:
@@ -174,5 +175,5 @@ _ORDERS: Final[dict[str, Callable[[VersionLineage], Any]]] = {
     "semver": _semver_order,
 }
 
-#: Every `versionmode` that this registry has.
+#: All values of `versionmode` that this registry supports.
 MODES: Final = tuple(_ORDERS)

@@ -1,4 +1,4 @@
-"""Which Versions a Version is compared with, and whose answer a change can have changed.
+"""Which Versions a Version is compared with, and which Versions a change may affect.
 
 Spec: core 1.0-rc4, "compatibility Attribute", "ancestorid Attribute". Rules ENT-112, ENT-113, SC-32, SC-33.
 """
@@ -11,7 +11,10 @@ from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
 
 
 def ancestors_of(resource: ResourceDraft, version: VersionDraft, *, whole: bool) -> list[VersionDraft]:
-    """A Version's ancestors, nearest first: all up to the root, or the nearest only. None for a root (SC-32)."""
+    """A Version's ancestors, nearest first; a root has none (SC-32).
+
+    whole: all up to the root, otherwise only the nearest.
+    """
     line: list[VersionDraft] = []
     at = version
     while not _is_root(at):
@@ -23,10 +26,10 @@ def ancestors_of(resource: ResourceDraft, version: VersionDraft, *, whole: bool)
 
 
 def versions_to_check(resource: ResourceDraft, *, compared: bool, transitive: bool) -> list[VersionDraft]:
-    """The Versions that have to be looked at after a change: its own, and those that descend from one of them.
+    """The Versions to check after a change: the changed ones, and those that descend from them.
 
-    compared: whether Versions are compared with ancestors at all. transitive: whether all descendants count, not the
-    nearest only. O(Versions at hand).
+    compared: whether Versions are compared with ancestors at all. transitive: all descendants count, otherwise only the
+    nearest. O(loaded Versions).
     """
     versions = resource.living()
     url = resource.type.singular + "url"
@@ -43,7 +46,7 @@ def versions_to_check(resource: ResourceDraft, *, compared: bool, transitive: bo
 
 
 def affects_descendants(resource: ResourceDraft) -> bool:
-    """Whether a change at hand can change the answer of Versions that descend from one, which may not be at hand."""
+    """Whether a loaded change can affect the results of descendant Versions, which may not be loaded."""
     url = resource.type.singular + "url"
     return any(_needs_check(version, url) for version in resource.living())
 
@@ -51,7 +54,7 @@ def affects_descendants(resource: ResourceDraft) -> bool:
 def _undecided_ancestors(
     version: VersionDraft, by_id: Mapping[str, VersionDraft], answers: Mapping[str, bool]
 ) -> list[VersionDraft]:
-    """A Version and its ancestors, up to the first that is answered."""
+    """A Version and its ancestors, up to the first one that is decided."""
     path: list[VersionDraft] = []
     at: VersionDraft | None = version
     while at is not None and at.id not in answers:
@@ -61,7 +64,10 @@ def _undecided_ancestors(
 
 
 def _needs_check(version: VersionDraft, url: str) -> bool:
-    """Whether its own answer is in doubt: another document, another ancestor, or one that could not be given before."""
+    """Whether its own result may have changed.
+
+    This is the case for another document, for another ancestor, and if an earlier check was not possible.
+    """
     before = version.before
     if before is None or before["ancestorid"] != version.attributes["ancestorid"] or _other_content(version, url):
         return True
@@ -69,7 +75,7 @@ def _needs_check(version: VersionDraft, url: str) -> bool:
 
 
 def _other_content(version: VersionDraft, url: str) -> bool:
-    """Whether its document or what its document counts as is another one now."""
+    """Whether its document, or the format of its document, has changed."""
     entity = version.entity
     if entity is None or version.document != entity.document:
         return True

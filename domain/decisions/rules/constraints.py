@@ -1,4 +1,4 @@
-"""Constraints of Groups: which values their Resources' attributes may have.
+"""Constraints of Groups: the values that their Resources' attributes may have.
 
 Spec: model 1.0-rc4, "groups.<STRING>.constraints"; core 1.0-rc4, "constraints Attribute". Rules MOD-60 to 64, ENT-138,
 ENT-155, ENT-156.
@@ -21,10 +21,11 @@ from domain.values import xid as xids
 
 
 def constraints_hold(changes: ChangeSet) -> None:
-    """Holds what the change leaves behind against the Groups that show it.
+    """Checks the result of the change against the constraints of the Groups that show it.
 
-    A Group shows its own Resources, and through pointers those of others (ENT-138): a Version is held against each of
-    them. A Group whose constraints, or whose attributes that they name, have changed binds all its Resources anew.
+    A Group shows its own Resources and, through xrefs, Resources of other Groups (ENT-138). A Version is checked
+    against each of these Groups. If a Group's constraints change, or the attributes that they name, all its Resources
+    are checked again.
     Raises: ConstraintFailure, InvalidAttribute.
     """
     binding = _GroupConstraints(changes)
@@ -41,7 +42,7 @@ def constraints_hold(changes: ChangeSet) -> None:
 
 
 def constraint_defaults(changes: ChangeSet, resource: ResourceDraft) -> Mapping[tuple[str, ...], Any]:
-    """Defaults that a Group's own constraints give to attributes of its Resources, by path (ENT-155)."""
+    """Defaults that a Group's own constraints define for attributes of its Resources, by path (ENT-155)."""
     group = changes.group(group_of_resource(resource.xid))
     own = group.attributes.get("constraints")
     if not own:
@@ -56,21 +57,24 @@ def group_of_resource(resource: str) -> str:
 
 
 class _GroupConstraints:
-    """The constraints of Groups as the change leaves them; each is worked out once."""
+    """The constraints of Groups that result from the change; each Group's are computed once."""
 
     def __init__(self, changes: ChangeSet) -> None:
         self._changes = changes
         self._known: dict[str, ConstraintsByPath] = {}
 
     def of(self, group: str) -> ConstraintsByPath:
-        """What binds all Resources of a Group. Raises: InvalidAttribute."""
+        """The constraints for all Resources of a Group. Raises: InvalidAttribute."""
         if group not in self._known:
             given = self._changes.group(group).attributes.get("constraints")
             self._known[group] = group_constraints(self._changes.group_type(group), given, group)
         return self._known[group]
 
     def check(self, shown: str, plural: str, versions: Iterable[Attributes], told: _ErrorSubject) -> None:
-        """Holds Versions against the Group in which a Resource shows them. Raises: ConstraintFailure."""
+        """Checks Versions against the constraints of the Group in which a Resource shows them.
+
+        Raises: ConstraintFailure.
+        """
         group = group_of_resource(shown)
         bounds = _of(self.of(group), plural)
         if bounds:
@@ -81,14 +85,14 @@ class _GroupConstraints:
 
 @dataclass(frozen=True, slots=True)
 class _ErrorSubject:
-    """What a refusal names. detail: whose constraint it is where that is no Group of the Resource itself."""
+    """What an error names. detail: the owner of the constraint, if it is not the Resource's own Group."""
 
     resource: str
     detail: str | None = None
 
 
 def _load_affected_resources(changes: ChangeSet, group: GroupDraft, bounds: ConstraintsByPath) -> None:
-    """Brings in every Resource that a change of the Group may have put in the wrong (ENT-156)."""
+    """Loads every Resource that a change of the Group may have made invalid (ENT-156)."""
     if group.new or not _differ(group, bounds):
         return
     for plural in {path[0] for path in bounds}:
@@ -107,7 +111,7 @@ def _differ(group: GroupDraft, bounds: ConstraintsByPath) -> bool:
 
 
 def _check_versions(changes: ChangeSet, resource: ResourceDraft, binding: _GroupConstraints) -> None:
-    """Holds the Versions that the change reached against their own Group and those of the pointers that stay."""
+    """Checks the loaded Versions against their own Group and against the Groups whose xrefs show them."""
     versions, plural = _versions(resource), resource.type.plural
     if not versions:
         return
@@ -124,7 +128,7 @@ def _constraint_owner(changes: ChangeSet, source: str) -> str | None:
 
 
 def _check_pointer(changes: ChangeSet, resource: ResourceDraft, target: str, binding: _GroupConstraints) -> None:
-    """Holds what a pointer shows against its Group: the Versions of its target, as they are after this change."""
+    """Checks the Versions that an xref shows against its Group: the target's Versions, as this change leaves them."""
     binding.check(resource.xid, resource.type.plural, _pointed_at(changes, target), _ErrorSubject(resource.xid))
 
 
@@ -137,7 +141,7 @@ def _versions(resource: ResourceDraft) -> list[Attributes]:
 
 
 def _pointed_at(changes: ChangeSet, target: str) -> Iterator[Attributes]:
-    """The Versions of a Resource that is no pointer itself; read when they are asked for."""
+    """The Versions of a Resource that has no xref itself, read lazily."""
     draft = changes.resources.get(xids.stream(target))
     if changes.goes(target):
         return

@@ -1,6 +1,6 @@
-"""Refusals of documents, with everything that helps to mend them: the rule, the places and what stands there.
+"""Errors about documents, with the details needed for a fix: the rule, the places and their content.
 
-Spec: core 1.0-rc4, "Error Processing": members of an error beyond those it names are allowed.
+Spec: core 1.0-rc4, "Error Processing": it allows additional members of an error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from domain.formats import DocumentLocation, Incompatibility
 
 
 def format_violation(version: VersionDraft, verdict: CheckResult) -> Problem:
-    """The refusal of a document that is none of its format; `violations` has the places."""
+    """The error for a document that is invalid in its format; `violations` has the places."""
     found = [{"versionid": version.id, "text": one.text, **spot_members(one.reader)} for one in verdict]
     return FormatViolation(
         version.xid,
@@ -26,7 +26,7 @@ def format_violation(version: VersionDraft, verdict: CheckResult) -> Problem:
 
 
 def compatibility_violation(resource: ResourceDraft, rule: str, entries: Sequence[dict[str, Any]]) -> Problem:
-    """The refusal of Versions that break a rule; `incompatibilities` has the entries."""
+    """The error for Versions that break a rule; `incompatibilities` has the entries."""
     return CompatibilityViolation(
         resource.xid,
         compat=rule,
@@ -36,9 +36,9 @@ def compatibility_violation(resource: ResourceDraft, rule: str, entries: Sequenc
 
 
 def incompatibility_entry(found: Incompatibility, version: str, ancestor: str, *, backward: bool) -> dict[str, Any]:
-    """One incompatibility as members of an answer: which rule, and where in each of the two Versions.
+    """One incompatibility as members of a response: the rule, and the place in each of the two Versions.
 
-    backward: the Version is the reader of what its ancestor wrote; otherwise it is the other way round.
+    backward: the Version is the reader of its ancestor's data; otherwise the ancestor is the reader.
     """
     newer, older = (found.reader, found.writer) if backward else (found.writer, found.reader)
     return {
@@ -51,7 +51,7 @@ def incompatibility_entry(found: Incompatibility, version: str, ancestor: str, *
 
 
 def entry_text(entry: dict[str, Any]) -> str:
-    """An entry in words."""
+    """An entry as text."""
     version, ancestor = entry["version"], entry["ancestor"]
     where = f" at {_where(version)}" if _where(version) else ""
     there = f" at {_where(ancestor)}" if _where(ancestor) else ""
@@ -62,7 +62,7 @@ def entry_text(entry: dict[str, Any]) -> str:
 
 
 def spot_members(spot: DocumentLocation | None) -> dict[str, Any]:
-    """A place as members of an answer."""
+    """A place as members of a response."""
     if spot is None:
         return {}
     members = {"pointer": spot.pointer, "line": spot.line, "fragment": spot.fragment}
@@ -70,7 +70,7 @@ def spot_members(spot: DocumentLocation | None) -> dict[str, Any]:
 
 
 def reason_with_spot(text: str, spot: DocumentLocation | None) -> str:
-    """A reason with its place, in words."""
+    """A reason with its place, as text."""
     where = _where(spot_members(spot))
     return f"{text} (at {where})" if where else text
 

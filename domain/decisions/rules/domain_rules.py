@@ -1,6 +1,6 @@
-"""Rules beyond the model, for what a command wrote and for the messages that this concerns.
+"""Rules beyond the model, for the entities that a command wrote and for the messages that these affect.
 
-Rules V-01 to V-13, V-16: see `domain.messaging.findings`. Questions about inline schemas are asked all at once.
+Rules V-01 to V-13, V-16: see `domain.messaging.findings`. All checks of inline schemas are requested in one call.
 """
 
 from __future__ import annotations
@@ -34,19 +34,21 @@ from domain.messaging.findings.types_with_rules import GROUP_TYPES
 from domain.registry.entities import Attributes
 from domain.values import xid as xids
 
-#: Findings that a refusal lists at most.
+#: The maximum number of findings in an error.
 MAX_LISTED: Final = 1000
 _OFF: Final = "off"
 _STRICT: Final = "strict"
-#: The one rule whose breach is that something is not there (EP-03).
+#: The only rule that requires the presence of an attribute (EP-03).
 _MISSING: Final = "EP-03"
 
 
 def domain_rules_hold(changes: ChangeSet) -> int:
-    """How many findings there are in what a command wrote. Cost where it wrote nothing that has rules: a look at each.
+    """The number of findings in what a command wrote.
 
-    Raises: InvalidAttribute, RequiredAttributeMissing for one of L2 under `strict`; ChecksRequired where something
-    about inline schemas has to be found out first.
+    If it wrote nothing that has rules, this costs one look at each entity.
+
+    Raises: InvalidAttribute, RequiredAttributeMissing for a finding of level L2 under `strict`; ChecksRequired if
+    checks of inline schemas are needed first.
     """
     if changes.context.domainvalidation == _OFF:
         return 0
@@ -68,9 +70,9 @@ def domain_rules_hold(changes: ChangeSet) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _EntityCheck:
-    """An entity to be judged. kind: None where only its membership is. before: its attributes so far, if any.
+    """An entity to check. kind: None if only its membership is checked. before: its previous attributes, if any.
 
-    told: the xid that findings name, where the caller may not see the entity's own.
+    told: the xid that findings name if the caller may not see the entity's own.
     """
 
     xid: str
@@ -90,9 +92,10 @@ class _EntityCheck:
 
 
 class ChangedEntities:
-    """Entities as they will be after a change: a `Lookup`.
+    """Entities as they will be after a change: an `EntityLookup`.
 
-    reads: whether the caller may see one; what it may not see is not there, so that nobody finds out what is.
+    reads: whether the caller may see an entity. An entity that the caller may not see is reported as missing, so that
+    its existence stays hidden.
     """
 
     def __init__(self, changes: ChangeSet, reads: Callable[[str], bool] = can_read_everything) -> None:
@@ -102,7 +105,7 @@ class ChangedEntities:
         self._members: dict[str, Collection[str]] = {}
 
     def get(self, xid: str) -> Mapping[str, Any] | None:
-        """See Lookup."""
+        """See EntityLookup."""
         if not self._reads(xid):
             return None
         parts = xids.segments(xid)
@@ -115,7 +118,7 @@ class ChangedEntities:
         return {**shown, "meta": {"xref": pointer}} if shown is not None and len(parts) == 4 else shown
 
     def members(self, collection: str) -> Collection[str]:
-        """See Lookup. Cost: O(members) when first asked for."""
+        """See EntityLookup. Cost: O(members) on the first call."""
         if not self._reads(collection):
             return ()
         if collection not in self._members:
@@ -125,7 +128,7 @@ class ChangedEntities:
         return self._members[collection]
 
     def _written(self, collection: str) -> set[str]:
-        """The members of a collection that are in the change."""
+        """The members of a collection that are part of the change."""
         if self._collections is None:
             self._collections = {}
             for draft in self._changes.resources.values():
@@ -144,7 +147,7 @@ class ChangedEntities:
         return entity.attributes if entity is not None else None
 
     def _pointer(self, xid: str) -> str | None:
-        """What a Resource stands for."""
+        """The target of a Resource's xref."""
         draft = self._changes.resources.get(xids.stream(xid))
         if draft is not None:
             return draft.xref
@@ -153,7 +156,7 @@ class ChangedEntities:
         return found
 
     def _own(self, parts: tuple[str, ...]) -> Attributes | None:
-        """The attributes of a Resource or a Version that stands for itself."""
+        """The attributes of a Resource or a Version, without following an xref."""
         xid, resource = xids.join(*parts), xids.join(*parts[:4])
         draft = self._changes.resources.get(xids.stream(resource))
         if draft is None and self._changes.goes(resource):
@@ -170,7 +173,7 @@ class ChangedEntities:
 
 
 def _entity_checks(changes: ChangeSet) -> Iterator[_EntityCheck]:
-    """What the change wrote that has rules, and the messages whose Group it changed or that show what it wrote."""
+    """The written entities that have rules, and the messages whose Group changed or whose xref shows a written one."""
     groups = [group for group in changes.groups.values() if group.written and xids.type_of(group.xid) in GROUP_TYPES]
     resources = [resource for resource in changes.resources.values() if resource.type.plural == MESSAGES]
     if not groups and not resources:
@@ -207,7 +210,7 @@ def _of_resource(changes: ChangeSet, resource: ResourceDraft, lookup: ChangedEnt
 
 
 def _members(messages: Iterable[str], lookup: ChangedEntities) -> Iterator[_EntityCheck]:
-    """Messages that were not written, and may no longer agree with their Groups."""
+    """Messages that were not written, but may no longer agree with their Groups."""
     for xid in sorted(messages, key=xids.tree_key):
         attributes = lookup.get(xid)
         if attributes is not None:
@@ -225,7 +228,7 @@ def _default_of(resource: ResourceDraft) -> str | None:
 
 
 def _checks(changes: ChangeSet, due: Iterable[_EntityCheck]) -> SchemaCheck:
-    """What judges inline schemas. Raises: ChecksRequired."""
+    """The function that checks inline schemas. Raises: ChecksRequired."""
     given = [inline_schema(one.attributes) for one in due if one.kind == MESSAGES]
     asked = {_question(name, content): content for name, content in filter(None, given) if content is not None}
     documents = {question.sha256: content for question, content in asked.items() if question.sha256 is not None}
@@ -243,7 +246,7 @@ def _question(name: str, document: bytes) -> FormatCheck:
 
 
 def _refuse(found: list[Finding]) -> None:
-    """Raises: InvalidAttribute, RequiredAttributeMissing where there is a finding of L2."""
+    """Raises: InvalidAttribute, RequiredAttributeMissing if there is a finding of level L2."""
     first = next((finding for finding in found if finding.level == L2), None)
     if first is not None:
         raise _problem(first, found)

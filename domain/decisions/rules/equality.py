@@ -1,4 +1,4 @@
-"""When two values of an attribute are the same: letter case does not count where core says so (SC-04)."""
+"""When two values of an attribute are equal: case-insensitive where core says so (SC-04)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from domain.model.values import fold_value
 
-#: Attributes of Versions that core defines without case.
+#: Attributes of Versions that core defines as case-insensitive.
 _FOLDED: Final = frozenset({("format",)})
 
 
 def comparable_value(path: tuple[Any, ...], value: Any) -> Any:
-    """A value of the attribute at a path, as it compares with others."""
+    """A value of the attribute at a path, in a form that compares correctly."""
     return fold_value(value) if path in _FOLDED and isinstance(value, str) else value

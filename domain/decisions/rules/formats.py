@@ -1,6 +1,6 @@
 """Checks of documents against their `format`, and of Versions against `meta.compatibility`.
 
-What has to be known of documents is asked for all at once (`World.verdicts`), and then each Version is judged by it.
+All document checks are requested in one call (`World.verdicts`). Their results then decide about each Version.
 Spec: core 1.0-rc4, "formatvalidated Attribute", "compatibilityvalidated Attribute"; model 1.0-rc4, "validateformat",
 "validatecompatibility", "strictvalidation". Rules ENT-110 to 116, SC-10 to 15, SC-30 to 35.
 """
@@ -31,11 +31,11 @@ NO_RULE: Final = "this registry has no such rule for the format"
 
 
 def formats_hold(changes: ChangeSet) -> None:
-    """Checks the Versions that a change reached, and those whose answer the change may have changed (ENT-113, ENT-115).
+    """Checks the Versions that a change contains, and those whose result may have changed with it (ENT-113, ENT-115).
 
     Raises: FormatUnknown, FormatExternal, FormatViolation, CompatibilityUnknown, CompatibilityViolation;
-    ModelComplianceError for what no request wrote but a new model asks; ChecksRequired where something about documents
-    has to be found out first.
+    ModelComplianceError for stored data that a new model does not allow; ChecksRequired if checks of documents are
+    needed first.
     """
     refusals = _CheckErrors(changes)
     due = list(_version_checks(changes, refusals))
@@ -52,14 +52,14 @@ def formats_hold(changes: ChangeSet) -> None:
 
 
 class _CheckErrors:
-    """What is done about a Version that may not be as it is."""
+    """Handles the errors of Versions."""
 
     def __init__(self, changes: ChangeSet) -> None:
         self._modelled = changes.model is not changes.world.model
         self._offenders = StoredEntityErrors()
 
     def add(self, version: VersionDraft, problem: Problem) -> None:
-        """Raises: the problem, unless it is a new model that makes one of what is stored."""
+        """Raises: the problem, unless a new model causes it for stored data."""
         if not self._modelled or version.written:
             raise problem
         self._offenders.add(version.xid, problem)
@@ -70,7 +70,7 @@ class _CheckErrors:
 
 
 def _version_checks(changes: ChangeSet, refusals: _CheckErrors) -> Iterator[VersionCheck]:
-    """The Versions whose answer the change may have changed, each with what has to be known of it."""
+    """The Versions whose result the change may affect, each with the checks that it needs."""
     offered = EnabledFormats(capabilities.capabilities_after(changes))
     for resource in changes.resources.values():
         if resource.deleted or resource.xref is not None:
@@ -112,7 +112,7 @@ def _of_resource(
 
 
 def _needs_all_checked(changes: ChangeSet, resource: ResourceDraft) -> bool:
-    """Whether every Version is to be looked at again: the model or the rule of compatibility changed."""
+    """Whether every Version has to be checked again: the model or the compatibility rule changed."""
     before = resource.meta.before or {}
     moved = before.get("compatibility") != resource.meta.attributes.get("compatibility")
     return changes.model is not changes.world.model or moved or resource.rechecked
@@ -137,7 +137,7 @@ def _version_check(
 
 
 def _why_format_skipped(resource: ResourceDraft, version: VersionDraft, offered: EnabledFormats) -> str | None:
-    """Why a document cannot be checked; None where it can be. Raises: FormatUnknown, FormatExternal."""
+    """Why a document cannot be checked; None if it can. Raises: FormatUnknown, FormatExternal."""
     name, strict = str(version.attributes.get("format", "")), resource.type.strictvalidation
     if not offered.validates(name):
         if strict:
@@ -151,7 +151,7 @@ def _why_format_skipped(resource: ResourceDraft, version: VersionDraft, offered:
 
 
 def _why_rule_skipped(resource: ResourceDraft, version: VersionDraft, rule: str, offered: EnabledFormats) -> str | None:
-    """Why a rule cannot be checked; None where it can be. Raises: CompatibilityUnknown."""
+    """Why a rule cannot be checked; None if it can. Raises: CompatibilityUnknown."""
     if offered.compares(version.attributes["format"], rule):
         return None
     if resource.type.strictvalidation:
@@ -160,7 +160,7 @@ def _why_rule_skipped(resource: ResourceDraft, version: VersionDraft, rule: str,
 
 
 def _compared(changes: ChangeSet, resource: ResourceDraft, version: VersionDraft, rule: str) -> Sequence[VersionDraft]:
-    """The Versions that one is compared with: its ancestor, or all of its line (ENT-112)."""
+    """The Versions that a Version is compared with: its ancestor, or all its ancestors (ENT-112)."""
     transitive = rule.endswith("_transitive")
     if transitive:
         changes.load_versions(resource)

@@ -1,4 +1,4 @@
-"""Identifiers: their charset, and that what a body says agrees with where it was sent (ENT-30 to 36)."""
+"""Identifiers: their character set, and that the ids in a body match the path (ENT-30 to 36)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_id(value: object) -> str:
 
 
 def check_version_id(value: object) -> str:
-    """The same for a `versionid`, which is neither `null` nor `request`: flags use these words (ENT-33)."""
+    """The same for a `versionid`, which cannot be `null` or `request`: flags use these words (ENT-33)."""
     checked = check_id(value)
     if checked.lower() in _RESERVED_VERSION_IDS:
         raise MalformedId(id=checked, error_detail=f'"{checked}" is reserved')
@@ -31,7 +31,7 @@ def check_version_id(value: object) -> str:
 
 
 def take_id(body: MutableMapping[str, Json], singular: str, expected: str, xid: str) -> None:
-    """Takes an entity's id out of a body. Raises: MismatchedId unless it is absent, null or the expected one."""
+    """Removes an entity's id from a body. Raises: MismatchedId unless it is absent, null or the expected one."""
     given = body.pop(singular + "id", None)
     if given is not None and given != expected:
         raise MismatchedId(xid, singular=singular, invalid_id=_shown(given), expected_id=expected)

@@ -11,7 +11,7 @@ from domain.values.json_text import dumps
 
 
 def versions_match(changes: ChangeSet) -> None:
-    """Raises: MismatchedVersionAttribute where Versions that a change leaves behind differ, or one lacks the value."""
+    """Raises: MismatchedVersionAttribute if Versions differ after the change, or one lacks the value."""
     for resource in changes.resources.values():
         if resource.type.matchversions and not resource.deleted and _is_touched(resource):
             changes.load_versions(resource)

@@ -1,4 +1,4 @@
-"""Read-only Resources: an admin sets `meta.readonly`, and nobody writes to or into one (ENT-140)."""
+"""Read-only Resources: if an admin sets `meta.readonly`, no caller can write to the Resource or its parts (ENT-140)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from domain.values.json_text import Json
 
 
 def is_readonly(entity: Entity | None) -> bool:
-    """Whether a Resource is read-only; what does not exist is not."""
+    """Whether a Resource is read-only; a missing one is not."""
     return entity is not None and bool(entity.attributes["meta"].get("readonly"))
 
 
 def check_writable(changes: ChangeSet, xid: str, ignore: frozenset[str]) -> None:
-    """Raises: Readonly for a request aimed at one read-only Resource, BadFlag where it says to ignore that (C-9)."""
+    """Raises: Readonly for a request to one read-only Resource, BadFlag if the request says to ignore that (C-9)."""
     if is_readonly(changes.find(xid)):
         raise BadFlag(flag="ignore") if "readonly" in ignore else Readonly(xid)
 
 
 def is_skipped(changes: ChangeSet, xid: str, ignore: frozenset[str]) -> bool:
-    """Whether an entry of a map is passed over, being read-only. Raises: Readonly without `ignore=readonly`."""
+    """Whether an entry of a map is skipped because it is read-only. Raises: Readonly without `ignore=readonly`."""
     if not is_readonly(changes.find(xid)):
         return False
     if "readonly" not in ignore:
@@ -31,12 +31,15 @@ def is_skipped(changes: ChangeSet, xid: str, ignore: frozenset[str]) -> bool:
 
 
 def sets_readonly(changes: ChangeSet, meta: Json) -> bool:
-    """Whether a write of a meta is one that only an admin may do, and that reaches a read-only Resource too."""
+    """Whether a write of a meta sets `readonly`, which only an admin may do, also on a read-only Resource."""
     return changes.context.role is Role.ADMIN and isinstance(meta, dict) and "readonly" in meta
 
 
 def set_readonly(changes: ChangeSet, resource: ResourceDraft, value: Json, patch: bool) -> None:
-    """Takes over a `readonly` from an admin; everybody else's is dropped. A replacement without one resets it."""
+    """Sets `readonly` if an admin gives it; other callers' values are ignored.
+
+    A replacement without a value resets it.
+    """
     if changes.context.role is not Role.ADMIN or (value is None and patch):
         return
     if value is not None and not isinstance(value, bool):

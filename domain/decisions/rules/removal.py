@@ -1,4 +1,4 @@
-"""`deprecated.removal`: an entity that announces its removal stays until then (ENT-66)."""
+"""`deprecated.removal`: an entity that announces its removal stays until that time (ENT-66)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from domain.values import timestamps
 
 
 def check_removable(entity: Entity, now: datetime) -> None:
-    """Nothing, if the entity may be deleted now. Raises: BadRequest before the time in `deprecated.removal`."""
+    """Checks that the entity may be deleted now. Raises: BadRequest before the time in `deprecated.removal`."""
     if entity.type.count(".") == 2:
         return  # a Version has no such attribute; an extension may have its name
     own: Attributes = entity.attributes["meta"] if "." in entity.type else entity.attributes

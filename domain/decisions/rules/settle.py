@@ -1,4 +1,4 @@
-"""How a Resource settles once everything in a request is written: ancestors, default Version, pruning, roots.
+"""Settles a Resource after everything in a request is written: ancestors, default Version, pruning, roots.
 
 Spec: core 1.0-rc4, "Resource Processing Algorithm", steps 3, 5 and 10; rules ENT-80 to 85, ENT-100 to 108.
 """
@@ -20,14 +20,14 @@ from domain.errors.problems import (
 
 
 def resources_settle(changes: ChangeSet) -> None:
-    """Settles every Resource that the change reached; one that lost its last Version goes (ENT-108)."""
+    """Settles every Resource in the change; a Resource that lost its last Version is deleted (ENT-108)."""
     for resource in list(changes.resources.values()):
         if not resource.deleted and resource.xref is None and (resource.new or resource.unsettled):
             settle(changes, resource)
 
 
 def settle(changes: ChangeSet, resource: ResourceDraft) -> None:
-    """Works out one Resource's ancestors, default Version and pruning; moves the epochs that follow from it."""
+    """Computes one Resource's ancestors, default Version and pruning, and updates the epochs that depend on them."""
     changes.load_versions(resource)
     if not resource.living():
         if resource.wish.id is not None:
@@ -39,7 +39,7 @@ def settle(changes: ChangeSet, resource: ResourceDraft) -> None:
     lines = _assign_ancestors(resource)
     default, sticky = _default(resource, lines)
     lines = _prune(resource, lines, default)
-    if all(line.id != default for line in lines):  # the only place is another's
+    if all(line.id != default for line in lines):  # `maxversions` is 1, and another Version stays
         default = ancestry.newest_version(resource.type.versionmode, lines).id
     _check(resource, lines)
     for line in lines:
@@ -83,7 +83,7 @@ def _default(resource: ResourceDraft, lines: Sequence[VersionLineage]) -> tuple[
 
 
 def _prune(resource: ResourceDraft, lines: list[VersionLineage], default: str) -> list[VersionLineage]:
-    """Drops the oldest Versions beyond `maxversions`; the default stays unless it is the only place (ENT-104)."""
+    """Removes the oldest Versions beyond `maxversions`; the default stays unless `maxversions` is 1 (ENT-104)."""
     limit, mode = resource.type.maxversions, resource.type.versionmode
     if not limit or len(lines) <= limit:
         return lines
@@ -105,7 +105,7 @@ def _check(resource: ResourceDraft, lines: Sequence[VersionLineage]) -> None:
 
 
 def _assign(draft: VersionDraft, line: VersionLineage, mode: str) -> None:
-    """Gives a Version its ancestor; a change is an update, but never moves the ordering time (ENT-71, ENT-101)."""
+    """Sets a Version's ancestor; a change is an update, but never changes the ordering time (ENT-71, ENT-101)."""
     if mode == "modifiedat":
         draft.ordered = line.ordered
     if draft.attributes["ancestorid"] != line.ancestor:
@@ -115,9 +115,10 @@ def _assign(draft: VersionDraft, line: VersionLineage, mode: str) -> None:
 
 
 def _point(resource: ResourceDraft, default: str, sticky: bool) -> None:
-    """Points the meta at the default Version. Meta ages when members came or went or the pointer moved (ENT-53).
+    """Sets the default Version in the meta.
 
-    Raises: what Level.complete raises where the type does not allow what became of the meta.
+    The meta's epoch increases when Versions were added or removed, or when the default changed (ENT-53).
+    Raises: what Level.complete raises if the type does not allow the resulting meta.
     """
     meta = resource.meta
     before = meta.before or {}

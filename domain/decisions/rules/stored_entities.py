@@ -1,4 +1,4 @@
-"""Stored entities that do not comply with a new model, all in one refusal (MOD-93)."""
+"""Collects stored entities that do not comply with a new model, for one error (MOD-93)."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from typing import Final
 
 from domain.errors.problems import ModelComplianceError, Problem
 
-#: As many are named in an error; more would help nobody.
+#: The maximum number of entities that an error names; a longer list helps nobody.
 MAX_NAMED: Final = 20
 
 
 class StoredEntityErrors:
-    """What stored entities have against a new model."""
+    """The errors of stored entities under a new model."""
 
     def __init__(self) -> None:
         self._found: list[str] = []
 
     def add(self, xid: str, problem: Problem) -> None:
-        """Notes one. Raises: ModelComplianceError where no more of them would be named."""
+        """Adds one error. Raises: ModelComplianceError when the list is full."""
         self._found.append(f"{xid}: {problem.text()}")
         if len(self._found) == MAX_NAMED:
             self.refuse()
 
     def refuse(self) -> None:
-        """Raises: ModelComplianceError where there is any."""
+        """Raises: ModelComplianceError if there is any error."""
         if self._found:
             raise ModelComplianceError(detail="; ".join(self._found))

@@ -1,4 +1,4 @@
-"""A Version that has to be checked: its questions about documents, and what the answers mean for it."""
+"""A Version to check: the document checks that it needs, and what their results mean for it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from domain.decisions.rules import document_errors
 from domain.errors.problems import Problem
 
 _NOT_VALIDATED: Final = "the format was not validated"
-#: How many incompatibilities one refusal lists at most.
+#: The maximum number of incompatibilities in one error.
 MAX_REPORTED: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
 class VersionCheck:
-    """A Version that has to be looked at.
+    """A Version to check.
 
-    document: what has to be one of its format; None where nothing can be checked, and flaw says why. ancestors: the
-    Versions with which it is compared, nearest first. rule: that of its Resource, lower case; None: none is checked.
+    document: the check of its format; None if nothing can be checked, and then flaw is the reason. ancestors: the
+    Versions that it is compared with, nearest first. rule: that of its Resource, lower case; None: no rule is checked.
     unruled: why the rule cannot be checked.
     """
 
@@ -41,7 +41,7 @@ class VersionCheck:
             yield from self.readings(ancestor)
 
     def readings(self, ancestor: VersionDraft) -> Iterator[CompatibilityCheck]:
-        """What has to hold between it and an ancestor: backward, forward or, for full, both."""
+        """The checks between it and an ancestor: backward, forward or, for full, both."""
         assert self.document is not None and self.rule is not None
         other = format_check(ancestor)
         if not self.rule.startswith("forward"):
@@ -50,7 +50,7 @@ class VersionCheck:
             yield CompatibilityCheck(other, self.document, newer="writer")
 
     def shown(self, verdicts: CheckResults) -> dict[str, Any]:
-        """The attributes that say what was checked; none where nothing is. Raises: FormatViolation."""
+        """The attributes that show the results; empty if nothing is checked. Raises: FormatViolation."""
         if self.document is not None and (found := verdicts[self.document]):
             raise document_errors.format_violation(self.version, found)
         if self.document is None and self.flaw is None:
@@ -62,14 +62,17 @@ class VersionCheck:
 
 
 def format_check(version: VersionDraft) -> FormatCheck:
-    """What is asked about a Version's document."""
+    """The check of a Version's document against its format."""
     return FormatCheck(str(version.attributes.get("format", "")).lower(), version.document)
 
 
 def compatibility_violations(
     dues: Sequence[VersionCheck], verdicts: CheckResults
 ) -> Iterator[tuple[VersionDraft, Problem]]:
-    """A refusal for each Resource whose Versions break its rule (SC-30), with one of these, written before stored."""
+    """One error per Resource whose Versions break its rule (SC-30), with one of these Versions.
+
+    A written Version is preferred to a stored one.
+    """
     by_resource: dict[str, list[VersionCheck]] = {}
     for due in dues:
         if due.ancestors:
@@ -86,7 +89,7 @@ def _entries(due: VersionCheck, verdicts: CheckResults) -> Iterator[dict[str, An
     for ancestor in due.ancestors:
         for reading in due.readings(ancestor):
             if verdicts.get(reading.reader) or verdicts.get(reading.writer):
-                continue  # refused for what it is
+                continue  # reported as invalid in its format
             backward = reading.newer == "reader"
             for one in verdicts[reading]:
                 yield document_errors.incompatibility_entry(one, due.version.id, ancestor.id, backward=backward)

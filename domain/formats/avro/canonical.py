@@ -12,7 +12,7 @@ from domain.values import json_text
 
 
 def canonical_json(schema: AvroSchema) -> Any:
-    """The schema as JSON with nothing but what says how data is written."""
+    """The schema as JSON, reduced to what determines the written data."""
     return _CanonicalWriter(schema.types, spaced=True).use(schema.root.type)
 
 
@@ -22,9 +22,10 @@ def parsing_canonical_form(schema: AvroSchema) -> bytes:
 
 
 class _CanonicalWriter:
-    """One pass over a schema in the order of its document, as every type is written out where it comes first.
+    """One pass over a schema in document order, because every type is written in full at its first use.
 
-    spaced: names without a namespace say so. The canonical form does not, and so loses it below a name that has one.
+    spaced: write an empty namespace for names without one. The canonical form omits it, and so loses the empty
+    namespace inside of a type with a namespace.
     """
 
     def __init__(self, types: tuple[AvroType, ...], spaced: bool) -> None:

@@ -1,7 +1,7 @@
-"""Whether the default of a field is a value of its type.
+"""Checks that the default of a field is a value of its type.
 
-Spec: Avro, "Records", the table of field default values. Up to 1.11 a union takes the defaults of its first branch,
-since 1.12 of any.
+Spec: Avro, "Records", the table of field default values. Up to 1.11 the default of a union must match its first branch,
+since 1.12 any branch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _DefaultError(NamedTuple):
 class DefaultChecker:
     """Checks values against the types of one schema.
 
-    Cost: linear in the value, also for types that hold themselves; below a union once for each of its branches.
+    Cost: linear in the value, also for recursive types; inside of a union, once for each of its branches.
     """
 
     def __init__(self, types: Sequence[AvroType], any_branch: bool) -> None:
@@ -35,19 +35,19 @@ class DefaultChecker:
         self._tried: dict[tuple[int, int], _DefaultError | None] = {}
 
     def check(self, index: int, value: Any, pointer: str) -> None:
-        """Raises: InvalidDocument where the value at a pointer is none of the type."""
+        """Raises: InvalidDocument where the value at a pointer does not have the type."""
         if flaw := self._flaw(index, value, pointer):
             raise invalid_document(flaw.text, flaw.pointer, flaw.value)
 
     def chosen(self, union: int, value: Any) -> int:
-        """The type of the branch of a union that takes a value, which is one of its values."""
+        """The type of the union branch that accepts a value; the value must be valid for the union."""
         branches = self._types[union].parts
         if not self._any_branch:
             return branches[0].type
         return next(branch.type for branch in branches if self._flaw(branch.type, value, "") is None)
 
     def _flaw(self, index: int, value: Any, pointer: str) -> _DefaultError | None:
-        """What is wrong with a value. Objects and arrays are remembered: branches of unions ask for them again."""
+        """The error of a value; None if it is valid. Caches objects and arrays, which several union branches check."""
         if not isinstance(value, (dict, list)):
             return self._look(index, value, pointer)
         known = (index, id(value))
@@ -107,7 +107,7 @@ class DefaultChecker:
         return value in self._symbols[index]
 
     def _fields(self, index: int) -> tuple[dict[str, RecordField], list[str]]:
-        """The fields of a record by name, and the names of those that have no default of their own."""
+        """The fields of a record by name, and the names of the fields without a default."""
         if index not in self._records:
             fields = {field.name: field for field in self._types[index].fields}
             self._records[index] = fields, [name for name, field in fields.items() if field.required]
@@ -129,7 +129,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def _is_binary(value: Any) -> bool:
-    """Whether each character of a text stands for one byte."""
+    """Whether each character of a text represents one byte."""
     return isinstance(value, str) and all(character <= "\xff" for character in value)
 
 
@@ -137,7 +137,7 @@ def _token(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
 
 
-#: Whether a value is one of a primitive type.
+#: Checks of values for each primitive type.
 _PLAIN: Final[dict[str, Callable[[Any], bool]]] = {
     "null": lambda value: value is None,
     "boolean": lambda value: isinstance(value, bool),

@@ -1,7 +1,7 @@
-"""Defaults that never end: a record that takes the default of one of its fields, which is that record again.
+"""Finds defaults that never end: those of a record whose field default is that record again.
 
-A reader that had to fill one in would not come back. Types that hold themselves are fine, and so are their defaults,
-as long as these say what is in them.
+A reader that fills in such a default would never finish. Recursive types are fine, and so are their defaults as long as
+these give the recursive field.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from domain.formats.avro.schema import AvroType
 
-#: A field, by its pointer; or, by its index, a record of which a default gives no field that matters.
+#: A field, by its pointer; or a record, by its index, of which a default gives no relevant field.
 _Node = str | int
 
 
@@ -20,8 +20,8 @@ def find_endless_default(
 ) -> str | None:
     """The pointer of a field whose default needs itself; None where all defaults end.
 
-    values: type and default, which is one of the type, by the field's pointer. chosen: the branch of a union that takes
-    a value. Cost: linear in the defaults and in what they leave out.
+    values: (type, default) by the field's pointer; each default is valid. chosen: returns the branch of a union that
+    accepts a value. Cost: linear in the defaults and in the fields that they omit.
     """
     held = {
         pointer: value for pointer, value in values.items() if isinstance(value[1], (dict, list)) and value[1] != []
@@ -44,7 +44,7 @@ def find_endless_default(
 
 
 class _DefaultGraph:
-    """Which defaults a default takes in."""
+    """The graph of which defaults a default needs."""
 
     def __init__(
         self, types: Sequence[AvroType], held: Mapping[str, tuple[int, Any]], chosen: Callable[[int, Any], int]
@@ -56,7 +56,7 @@ class _DefaultGraph:
         self._types_of: dict[int, dict[str, int]] = {}
 
     def after(self, node: _Node) -> Iterator[_Node]:
-        """The defaults that are taken where one is: those of fields that its records leave out."""
+        """The defaults that a default needs: those of the fields that its records omit."""
         if isinstance(node, int):
             yield from self._fields(node).values()
             return
@@ -77,13 +77,13 @@ class _DefaultGraph:
                 todo += [(found.parts[0].type, item) for item in inner]
 
     def _inner(self, record: int) -> dict[str, int]:
-        """The types of a record's fields by their names."""
+        """The types of a record's fields, by field name."""
         if record not in self._types_of:
             self._types_of[record] = {field.name: field.type.type for field in self._types[record].fields}
         return self._types_of[record]
 
     def _fields(self, record: int) -> dict[str, str]:
-        """The fields of a record whose defaults may take in others, and where they are."""
+        """The pointers of a record's fields whose defaults may need others, by field name."""
         if record not in self._records:
             fields = self._types[record].fields
             self._records[record] = {field.name: field.pointer for field in fields if field.pointer in self._held}

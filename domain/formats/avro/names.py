@@ -1,6 +1,6 @@
-"""Names of types, fields and symbols: what they may be, and how a fullname comes about.
+"""Names of types, fields and symbols: their syntax, and how to form a fullname.
 
-Spec: Avro 1.12, "Names" and "Aliases"; older releases word it differently and mean the same.
+Spec: Avro 1.12, "Names" and "Aliases"; older releases differ in wording only.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _FULLNAME: Final = re.compile(rf"{_NAME.pattern}(?:\.{_NAME.pattern})*", re.ASCI
 
 
 def is_name(text: Any) -> TypeGuard[str]:
-    """Whether a field or a symbol may have this name."""
+    """Whether a text is a valid name of a field or a symbol."""
     return isinstance(text, str) and _NAME.fullmatch(text) is not None
 
 
 def fullname(definition: dict[str, Any], pointer: str, space: str) -> str:
-    """The fullname that a definition gives its type. space: the namespace around it. Raises: InvalidDocument."""
+    """The fullname of a defined type. space: the enclosing namespace. Raises: InvalidDocument."""
     name = definition.get("name")
     if not isinstance(name, str):
         raise invalid_document(
@@ -44,12 +44,12 @@ def fullname(definition: dict[str, Any], pointer: str, space: str) -> str:
 
 
 def qualify_name(name: str, space: str) -> str:
-    """A name as a fullname; without a dot it belongs to the namespace around it."""
+    """A name as a fullname; a name without a dot is in the enclosing namespace `space`."""
     return f"{space}.{name}" if space and "." not in name else name
 
 
 def aliases(owner: dict[str, Any], pointer: str) -> tuple[str, ...]:
-    """The aliases of a type or a field as they are written: any strings, so that they can repair bad names.
+    """The aliases of a type or a field as written. Any strings are allowed, so that an alias can repair a bad name.
 
     Raises: InvalidDocument.
     """

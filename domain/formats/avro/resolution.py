@@ -1,8 +1,7 @@
-"""Which differences of two schemas keep the data of one from being read with the other.
+"""Finds the differences of two schemas that prevent a reader from reading the writer's data.
 
-Spec: Avro, "Schema Resolution", "Aliases", "Decimal". A pair of types is compared once, so that types which hold
-themselves come to an end. There is never more than one branch of a union to try, which is why one difference anywhere
-settles the answer and none has to be taken back.
+Spec: Avro, "Schema Resolution", "Aliases", "Decimal". Each pair of types is compared once, so recursive types
+terminate. At most one branch of a union is a candidate, so there is no backtracking: any difference is final.
 """
 
 from __future__ import annotations
@@ -22,22 +21,22 @@ from domain.formats.avro.schema import (
 )
 from domain.formats.contract import MAX_INCOMPATIBILITIES, Incompatibility
 
-#: Which types a reader takes for data of another.
+#: The promotions (writer, reader) that Avro allows.
 _PROMOTIONS: Final = frozenset(
     {
         *(("int", "long"), ("int", "float"), ("int", "double"), ("long", "float"), ("long", "double")),
         *(("float", "double"), ("string", "bytes"), ("bytes", "string")),
     }
 )
-#: Primitives of which one is read as the other without a further look; bytes may be decimals.
+#: Primitive types that a reader of the same type accepts without further checks; bytes may be decimals.
 _ALIKE: Final = PRIMITIVE_TYPES - {"bytes"}
 _PROMOTED: Final = frozenset(kind for kind, _ in _PROMOTIONS)
-#: rule, text, and the pointers into the reader and into the writer.
+#: Rule, text, pointer into the reader, pointer into the writer.
 _Difference = tuple[str, str, str, str]
 
 
 def find_incompatibilities(reader: AvroSchema, writer: AvroSchema) -> list[Incompatibility]:
-    """What keeps the reader from the writer's data, in the order of the reader's document; at most TOLD."""
+    """The incompatibilities in the order of the reader's document; at most MAX_INCOMPATIBILITIES."""
     readers, writers = SourceLocations(reader.source), SourceLocations(writer.source)
     told: list[Incompatibility] = []
     for rule, text, read, written in _SchemaResolution(reader, writer).run():
@@ -48,7 +47,7 @@ def find_incompatibilities(reader: AvroSchema, writer: AvroSchema) -> list[Incom
 
 
 class _SchemaResolution:
-    """The pairs of types that have to match, worked off one by one: nothing here recurses."""
+    """A work list of the type pairs that must match; it needs no recursion."""
 
     def __init__(self, reader: AvroSchema, writer: AvroSchema) -> None:
         self._reader, self._writer = reader.types, writer.types
@@ -62,7 +61,7 @@ class _SchemaResolution:
             read, written = self._todo.pop()
             reader, writer = self._reader[read.type], self._writer[written.type]
             if reader.kind in PRIMITIVE_TYPES or writer.kind in PRIMITIVE_TYPES:
-                # They hold nothing that could lead back here, and what is wrong with them is told at each place.
+                # Primitive types contain no further types, and their errors are reported at every use.
                 if reader.kind != writer.kind or reader.kind not in _ALIKE:
                     yield from self._compare(read, reader, written, writer)
             elif (read.type, written.type) not in self._seen:
@@ -102,7 +101,7 @@ class _SchemaResolution:
         pairs = []
         names = {field.name for field in reader.fields}
         for field in reader.fields:
-            # Every written field goes into one field: into the one of its name, else into the first with its alias.
+            # Every written field goes into one reader field: the one with its name, else the first with its alias.
             source = fields.get(field.name)
             if source is None:
                 alias = next((alias for alias in field.aliases if alias in fields and alias not in names), None)
@@ -123,7 +122,7 @@ class _SchemaResolution:
         return self._fields[record]
 
     def _branch(self, union: TypeReference, writer: AvroType) -> TypeReference | None:
-        """The branch that reads a type: of the same kind and name, or with its alias, or the first that takes it."""
+        """The branch that reads a type: one of the same kind and name, or with its alias, else the first promotion."""
         branches = self._branches_of(union.type)
         same = branches.get((writer.kind, writer.name))
         if same is not None or writer.kind not in _PROMOTED:
@@ -143,10 +142,10 @@ class _SchemaResolution:
 
 
 def _same_name(reader: AvroType, writer: AvroType) -> bool:
-    """Whether a reader takes data of a named type for its own.
+    """Whether a reader accepts data of a named type as its own type.
 
-    The specification compares names without their namespaces since 1.9; here a change of the namespace is one of the
-    name (SC-36), which an alias bridges like any other.
+    Since 1.9 the specification compares names without namespaces. Here a new namespace is a new name (SC-36); an alias
+    makes it compatible, like any other renaming.
     """
     return reader.name == writer.name or writer.name in reader.aliases
 
@@ -164,9 +163,8 @@ def _leaf_differences(reader: AvroType, writer: AvroType, read: str, written: st
 
 
 def _keeps_decimal(reader: tuple[int, int], writer: tuple[int, int]) -> bool:
-    """Whether decimals of one precision and scale keep their values in another.
+    """Whether decimals keep their values under another precision and scale.
 
-    The specification wants both numbers equal; but more digits of precision lose nothing, and wider bounds are allowed
-    (SC-36).
+    The specification demands equal numbers. But a higher precision loses nothing, and SC-36 allows wider bounds.
     """
     return reader[1] == writer[1] and reader[0] >= writer[0]

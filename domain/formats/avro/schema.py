@@ -1,4 +1,4 @@
-"""A schema as data: its types in a list, each use of one as an index and the place where it stands."""
+"""A parsed schema: its types in a list, and each use of a type as an index with its location."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ NAMED_TYPES: Final = frozenset({"record", "enum", "fixed"})
 
 
 class TypeReference(NamedTuple):
-    """A type where a schema uses it. type: its index in `Schema.types`."""
+    """A use of a type. type: its index in `AvroSchema.types`."""
 
     type: int
     pointer: str
 
 
 class RecordField(NamedTuple):
-    """A field of a record. required: a reader that does not find it in the data has no default to take."""
+    """A field of a record. required: it has no default, so the writer's data must contain it."""
 
     name: str
     aliases: tuple[str, ...]
@@ -32,11 +32,11 @@ class RecordField(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AvroType:
-    """One type, with what its kind has. A primitive that says nothing else is one wherever a schema uses it.
+    """One type with the properties of its kind. All uses of a plain primitive type share one value.
 
     kind: a primitive, `record`, `enum`, `fixed`, `array`, `map` or `union`. name, aliases: fullnames. parts: the items
-    of an array, the values of a map, the branches of a union. default: the symbol for symbols that an enum lacks.
-    decimal: precision and scale, where the logical type `decimal` holds.
+    of an array, the values of a map, the branches of a union. default: the symbol that replaces unknown symbols of an
+    enum. decimal: precision and scale, for a valid logical type `decimal`.
     """
 
     kind: str
@@ -51,13 +51,13 @@ class AvroType:
 
     @property
     def label(self) -> str:
-        """How an error names it."""
+        """The name of the type in error messages."""
         return f"{self.kind} {shorten_name(self.name)}" if self.name else self.kind
 
 
 @dataclass(frozen=True, slots=True)
 class AvroSchema:
-    """A document of the format Avro, as it was read. source: its bytes, for the fragments that errors repeat."""
+    """A parsed Avro document. source: its bytes, from which errors quote fragments."""
 
     types: tuple[AvroType, ...]
     root: TypeReference
@@ -65,14 +65,14 @@ class AvroSchema:
 
 
 class SourceLocations:
-    """Spots of one document, which is decoded when the first is asked for."""
+    """Finds locations in one document, which is decoded at the first request."""
 
     def __init__(self, source: bytes) -> None:
         self._source = source
         self._document: Any = None
 
     def spot(self, pointer: str) -> DocumentLocation:
-        """The place that a pointer names, with what stands there."""
+        """The location of a pointer, with the JSON text there."""
         if self._document is None:
             self._document = json_text.loads(self._source)
         value = self._document
@@ -82,15 +82,15 @@ class SourceLocations:
 
 
 def shorten_name(name: str) -> str:
-    """A name as a sentence repeats it: nobody wants a megabyte of it."""
+    """A name shortened for an error message."""
     return name if len(name) <= _SHORT else f"{name[:_SHORT]}..."
 
 
 def json_fragment(value: Any) -> str:
-    """JSON as an error repeats it."""
+    """A value as JSON, shortened for an error message."""
     return json_text.dumps(value).decode()[:MAX_FRAGMENT]
 
 
 def invalid_document(text: str, pointer: str, value: Any) -> InvalidDocument:
-    """The error about what stands at a pointer."""
+    """The error about the value at a pointer."""
     return InvalidDocument(text, DocumentLocation(pointer=pointer, fragment=json_fragment(value)))

@@ -1,4 +1,4 @@
-"""From a decoded document to its schema, with every rule that a declaration has to keep.
+"""Reads a schema from a decoded document, and checks all rules for declarations.
 
 Spec: Avro 1.8.2 to 1.12.0, "Schema Declaration" to "Aliases", "Logical Types".
 """
@@ -24,16 +24,16 @@ from domain.formats.avro.schema import (
 )
 
 _ORDERS: Final = ("ascending", "descending", "ignore")
-#: Releases (1.x) from which on a rule is in the specification.
+#: The release (1.x) that introduced each rule.
 _ENUM_DEFAULTS: Final = 9
 _ANY_BRANCH_DEFAULTS: Final = 12
 _UNIQUE_ALIASES: Final = 12
 
 
 def read_schema(document: Any, release: int, source: bytes) -> AvroSchema:
-    """The schema that a JSON value declares under a release 1.x.
+    """The schema in a JSON value, by the rules of release 1.x.
 
-    Raises: InvalidDocument; RecursionError where it is nested more deeply than Python reads. Cost: linear.
+    Raises: InvalidDocument; RecursionError for deeper nesting than Python supports. Cost: linear.
     """
     reading = _SchemaReader(release)
     root = reading.use(document, "", "")
@@ -42,7 +42,7 @@ def read_schema(document: Any, release: int, source: bytes) -> AvroSchema:
 
 
 class _SchemaReader:
-    """One pass over a document, depth first and left to right, as names have to be defined before they are used."""
+    """One pass over a document, depth first and left to right, because names must be defined before their use."""
 
     def __init__(self, release: int) -> None:
         self.release = release
@@ -57,7 +57,7 @@ class _SchemaReader:
         }
 
     def use(self, schema: Any, pointer: str, space: str) -> TypeReference:
-        """A schema in any of its three forms. space: the namespace around it."""
+        """A reference to the schema in any of its three forms. space: the enclosing namespace."""
         if isinstance(schema, str):
             return TypeReference(self._called(schema, pointer, schema, space), pointer)
         if isinstance(schema, list):
@@ -67,7 +67,7 @@ class _SchemaReader:
         raise invalid_document("a schema is a string, an object or an array", pointer, schema)
 
     def finish(self) -> None:
-        """Checks what can only be checked when all types are known."""
+        """Runs the checks that need all types."""
         if self.release >= _UNIQUE_ALIASES:
             self._aliases_are_unique()
         defaults = DefaultChecker(self.types, any_branch=self.release >= _ANY_BRANCH_DEFAULTS)
@@ -111,7 +111,7 @@ class _SchemaReader:
         return self._called(kind, f"{pointer}/type", kind, space)
 
     def _define(self, kind: str, schema: dict[str, Any], pointer: str, space: str) -> tuple[int, str, tuple[str, ...]]:
-        """The index, the fullname and the aliases of a type that is being defined; what it holds comes later."""
+        """The index, the fullname and the aliases of a newly defined type; its content is read later."""
         name = fullname(schema, pointer, space)
         if name in self._names:
             raise invalid_document(
@@ -185,7 +185,7 @@ class _SchemaReader:
 
     def _enum_default(self, schema: dict[str, Any], pointer: str, symbols: set[str]) -> str | None:
         if self.release < _ENUM_DEFAULTS or "default" not in schema:
-            return None  # before 1.9 it is one more attribute that means nothing
+            return None  # before 1.9, `default` is an unknown attribute without meaning
         default = schema["default"]
         if not isinstance(default, str) or default not in symbols:
             raise invalid_document("the default of an enum is one of its symbols", f"{pointer}/default", default)
@@ -225,7 +225,7 @@ class _SchemaReader:
         return self._add(AvroType("union", parts=tuple(uses)))
 
     def _identity(self, use: TypeReference) -> tuple[str, str]:
-        """What makes a branch of a union different from others; two types of one name are one, whatever their kinds."""
+        """The identity of a union branch. Two named types with one name are equal, even of different kinds."""
         found = self.types[use.type]
         return ("", found.name) if found.kind in NAMED_TYPES else (found.kind, "")
 
@@ -251,7 +251,7 @@ def _field_aliases_are_unique(fields: dict[str, RecordField], declared: list[Any
 
 
 def _decimal(schema: dict[str, Any]) -> tuple[int, int] | None:
-    """Precision and scale; None where the logical type is another or is not valid, because then it is to be ignored."""
+    """Precision and scale; None for another or an invalid logical type, which must be ignored."""
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     if schema.get("logicalType") != "decimal" or not isinstance(precision, int) or not isinstance(scale, int):
         return None

@@ -1,9 +1,9 @@
 """JSON Schema, drafts 04, 06, 07, 2019-09 and 2020-12.
 
-A document holds against the meta-schema of the release that it is declared with, whatever `$schema` says; its
-references lead somewhere in it or out of it, and nothing outside is ever fetched: such a place is equal to the same
-reference only. A reader reads a writer when each value that the writer emits is valid for the reader, in the closed
-world of SC-36 (`objects`, `case`).
+A document is checked against the meta-schema of its declared draft; its `$schema` does not matter. References may lead
+out of the document, but nothing is ever fetched: an external reference equals only the same reference. A reader
+accepts a writer when each value that the writer emits is valid for the reader, in the closed world of SC-36.
+Begin with `node.py`, then `writer_cases.py` and `comparison.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["SchemaGraph", "canonical_form", "incompatibilities", "parse"]
 
 @dataclass(frozen=True, slots=True)
 class SchemaGraph:
-    """A document with its schemas as a graph. size: how many schemas there are."""
+    """A document with its schemas as a graph. size: the number of schemas."""
 
     document: Any
     root: SchemaNode
@@ -35,7 +35,7 @@ class SchemaGraph:
 
 
 def parse(document: bytes, name: str) -> SchemaGraph:
-    """The document, held against the release of its `format` value. Raises: InvalidDocument. Cost: linear."""
+    """The document, checked against the draft of its `format` value. Raises: InvalidDocument. Cost: linear."""
     draft = drafts.draft_of_format(name)
     value = load_json(document)
     try:
@@ -47,22 +47,22 @@ def parse(document: bytes, name: str) -> SchemaGraph:
 
 
 def canonical_form(parsed: SchemaGraph) -> bytes:
-    """JSON in a normal form of our own, as none is published: see `normal`."""
+    """JSON in a normal form of this project, because no standard one exists; see `normal_form.py`."""
     return normal_form(parsed.document)
 
 
 def incompatibilities(
     reader: SchemaGraph, writer: SchemaGraph, _newer: NewerSide | None = None, /
 ) -> Sequence[Incompatibility]:
-    """Why values of the writer's schema are not all valid for the reader's; empty where they are. At most TOLD.
+    """Why values of the writer's schema are invalid for the reader's; empty if none, at most MAX_INCOMPATIBILITIES.
 
-    Cost: linear in schemas without combinations; with them bounded by STEPS.
+    Cost: linear for schemas without combinations, else bounded by MAX_STEPS.
     """
     return compare_nodes(reader.root, writer.root, reader.size + writer.size)
 
 
 def compare_nodes(reader: SchemaNode, writer: SchemaNode, size: int) -> Sequence[Incompatibility]:
-    """The same for two nodes of documents with so many nodes together."""
+    """The incompatibilities of two nodes. size: the number of nodes in both documents."""
     comparison = JsonSchemaComparison(keyword_incompatibilities, has_no_values, MAX_STEPS + STEPS_PER_NODE * size)
     try:
         return comparison.reads(reader, (writer,))[:MAX_INCOMPATIBILITIES]

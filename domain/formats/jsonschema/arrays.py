@@ -1,4 +1,4 @@
-"""What schemas say of arrays."""
+"""Comparison of array keywords."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from domain.formats.jsonschema.writer_cases import WriterCase
 def array_incompatibilities(
     comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase
 ) -> Iterator[Incompatibility]:
-    """Why a reader's own keywords refuse arrays of a case."""
+    """Why the reader's array keywords refuse arrays of a case."""
     yield from _lengths(reader, case)
     yield from _items(comparison, reader, case)
     if reader.contains is not None:
@@ -43,7 +43,7 @@ def _items(comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCas
 
 
 def _length(positions: int, case: WriterCase) -> int:
-    """How many positions there are to look at; the last one stands for all that follow."""
+    """The number of positions to compare; the last one represents all that follow."""
     return positions if case.max_items is None else min(positions, case.max_items)
 
 
@@ -62,7 +62,7 @@ def _contains(
     comparison: JsonSchemaComparison, reader: SchemaNode, asked: SchemaNode, case: WriterCase
 ) -> Iterator[Incompatibility]:
     given = [node for node in case.nodes if node.contains is not None]
-    # Any item may be the one, so what declares its members is not known here.
+    # Any item may be the matching one, so the schemas that declare its members are not all known (closed=False).
     enough = [node for node in given if node.contains and not comparison.reads(asked, (node.contains,), False)]
     all_of_them = _all_items(comparison, asked, case)
     least = max((node.min_contains for node in enough), default=0)
@@ -103,13 +103,14 @@ def _unevaluated(
 
 
 def _evaluated(comparison: JsonSchemaComparison, node: SchemaNode, case: WriterCase) -> int | None:
-    """How many items from the first a schema looks at for certain; None: all."""
+    """How many items, counted from the first, a schema certainly evaluates; None: all."""
     if node.items is not None:
         return None
     found: list[int | None] = [len(node.prefix)]
     found += [_evaluated_below(comparison, each, case) for each in (*node.all_of, *([node.ref] if node.ref else []))]
     for branches in (node.any_of, node.one_of):
-        # One of them holds, whichever; and those that accept the whole case do.
+        # At least one branch applies, but which is unknown, so the minimum counts; branches that accept the whole case
+        # apply.
         found += [_fewest(_evaluated_below(comparison, each, case) for each in branches)]
         found += [_evaluated_below(comparison, each, case) for each in branches if not comparison.accepts(each, case)]
     if node.then is not None and node.otherwise is not None:
@@ -122,6 +123,6 @@ def _evaluated_below(comparison: JsonSchemaComparison, node: SchemaNode, case: W
 
 
 def _fewest(counts: Iterable[int | None]) -> int | None:
-    """The least of some counts, None being more than any number; 0 of no counts."""
+    """The smallest count, where None is greater than any number; 0 for no counts."""
     given = list(counts)
     return min((each for each in given if each is not None), default=None if given else 0)

@@ -1,8 +1,8 @@
-"""Whether a reader accepts every value that a writer emits, and why not.
+"""Decides whether a reader accepts every value that a writer emits, and says why not.
 
-The question is put to pairs of a reader's schema and a case of the writer's (`case`). A pair that comes up again while
-it is looked at holds as long as nothing else in it fails: values are finite, so each round looks at a smaller one.
-Where the answer cannot be found, it is no, unless both places are equal.
+It compares pairs of a reader's schema and a case of the writer's (see `writer_cases.py`). A pair that recurs while it
+is being compared counts as compatible unless another comparison in it fails: values are finite, so each recursion is
+about a smaller value. A question that cannot be decided counts as incompatible, unless both schemas are equal.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from domain.formats.jsonschema.node import SchemaNode
 from domain.formats.jsonschema.schema_equality import SchemaEquality
 from domain.formats.jsonschema.writer_cases import SchemaNodes, WriterCase, writer_cases
 
-#: Steps that a comparison may take, and those that it may take more for each schema in the two documents.
+#: Maximum steps of a comparison, and further steps for each schema in the two documents.
 MAX_STEPS: Final = 10_000
 STEPS_PER_NODE: Final = 50
-#: How often a case is split further while one alternative of a reader is sought, and into how many parts.
+#: How many times a case may be split to find an accepting alternative of a reader, and into how many parts at most.
 _SPLITS: Final = 2
 _PARTS: Final = 16
 
 Incompatibilities = list[Incompatibility]
-#: The level of what is known, as against what is looked at.
+#: The level of proven results; other levels are of comparisons in progress.
 _FOREVER: Final = -1
 
 
 class StepLimitExceeded(Exception):
-    """The comparison has taken all the steps that it may take."""
+    """The comparison exceeds its maximum number of steps."""
 
 
 @dataclass
 class JsonSchemaComparison:
     """One comparison of two documents.
 
-    rules: compares what schemas say of single kinds of values. voids: finds cases without values. steps: how many it
-    may take.
+    rules: compares the keywords for single kinds of values. voids: detects cases without values. steps: the remaining
+    number of steps.
     """
 
     rules: Callable[[JsonSchemaComparison, SchemaNode, WriterCase], Iterator[Incompatibility]]
@@ -49,16 +49,17 @@ class JsonSchemaComparison:
 
     def __post_init__(self) -> None:
         self._cases: dict[tuple[frozenset[int], bool], tuple[Sequence[SchemaNode], list[WriterCase]]] = {}
-        #: Cases by what is in them. All that is remembered by identity lives as long as the comparison.
+        #: Cases by content. Objects remembered by identity stay alive as long as the comparison, so ids are not reused.
         self._known: dict[object, WriterCase] = {}
-        #: What holds as long as what came before it in here does; and how deep in the values what is looked at now is.
+        #: Results assumed or proven (_FOREVER), in order: each may depend on the earlier ones. The value is the depth
+        #: in the compared values at which it was assumed; `_level` is the current depth.
         self._trusted: dict[object, int] = {}
         self._failed: dict[object, Incompatibilities] = {}
         self._not_void: set[object] = set()
         self._level = 0
 
     def reads(self, reader: SchemaNode, writer: SchemaNodes, closed: bool = True) -> Incompatibilities:
-        """Why a reader does not accept all values of a conjunction of a writer's schemas; empty if it does."""
+        """Why a reader does not accept all values of a conjunction of the writer's schemas; empty if it does."""
         if reader.free or any(self.same(reader, node) for node in writer):
             return []
         found: dict[Incompatibility, None] = {}
@@ -70,7 +71,7 @@ class JsonSchemaComparison:
         return list(found)
 
     def cases(self, writer: SchemaNodes, closed: bool) -> list[WriterCase]:
-        """The cases of a conjunction; the same ones each time."""
+        """The cases of a conjunction; repeated calls return the same objects."""
         name = (frozenset(map(id, writer)), closed)
         if name not in self._cases:
             self._cases[name] = (writer, [self._one_of_each(case) for case in writer_cases(writer, closed)])
@@ -84,7 +85,7 @@ class JsonSchemaComparison:
         if pair in self._failed:
             return self._failed[pair]
         if pair in self._trusted:
-            # The same pair about the same value says nothing; about a part of the value it may be trusted.
+            # For the same value, the assumption would be circular; for a part of the value, it is sound.
             return [] if self._trusted[pair] < self._level else list(_circular_incompatibility(reader, case))
         self._step()
         self._trusted[pair] = self._level
@@ -97,7 +98,7 @@ class JsonSchemaComparison:
         return found
 
     def _distrust(self, name: object) -> None:
-        """Forgets what has been found since, as it may have been found by trusting."""
+        """Forgets a result and all later ones, which may depend on it."""
         while self._trusted.popitem()[0] != name:
             pass
 
@@ -145,7 +146,7 @@ class JsonSchemaComparison:
                 yield self.accepts(below, case.with_node(f"with {name}", there))
 
     def _stated(self, reader: SchemaNode, case: WriterCase, *keywords: str) -> bool:
-        """Whether the writer says the same by some keywords, so that all its values hold to what the reader asks."""
+        """Whether the writer has equal keywords, so that all its values satisfy those of the reader."""
         return any(
             all(self._alike(getattr(reader, one), getattr(node, one)) for one in keywords) for node in case.nodes
         )
@@ -177,7 +178,7 @@ class JsonSchemaComparison:
     def _sought(
         self, case: WriterCase, holds: Callable[[WriterCase], bool], keyword: str, reader: SchemaNode
     ) -> Incompatibilities:
-        """Nothing where a condition holds for a case, or for each of its parts in one way to split it."""
+        """Empty where a condition holds for a case, or for each of its parts after some split."""
         if self._holds(case, holds, _SPLITS):
             return []
         return [
@@ -200,16 +201,17 @@ class JsonSchemaComparison:
         return False
 
     def is_apart(self, case: WriterCase, other: SchemaNode) -> bool:
-        """Whether it is certain that no value of a case is one of another schema."""
+        """Whether certainly no value of a case is valid for another schema."""
         self._step()
         together = [self._one_of_each(both) for both in writer_cases([other], case.closed, case)]
         return all(self.is_void(both, case) for both in together)
 
     def is_void(self, case: WriterCase, known: WriterCase | None = None) -> bool:
-        """Whether it is certain that a case has no values.
+        """Whether a case certainly has no values.
 
-        known: the case that says which members may be there, where schemas of the reader are in the case as well; only
-        then what the case refuses counts, so that alternatives that overlap in a writer are not taken for none.
+        known: the case that determines the possible members, if the case also contains schemas of the reader. The
+        negated schemas of a case count only then; otherwise overlapping alternatives of a writer would appear to be
+        empty.
         """
         name = (id(case), id(known))
         if name in self._trusted:
@@ -267,7 +269,7 @@ def _value_text(value: object) -> str:
 
 
 def _split(case: WriterCase) -> Iterator[list[WriterCase]]:
-    """Ways to take a case apart: by kinds of values, or by the values of a member that has a few."""
+    """Ways to split a case: by kinds of values, or by the values of a member with few values."""
     if len(case.kinds) > 1:
         yield [case.only(kind) for kind in sorted(case.kinds)]
         return
@@ -275,14 +277,14 @@ def _split(case: WriterCase) -> Iterator[list[WriterCase]]:
         return
     for name, nodes in case.members.items():
         allowed = [node.allowed for node in nodes if node.allowed is not None]
-        # A part is never split by the same member again, else splitting within splitting would not end.
+        # A part is never split by the same member again; otherwise nested splits would not terminate.
         if allowed and not any(node.never for node in nodes) and 1 < min(map(len, allowed)) <= _PARTS:
             parts = [_member(case, name, {key: value}) for key, value in min(allowed, key=len).items()]
             yield parts if name in case.required else [*parts, _member(case, name, None)]
 
 
 def _member(case: WriterCase, name: str, allowed: dict[object, object] | None) -> WriterCase:
-    """The part of a case in which a member has one value, or is not there."""
+    """The part of a case in which a member has one value; allowed=None: in which the member is absent."""
     at = case.member(name)[0]
     below = SchemaNode(at.pointer, at.raw, never=allowed is None, allowed=allowed).sealed()
     node = SchemaNode(case.nodes[0].pointer, case.nodes[0].raw, properties={name: below}).sealed()

@@ -1,4 +1,4 @@
-"""The releases of JSON Schema that documents may be declared with, and what each of them asks of a document."""
+"""The supported drafts of JSON Schema, and the validation of documents against their meta-schemas."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from domain.formats.contract import DocumentLocation, InvalidDocument
 from domain.formats.jsonschema.locations import join_pointer, json_fragment
 
 _NAME: Final = re.compile(r"jsonschema/draft[-/](04|06|07|2019-09|2020-12)", re.IGNORECASE)
-#: Documents up to this many bytes are explained by the library with the better sentences, which is 200 times slower.
+#: The library with the better error messages is 200 times slower, so it explains documents up to this size in bytes.
 _EXPLAINED: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class JsonSchemaDraft:
-    """One release. number: 4, 6, 7, 2019 or 2020, so that releases can be compared."""
+    """One draft. number: 4, 6, 7, 2019 or 2020, so that drafts can be compared."""
 
     number: int
     uri: str
@@ -74,7 +74,7 @@ _DRAFTS: Final = {
 
 
 def draft_of_format(name: str) -> JsonSchemaDraft:
-    """The release of a `format` value, in any letter case. Raises: InvalidDocument for one that there is none of."""
+    """The draft of a `format` value, in any letter case. Raises: InvalidDocument for an unknown one."""
     found = _NAME.fullmatch(name)
     if found is None:
         raise InvalidDocument(f"{name} is no release of JSON Schema that this registry knows")
@@ -82,7 +82,7 @@ def draft_of_format(name: str) -> JsonSchemaDraft:
 
 
 def check_schema(draft: JsonSchemaDraft, schema: Any, size: int, at: str = "") -> None:
-    """Holds a schema against the meta-schema of a release. at: where the schema is. Raises: InvalidDocument."""
+    """Validates a schema against the meta-schema of a draft. at: pointer to the schema. Raises: InvalidDocument."""
     validator = _validator(draft.number)
     if validator.is_valid(schema):
         return

@@ -1,4 +1,4 @@
-"""Cases that have no values, as far as that can be told without a search: bounds that cross, members that cannot be."""
+"""Detects cases without values where no search is needed: contradicting bounds, or impossible required members."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from domain.formats.jsonschema.writer_cases import SchemaNodes, WriterCase
 
 
 def has_no_values(comparison: JsonSchemaComparison, case: WriterCase, known: WriterCase | None) -> bool:
-    """Whether it is certain that a case has no values; see `Comparison.is_void`."""
+    """Whether a case certainly has no values; see `JsonSchemaComparison.is_void`."""
     if case.values is not None:
         return not case.values
     if all(_no_value(comparison, case, known or case, kind) for kind in case.kinds):

@@ -1,4 +1,4 @@
-"""A document of JSON Schema as nodes that refer to each other, its references resolved."""
+"""A JSON Schema document as a graph of nodes, with its references resolved."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from domain.formats.jsonschema.locations import join_pointer, json_fragment
 from domain.formats.jsonschema.node import SchemaNode
 from domain.formats.jsonschema.values import is_pattern
 
-#: What resolving a reference may raise beside `Unresolvable`, for references that are none.
+#: Errors besides `Unresolvable` that the resolver raises for invalid references.
 _BROKEN: Final = (ValueError, TypeError, LookupError, AttributeError)
 
 
 def build_graph(document: Any, draft: JsonSchemaDraft, text: bytes) -> tuple[SchemaNode, int]:
-    """The root node of a document that holds against its meta-schema, and how many nodes there are.
+    """The root node of a document that is valid for its meta-schema, and the number of nodes.
 
-    text: the document's own bytes. Raises: InvalidDocument for references and patterns that lead nowhere. Cost: linear.
+    text: the bytes of the document. Raises: InvalidDocument for unresolvable references and invalid patterns. Cost:
+    linear.
     """
     builder = _Builder(document, draft, text)
     root = builder.node("", document, builder.resolver)
@@ -56,21 +57,21 @@ class _Builder:
         resource = draft.specification.create_resource(document)
         try:
             registry: Registry[Any] = Registry()
-            # Crawled once, here: otherwise each reference would crawl the document anew.
+            # Crawled once here; otherwise every reference would crawl the document again.
             crawled = registry.with_resource(resource.id() or "", resource).crawl()
             self.resolver = crawled.resolver(base_uri=resource.id() or "")
         except _BROKEN:
             raise InvalidDocument("an identifier in the document is not a URI", DocumentLocation(pointer="")) from None
 
     def node(self, pointer: str, raw: Any, resolver: Any) -> SchemaNode:
-        """The node at a place, which is filled later."""
+        """The node at a pointer; `run` fills it later."""
         if pointer not in self.nodes:
             self.nodes[pointer] = node = SchemaNode(pointer, raw)
             self.waiting.append(_PendingNode(node, resolver))
         return self.nodes[pointer]
 
     def run(self) -> None:
-        """Fills all nodes, those that only references lead to last: no meta-schema has looked at them."""
+        """Fills all nodes. Nodes that only references lead to are last: the meta-schema has not checked them."""
         while self.waiting or self.references:
             while self.waiting:
                 self._fill(self.waiting.pop())
@@ -116,11 +117,11 @@ class _Builder:
         node.all_of = (*node.all_of, *targets[1:])
 
     def _target(self, node: SchemaNode, resolver: Any, keyword: str) -> SchemaNode | None:
-        """Where a reference leads; None when it leads out of the document, which the node is told."""
+        """The target of a reference; None where it is outside of the document, which `node.remote` then records."""
         reference = node.raw[keyword]
         spot = node.spot(keyword)
         if self._is_dynamic(keyword):
-            # The same in the same document only, which is the one safe answer.
+            # The reference equals only itself in the same document, which is the safe answer.
             node.remote = f"{reference} at {node.pointer} in sha256:{sha256(self.text).hexdigest()}"
             return None
         try:
@@ -138,7 +139,7 @@ class _Builder:
         if not isinstance(target, bool) and not (isinstance(target, dict) and id(target) in self._places()):
             raise InvalidDocument(f'the reference "{reference[:100]}" leads to what is no schema', spot)
         if isinstance(target, bool):
-            # Two equal booleans are one object, so where the reference stands has to name this one.
+            # Equal booleans are one object in Python, so the pointer of the reference identifies this node.
             return self.node(join_pointer(node.pointer, keyword), target, resolver)
         pointer, _ = self._places()[id(target)]
         if pointer not in self.nodes:
@@ -146,7 +147,7 @@ class _Builder:
         return self.node(pointer, target, resolved.resolver)
 
     def _is_dynamic(self, keyword: str) -> bool:
-        """Whether a keyword's target depends on the way that led to it; with one anchor in the document it does not."""
+        """Whether a keyword's target depends on the evaluation path; with one anchor in the document it does not."""
         if keyword == "$ref":
             return False
         if self.anchors is None:
@@ -189,7 +190,7 @@ def _node_location(node: SchemaNode) -> DocumentLocation:
 
 
 def refuse_cycles(nodes: Iterable[SchemaNode]) -> None:
-    """A schema that asks itself about the same value never ends. Raises: InvalidDocument."""
+    """Refuses a schema that applies to the same value again, which never ends. Raises: InvalidDocument."""
     done: set[int] = set()
     for start in nodes:
         if id(start) in done:

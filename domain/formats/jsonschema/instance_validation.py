@@ -1,4 +1,4 @@
-"""Whether one value is allowed by a schema, for the values that an enum lists."""
+"""Validation of single values against a schema, for the values of an enum."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from domain.formats.jsonschema.values import (
 
 
 def accepts_value(node: SchemaNode, value: Any) -> bool | None:
-    """Whether a schema allows a value; None where that is not decided here. Raises: RecursionError."""
+    """Whether a schema allows a value; None where this code cannot decide it. Raises: RecursionError."""
     return _all(_verdicts(node, value))
 
 
 def _all(verdicts: Iterable[bool | None]) -> bool | None:
-    """False as soon as one is; else None if one is not known."""
+    """False if any verdict is False, else None if one is None, else True."""
     known: bool | None = True
     for verdict in verdicts:
         if verdict is False:
@@ -81,7 +81,7 @@ def _string(node: SchemaNode, value: str) -> Iterator[bool | None]:
     yield from (matches_pattern(pattern, value) for pattern in node.patterns)
     yield True if node.precision is None and node.scale is None else None
     for name, mark in node.marks:
-        # Formats are asserted by some validators only: a text that has one is valid everywhere, others may be.
+        # Only some validators assert formats: a text with the format is valid in all of them, others may be.
         yield True if name == "format" and has_format(mark, value) else None
 
 

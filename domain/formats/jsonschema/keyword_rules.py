@@ -1,4 +1,4 @@
-"""What schemas say of values by themselves: numbers, strings and marks; arrays and objects are in files beside."""
+"""Comparison of keywords for kinds, numbers, strings and formats; `arrays.py` and `objects.py` have the others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TYPES: Final = ("null", "boolean", "object", "array", "string")
 def keyword_incompatibilities(
     comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase
 ) -> Iterator[Incompatibility]:
-    """Why a reader's own keywords refuse values of a case; references and combinations are not its own."""
+    """Why the reader's own keywords, without references and combinations, refuse values of a case."""
     yield from _kinds(reader, case)
     if reader.allowed is not None:
         text = "The reader lists the values that it accepts, and the writer does not."
@@ -49,7 +49,7 @@ def _kinds(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
 
 
 def _is_integer_only(case: WriterCase) -> bool:
-    """Whether all numbers of a case are whole, and written as such."""
+    """Whether all numbers of a case are integers, even those written with a fraction."""
     return any(divides(Decimal(1), each) for node in case.nodes for each in node.multiples)
 
 
@@ -82,7 +82,7 @@ def _numbers(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
 
 
 def _within(asked: tuple[Decimal, bool], given: tuple[Decimal, bool], wide: int) -> bool:
-    """Whether a bound is at least as wide as another; wide: the direction in which bounds get wider."""
+    """Whether a bound is at least as wide as another. wide: the direction in which bounds become wider."""
     if asked[0] == given[0]:
         return given[1] or not asked[1]
     return (asked[0] > given[0]) == (wide > 0)
@@ -108,7 +108,7 @@ def _strings(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
 
 
 def _digits(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
-    """Why decimal numbers in texts are refused: digits before the point are what precision leaves beside scale."""
+    """Why decimal numbers in texts are refused. `precision - scale` digits may precede the point."""
     least, scale = (_least(getattr(node, name) for node in case.nodes) for name in ("precision", "scale"))
     if reader.scale is not None and (scale is None or scale > reader.scale):
         text = f"The reader takes {reader.scale} digits behind the point, the writer may emit more."
@@ -124,7 +124,7 @@ def _least(counts: Iterable[int | None]) -> int | None:
     return min((count for count in counts if count is not None), default=None)
 
 
-#: Formats, and types of JSON Structure that are strings in JSON, with those whose values they all have.
+#: Formats, and JSON Structure types that are JSON strings, each with the narrower ones whose values it includes.
 _WIDER: Final[dict[str, frozenset[str]]] = {
     "int128": frozenset({"int64", "uint64"}),
     "uint128": frozenset({"uint64"}),

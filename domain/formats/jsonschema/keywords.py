@@ -1,4 +1,4 @@
-"""The keywords of each release of JSON Schema, put into the terms of `Node`."""
+"""Translates the keywords of each JSON Schema draft into fields of `SchemaNode`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from domain.formats.jsonschema.values import KINDS, equality_key, kinds_of_type,
 
 @dataclass(frozen=True, slots=True)
 class SubschemaFactory:
-    """Makes the nodes below a schema, by the steps that lead there."""
+    """Creates the nodes below a schema, by the path to them."""
 
     node: Callable[..., SchemaNode]
 
@@ -30,15 +30,15 @@ class SubschemaFactory:
 
 
 def fill_node(node: SchemaNode, draft: int, below: SubschemaFactory) -> None:
-    """Puts what a schema object says into its node; references are filled in by who resolves them.
+    """Fills a node from its schema object, except for references, which `graph.py` resolves.
 
-    draft: 4, 6, 7, 2019 or 2020. Keywords that a release does not know are no restriction in it.
+    draft: 4, 6, 7, 2019 or 2020. Keywords that a draft does not define are ignored.
     """
     raw: dict[str, Any] = node.raw
     for definitions in ("definitions", "$defs") if draft >= 2019 else ("definitions",):
         below.named(raw, definitions)
     if draft <= 7 and "$ref" in raw:
-        return  # beside a reference nothing counts in these releases
+        return  # in these drafts, `$ref` disables the keywords next to it
     _any_kind(node, raw, draft, below)
     _numbers(node, raw, draft)
     _strings(node, raw, draft)
@@ -56,7 +56,7 @@ def _any_kind(node: SchemaNode, raw: dict[str, Any], draft: int, below: Subschem
         node.allowed = {equality_key(value): value for value in raw["enum"]}
     if "const" in raw and draft >= 6:
         const = equality_key(raw["const"])
-        # With both, a value has to be in both.
+        # A value must satisfy both `enum` and `const`.
         node.allowed = {const: raw["const"]} if node.allowed is None or const in node.allowed else {}
     node.all_of = below.many(raw, "allOf")
     node.any_of = below.many(raw, "anyOf")
@@ -68,7 +68,7 @@ def _any_kind(node: SchemaNode, raw: dict[str, Any], draft: int, below: Subschem
         if node.condition is not None:
             node.then, node.otherwise = then, otherwise
             if then is None and otherwise is None and draft <= 7:
-                node.condition = None  # later it says at least which items and members have been looked at
+                node.condition = None  # from 2019-09 on, it still marks items and members as evaluated
 
 
 def _numbers(node: SchemaNode, raw: dict[str, Any], draft: int) -> None:
@@ -136,7 +136,7 @@ def _dependencies(node: SchemaNode, raw: dict[str, Any], draft: int, below: Subs
         node.dependent_schemas = below.named(raw, "dependentSchemas")
         given = raw.get("dependentRequired", {})
         node.dependent_required = {name: frozenset(found) for name, found in given.items()} or NO_NODES
-    # Validators still take the older keyword, and so does the meta-schema; what the newer ones say goes first.
+    # Newer drafts replace this keyword, but validators and meta-schemas still accept it. The new keywords win.
     for name, found in raw.get("dependencies", {}).items():
         if isinstance(found, list):
             needed = frozenset(found) | node.dependent_required.get(name, frozenset())
@@ -146,5 +146,5 @@ def _dependencies(node: SchemaNode, raw: dict[str, Any], draft: int, below: Subs
 
 
 def _count(raw: dict[str, Any], name: str) -> int | None:
-    """A number of things. Beyond 10**18 there is no difference, and the digits may be a million."""
+    """A count, limited to 10**18: larger values make no difference, and may have a million digits."""
     return int(min(to_decimal(raw[name]), Decimal(10**18))) if name in raw else None

@@ -1,4 +1,4 @@
-"""Places in a JSON document: pointers to them, and the text that stands there."""
+"""Locations in a JSON document: pointers, and the text of values."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from domain.formats.contract import MAX_FRAGMENT
 
 
 def join_pointer(pointer: str, *steps: object) -> str:
-    """A JSON Pointer with further steps."""
+    """A JSON Pointer extended by further steps."""
     return pointer + "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
 
 
 def json_fragment(value: Any) -> str:
-    """The beginning of a value's JSON text. Costs what it gives back, however large the value is."""
+    """The beginning of a value's JSON text. The cost is that of the returned text, even for a large value."""
     text = ""
     try:
         for part in _parts(value):

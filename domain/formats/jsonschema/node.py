@@ -1,4 +1,4 @@
-"""One schema of a document, in the same terms for every release of JSON Schema."""
+"""One schema of a document, in the same terms for every draft of JSON Schema."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any, Final
 from domain.formats.contract import DocumentLocation
 from domain.formats.jsonschema.locations import join_pointer, json_fragment
 
-#: A bound and whether it is itself excluded.
+#: A bound, and whether it is exclusive.
 NumberBound = tuple[Decimal, bool]
 
 
-#: Shared by all nodes that have nothing there; nothing is ever put into it.
+#: An empty dict that all nodes share; it must not be modified.
 NO_NODES: Final[dict[Any, Any]] = {}
 
 
 @dataclass(slots=True, eq=False)
 class SchemaNode:
-    """A schema; what it leaves out it does not restrict. Nodes are filled once, while their graph is built.
+    """A schema; missing fields restrict nothing. Nodes are filled once, while their graph is built.
 
-    pointer, raw: where it is in its document, and what stands there. kinds: what kinds of values it allows; None: all.
-    allowed: enum and const, each value by its key. marks: keywords that readers rely on and nothing here can compare.
-    remote: a reference that leads out of the document, in full.
+    pointer, raw: the location in the document, and the JSON value there. kinds: allowed kinds of values; None: all.
+    allowed: values of enum and const, by equality key. marks: keywords that readers rely on, but that cannot be
+    compared. remote: a reference to outside of the document, as an absolute URI.
     """
 
     pointer: str
@@ -41,7 +41,7 @@ class SchemaNode:
     max_length: int | None = None
     patterns: frozenset[str] = frozenset()
     marks: frozenset[tuple[str, str]] = frozenset()
-    #: How many digits a decimal number in a text has at most, and how many of them behind its point; None: any number.
+    #: Maximum digits of a decimal number in a text, and of those after its point; None: unlimited.
     precision: int | None = None
     scale: int | None = None
     min_items: int = 0
@@ -52,7 +52,7 @@ class SchemaNode:
     min_properties: int = 0
     max_properties: int | None = None
     required: frozenset[str] = frozenset()
-    #: Further keywords with the text of their values, which are equal or not.
+    #: Further keywords with the text of their values; they are compared for equality only.
     others: frozenset[tuple[str, str]] = frozenset()
     dependent_required: dict[str, frozenset[str]] = field(default_factory=lambda: NO_NODES)
     ref: SchemaNode | None = None
@@ -73,7 +73,7 @@ class SchemaNode:
     properties: dict[str, SchemaNode] = field(default_factory=lambda: NO_NODES)
     by_pattern: dict[str, SchemaNode] = field(default_factory=lambda: NO_NODES)
     dependent_schemas: dict[str, SchemaNode] = field(default_factory=lambda: NO_NODES)
-    #: Equal for nodes that are alike by themselves; what the nodes below them are does not count.
+    #: A summary of the node's own keywords, equal for equal nodes; the nodes below it do not count.
     own: tuple[Any, ...] = ()
     #: All nodes that it refers to.
     below: tuple[SchemaNode, ...] = ()
@@ -81,8 +81,8 @@ class SchemaNode:
     free: bool = False
 
     def sealed(self, known: dict[tuple[Any, ...], tuple[Any, ...]] | None = None) -> SchemaNode:
-        """The node itself, once nothing more is filled in. known: outlines, so that nodes alike share one."""
-        # Most nodes say little, so what they do not say is told by identity first.
+        """The node, after computing `own`, `below` and `free` from its fields. known: shares equal `own` values."""
+        # Most fields of a node have their default, so they are compared by identity first.
         found: list[Any] = [
             (name, _hashable(value))
             for (name, none), value in zip(_OWN.items(), _owned(self), strict=True)
@@ -107,7 +107,7 @@ class SchemaNode:
         return self
 
     def in_place(self) -> Iterator[SchemaNode]:
-        """The nodes that look at the same value as it does."""
+        """The nodes that apply to the same value as this node."""
         for name in _IN_PLACE_SINGLE:
             child = getattr(self, name)
             if child is not None:
@@ -117,7 +117,7 @@ class SchemaNode:
         yield from self.dependent_schemas.values()
 
     def spot(self, *keywords: str) -> DocumentLocation:
-        """Where the first of the keywords that it has stands, else where it stands itself."""
+        """The location of the first of the keywords that the schema has, else of the schema itself."""
         if isinstance(self.raw, dict):
             for keyword in keywords:
                 if keyword in self.raw:
@@ -127,7 +127,7 @@ class SchemaNode:
         return DocumentLocation(pointer=self.pointer, fragment=json_fragment(self.raw))
 
     def says(self, *keywords: str) -> bool:
-        """Whether one of the keywords stands in it."""
+        """Whether the schema has one of the keywords."""
         return isinstance(self.raw, dict) and any(keyword in self.raw for keyword in keywords)
 
 
@@ -139,7 +139,7 @@ _LISTS: Final = ("prefix", "all_of", "any_of", "one_of")
 _MAPS: Final = ("properties", "by_pattern", "dependent_schemas")
 _IN_PLACE_SINGLE: Final = ("ref", "negated", "condition", "then", "otherwise")
 _IN_PLACE_LISTS: Final = ("all_of", "any_of", "one_of")
-#: What a node says by itself, with the value of those that do not say it.
+#: Fields that belong to a node itself, with their default values.
 _OWN: Final[dict[str, Any]] = {
     each.name: NO_NODES if each.default is MISSING else each.default
     for each in fields(SchemaNode)
@@ -150,7 +150,7 @@ _singles: Final = attrgetter(*_SINGLE)
 
 
 def _hashable(value: Any) -> Any:
-    """A dict as a set: of its items where they are sets of names, else of its keys, which say what the values are."""
+    """A dict as a set: of items if its values are sets of names, else of keys, which determine their values."""
     if not isinstance(value, dict):
         return value
     return frozenset(value.items() if all(isinstance(item, frozenset) for item in value.values()) else value)

@@ -1,4 +1,4 @@
-"""A normal form of JSON Schema documents: the same bytes for documents that say the same in other spellings."""
+"""A normal form of JSON Schema documents: equal bytes for documents that differ in spelling only."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _NAMED: Final = frozenset(
 
 
 def normal_form(document: Any) -> bytes:
-    """UTF-8 JSON without white space and without `$comment`, members in order, numbers in their shortest spelling.
+    """UTF-8 JSON without white space and `$comment`, with sorted members and the shortest spelling of numbers.
 
-    `required` and lists of types are sets, and in order; a list of one type is that type. Annotations stay: a title or
-    a default does not change what is valid, but it changes what is said. Cost: n log n.
+    `required` and lists of types are sets and become sorted; a list of one type becomes that type. Annotations stay: a
+    title or a default does not change which values are valid, but it is part of the content. Cost: n log n.
     """
     return json_text.dumps(_schema(document))
 
@@ -46,12 +46,12 @@ def _keyword(name: str, value: Any) -> Any:
 
 
 def _member(value: Any) -> Any:
-    """A schema by name, or the names that one depends on, whose order says nothing."""
+    """A schema, or a list of required names, which becomes sorted because its order has no meaning."""
     return sorted(value) if isinstance(value, list) else _schema(value)
 
 
 def normalize_data(value: Any) -> Any:
-    """Data with its members in order and its numbers in their shortest spelling."""
+    """Data with sorted members and the shortest spelling of numbers."""
     if isinstance(value, list):
         return [normalize_data(item) for item in value]
     if isinstance(value, dict):
@@ -62,7 +62,7 @@ def normalize_data(value: Any) -> Any:
 
 
 def _number(value: Decimal) -> int | Decimal:
-    """The number with no digits that say nothing; not by `normalize`, which rounds."""
+    """The number without redundant digits. `Decimal.normalize` is not usable: it rounds."""
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     if not value:

@@ -1,8 +1,8 @@
-"""What schemas say of objects. Members that a writer with declared members does not declare are never there (SC-36).
+"""Comparison of object keywords. A writer with declared members never emits undeclared ones (SC-36).
 
-So a reader may declare more members than the writer, as long as it does not ask for them, and fewer, as long as it does
-not refuse others: where it does, with `additionalProperties: false`, it says itself that it cannot read them, as the
-table has it for the closed content of XSD.
+So a reader may declare more members than the writer as long as it does not require them. It may declare fewer as long
+as it does not refuse others: `additionalProperties: false` says that the reader cannot read them, as the table of SC-36
+says for the closed content of XSD.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from domain.formats.jsonschema.writer_cases import SchemaNodes, WriterCase
 def object_incompatibilities(
     comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase
 ) -> Iterator[Incompatibility]:
-    """Why a reader's own keywords refuse objects of a case."""
+    """Why the reader's object keywords refuse objects of a case."""
     yield from _required(reader, case)
     yield from _counts(reader, case)
     yield from _members(comparison, reader, case)
@@ -71,7 +71,7 @@ def _members(comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterC
 
 
 def _of_reader(reader: SchemaNode, name: str) -> list[SchemaNode]:
-    """The reader's schemas for a member; one that only may be for it counts as well."""
+    """The reader's schemas for a member, including those that possibly apply to it."""
     found = [below for pattern, below in reader.by_pattern.items() if matches_pattern(pattern, name) is not False]
     if name in reader.properties:
         return [reader.properties[name], *found]
@@ -112,8 +112,8 @@ def _anything(below: SchemaNode, reader: SchemaNode, case: WriterCase, name: str
 
 def _open_members(comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     """Why members that the writer declares by a pattern or by `additionalProperties` are refused."""
-    # What the writer declares by the same pattern is held against the reader's schema by that pattern, whatever else
-    # it is declared by.
+    # Members that the writer declares by a pattern are compared with the reader's schema for the same pattern, even if
+    # the reader has further schemas for them.
     declared = {pattern for node in case.nodes for pattern in node.by_pattern}
     other = [below for pattern, below in reader.by_pattern.items() if pattern not in declared]
     for pattern, node in case.patterns:
@@ -130,7 +130,7 @@ def _open_members(comparison: JsonSchemaComparison, reader: SchemaNode, case: Wr
 
 
 def _of_pattern(reader: SchemaNode, pattern: str, case: WriterCase) -> Iterator[SchemaNode]:
-    """The reader's schemas for members by a pattern, but those by patterns: any name that has it may be for them."""
+    """The reader's schemas, other than those by pattern, that may apply to members which match a pattern."""
     for name, below in reader.properties.items():
         if name not in case.members and matches_pattern(pattern, name) is not False:
             yield below
@@ -168,7 +168,7 @@ def _unevaluated(
 
 
 def _evaluates(comparison: JsonSchemaComparison, node: SchemaNode, case: WriterCase, name: str) -> bool:
-    """Whether a schema looks at a member for certain."""
+    """Whether a schema certainly evaluates a member."""
     if name in node.properties or node.additional is not None:
         return True
     if any(matches_pattern(pattern, name) for pattern in node.by_pattern):
@@ -182,7 +182,7 @@ def _evaluates(comparison: JsonSchemaComparison, node: SchemaNode, case: WriterC
 def _evaluates_pattern(
     comparison: JsonSchemaComparison, node: SchemaNode, case: WriterCase, pattern: str | None
 ) -> bool:
-    """Whether a schema looks at all members of a pattern for certain; None: at all members."""
+    """Whether a schema certainly evaluates all members that match a pattern; pattern=None: all members."""
     if node.additional is not None or pattern in node.by_pattern:
         return True
     return any(
@@ -192,7 +192,7 @@ def _evaluates_pattern(
 
 
 def _in_force(comparison: JsonSchemaComparison, node: SchemaNode, case: WriterCase) -> Iterator[SchemaNode]:
-    """The schemas that a schema has hold in the same place for all values of a case."""
+    """The subschemas for the same value that apply to all values of a case."""
     yield from node.all_of
     if node.ref is not None:
         yield node.ref

@@ -1,8 +1,8 @@
-"""Regular expressions of ECMA-262 in the one of its two spellings that the library knows.
+"""Translates regular expressions of ECMA-262 to the one syntax variant that the library supports.
 
-ECMA-262 reads an expression with its `u` flag or without. Without it a bracket that closes nothing, a brace that counts
-nothing and an escaped letter that means nothing stand for themselves; with it they are mistakes. JSON Schema asks for
-neither, and people publish both.
+ECMA-262 parses an expression with its `u` flag or without. Without it, unmatched brackets, braces that are no
+quantifiers and unknown escaped letters are literals; with it they are errors. JSON Schema does not choose a variant,
+and published schemas use both.
 Spec: ECMA-262, "Patterns", "Additional ECMAScript Features for Web Browsers: Regular Expressions Patterns"; JSON Schema
 draft-07 validation, 4.3; 2020-12 core, 6.4.
 """
@@ -26,14 +26,15 @@ _TOKEN: Final = re.compile(
 )
 _OCTAL: Final = re.compile(r"[0-3]?[0-7]{1,2}")
 _GROUP: Final = re.compile(r"\((?!\?)|\(\?<(?![=!])")
-#: Escapes that stand for many characters, so that no range begins or ends with them.
+#: Escapes that match several characters, so they cannot be an end of a range.
 _MANY: Final = ("\\d", "\\D", "\\s", "\\S", "\\w", "\\W", "\\p", "\\P")
 
 
 def to_unicode_pattern(pattern: str) -> str:
-    """The expression that means with the `u` flag what this one means without it. Cost: linear.
+    """An expression with the `u` flag that means the same as this one without it. Cost: linear.
 
-    What is a mistake either way stays one. Escapes that only the flag gives a meaning, as `\\p{L}`, keep that meaning.
+    An expression that is invalid in both variants stays invalid. Escapes that exist only with the flag, such as
+    `\\p{L}`, keep their meaning.
     """
     tokens = list(_TOKEN.finditer(pattern))
     groups = _groups(pattern, tokens)
@@ -62,7 +63,7 @@ def _rewritten_tokens(tokens: list[re.Match[str]], groups: int) -> Iterator[str]
 
 
 def _numbered_escape(digits: str, groups: int) -> str:
-    """An escaped number: a group that there is, else a character by its octal number, else the digits themselves."""
+    """An escaped number: an existing group, else a character by its octal code, else the digits themselves."""
     if digits[0] != "0" and int(digits[:9]) <= groups:
         return "\\" + digits
     octal = _OCTAL.match(digits)
@@ -70,7 +71,7 @@ def _numbered_escape(digits: str, groups: int) -> str:
 
 
 def _groups(pattern: str, tokens: list[re.Match[str]]) -> int:
-    """How many groups an expression has that a number refers to."""
+    """The number of groups of an expression that a back reference can name."""
     inside, found = False, 0
     for token in tokens:
         if token[0] in ("[", "]"):

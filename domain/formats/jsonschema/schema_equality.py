@@ -1,22 +1,22 @@
-"""Whether two schemas are equal in all that restricts, however they are written and wherever they stand."""
+"""Equality of two schemas: of all that restricts values, regardless of spelling and location."""
 
 from __future__ import annotations
 
 from domain.formats.jsonschema.node import SchemaNode
 
-#: Two nodes by their identity.
+#: Two nodes by identity.
 NodePair = tuple[int, int]
 
 
 class SchemaEquality:
-    """Answers, and remembers. Cost: linear in the smaller of two schemas, once for each pair."""
+    """Compares schemas and caches the results. Cost: linear in the smaller of two schemas, once per pair."""
 
     def __init__(self) -> None:
         self._equal: set[NodePair] = set()
         self._different: set[NodePair] = set()
 
     def __call__(self, one: SchemaNode, other: SchemaNode) -> bool:
-        """Whether two schemas are equal with everything below them; references count as what they lead to."""
+        """Whether two schemas are equal with everything below them; a reference counts as its target."""
         first = (id(one), id(other))
         above: dict[NodePair, NodePair | None] = {first: None}
         waiting = [(one, other)]
@@ -37,7 +37,7 @@ class SchemaEquality:
         return True
 
     def _differ(self, pair: NodePair | None, above: dict[NodePair, NodePair | None]) -> None:
-        """What differs makes all differ that it was reached from."""
+        """Marks a pair as different, and all pairs from which it was reached."""
         while pair is not None:
             self._different.add(pair)
             pair = above[pair]

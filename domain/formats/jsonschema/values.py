@@ -1,4 +1,4 @@
-"""JSON values as schemas compare them: by what they are, whatever their spelling."""
+"""JSON values as schemas compare them, independent of their spelling."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import jsonschema_rs
 
 from domain.formats.jsonschema.patterns import to_unicode_pattern
 
-#: The kinds of values, so that every type of JSON Schema is a set of them; `number` is two.
+#: The kinds of values. Every JSON Schema type is a set of kinds; `number` has two.
 KINDS: Final = frozenset({"null", "boolean", "object", "array", "string", "integer", "fraction"})
 NUMBERS: Final = frozenset({"integer", "fraction"})
-#: Numbers with more digits before or behind the point are compared, but not calculated with.
+#: Numbers with more digits before or after the point are compared, but not used in calculations.
 _DIGITS: Final = 400
-#: Characters of a pattern that may be spelt another way; longer ones are not written by people.
+#: Maximum characters of a pattern that is tried in a second spelling; people do not write longer ones.
 _LONGEST: Final = 1 << 16
 
 
 def kinds_of_type(name: str) -> frozenset[str]:
-    """The kinds that a type of JSON Schema has."""
+    """The kinds that belong to a JSON Schema type."""
     return NUMBERS if name == "number" else frozenset({name})
 
 
@@ -43,12 +43,12 @@ def kind_of_value(value: Any) -> str:
 
 
 def to_decimal(value: int | float | Decimal) -> Decimal:
-    """A number as it was written, in decimal digits."""
+    """A number as a Decimal, with the digits of its shortest text."""
     return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
 
 
 def equality_key(value: Any) -> Hashable:
-    """The same for values that are equal in JSON Schema, and for no others: 1 and 1.0 are equal, 1 and true are not."""
+    """A key that is the same exactly for values equal in JSON Schema: 1 and 1.0 are equal, 1 and true are not."""
     match value:
         case None | bool() | str():
             return (kind_of_value(value), value)
@@ -60,7 +60,7 @@ def equality_key(value: Any) -> Hashable:
 
 
 def divides(divisor: Decimal, value: Decimal) -> bool | None:
-    """Whether a number is a multiple of another; None where that would take too long to find out."""
+    """Whether a number is a multiple of another; None where the calculation would take too long."""
     if divisor == value or not value:
         return True
     if max(abs(divisor.adjusted()), abs(value.adjusted()), _behind(divisor), _behind(value)) > _DIGITS:
@@ -69,7 +69,7 @@ def divides(divisor: Decimal, value: Decimal) -> bool | None:
 
 
 def matches_pattern(pattern: str, text: str) -> bool | None:
-    """Whether a text has a part that a pattern describes; None where the library gives up. Cost: linear, or bounded."""
+    """Whether a part of a text matches a pattern; None where the library gives up. Cost: linear, or bounded."""
     validator = _matcher(pattern)
     if validator is None:
         return None
@@ -80,7 +80,7 @@ def matches_pattern(pattern: str, text: str) -> bool | None:
 
 
 def supported_spelling(pattern: str) -> str | None:
-    """A regular expression of ECMA-262, which JSON Schema's patterns are, as the library reads it; None: it is none."""
+    """An ECMA-262 expression in a spelling that the library supports; None where it is no expression."""
     return next((one for one in _spellings(pattern) if _REGEX.is_valid(one)), None)
 
 
@@ -90,7 +90,7 @@ def is_pattern(pattern: str) -> bool:
 
 
 def has_format(name: str, text: str) -> bool | None:
-    """Whether a text has a `format`; None for formats that the library does not know."""
+    """Whether a text has a `format`; None for formats that the library does not check."""
     return bool(_format(name).is_valid(text)) if name in _KNOWN else None
 
 
@@ -126,7 +126,7 @@ def _whole(value: Decimal) -> bool:
 
 
 def _behind(value: Decimal) -> int:
-    """How many digits the exponent puts behind the point."""
+    """The number of digits that the exponent puts after the point."""
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)
     return max(0, -exponent)

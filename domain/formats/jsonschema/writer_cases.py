@@ -1,10 +1,10 @@
-"""What a writer emits: its schema taken apart into cases, each a plain conjunction of schemas.
+"""Splits a writer's schema into cases: plain conjunctions of schemas that together describe what the writer emits.
 
-Closed world (SC-36): producers emit only declared members. A schema that declares members, by name or by a pattern,
-and leaves others open, by silence or by `true`, has no others than it declares, in each of its alternatives for itself.
-Open content is declared nevertheless by `additionalProperties` or `unevaluatedProperties` with a schema that says
-something. And a schema that declares no member and refuses none stands for any object: `{"type": "object"}` and `{}`
-are how free content is written, as a producer that emits empty objects only needs no schema.
+Closed world (SC-36): producers emit only declared members. If a schema declares members, by name or by pattern, and
+leaves others open, by silence or by `true`, then its values have only the declared members; this applies to each of its
+alternatives separately. A writer can still declare open content with a restricting schema in `additionalProperties` or
+`unevaluatedProperties`. A schema that declares no member and refuses none allows any object: `{"type": "object"}` and
+`{}` are the usual way to write free content, because a producer of empty objects only would need no schema.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from domain.formats.jsonschema.instance_validation import accepts_value
 from domain.formats.jsonschema.node import NumberBound, SchemaNode
 from domain.formats.jsonschema.values import KINDS, NUMBERS, equality_key, matches_pattern
 
-#: How many cases a writer is taken apart into; beyond that it is looked at as a whole, which finds less compatible.
+#: The maximum number of cases. A writer with more is compared as one case, which finds fewer changes compatible.
 MAX_CASES: Final = 64
-#: All values of the kinds that have few.
+#: All values of the kinds that have only a few.
 _FEW: Final = {"null": (None,), "boolean": (False, True)}
 
 SchemaNodes = tuple[SchemaNode, ...]
@@ -31,10 +31,10 @@ SchemaNodes = tuple[SchemaNode, ...]
 
 @dataclass(eq=False)
 class WriterCase:
-    """Values that all of `nodes` allow and none of `negated`.
+    """The values that all of `nodes` allow and none of `negated` allows.
 
-    closed: whether all that declares members is known, so that in an object with declared members no others are there.
-    loose: whether more schemas may look at the value.
+    closed: all schemas that declare members are known, so an object with declared members has no others. loose: further
+    schemas may apply to the value.
     """
 
     nodes: SchemaNodes
@@ -57,7 +57,7 @@ class WriterCase:
 
     @cached_property
     def values(self) -> list[Any] | None:
-        """All values, where they are listed; None where they are not."""
+        """All values, where the schemas list them; else None."""
         listed = [node.allowed for node in self.nodes if node.allowed is not None]
         if not listed and not self.kinds <= _FEW.keys():
             return None
@@ -101,11 +101,11 @@ class WriterCase:
 
     @cached_property
     def members(self) -> dict[str, SchemaNodes]:
-        """The members that are declared by name, each with the schemas that all hold for it."""
+        """The members that are declared by name, each with the schemas that apply to it together."""
         names = dict.fromkeys(name for node in self.nodes for name in node.properties)
         names.update(dict.fromkeys(sorted(self.required)))
         waiting = list(names)
-        while waiting:  # what a declared member needs is declared by that
+        while waiting:  # a member that a declared member requires is declared too
             name = waiting.pop()
             needed = frozenset[str]().union(*(node.dependent_required.get(name, ()) for node in self.nodes))
             waiting += (found := sorted(needed - names.keys()))
@@ -113,7 +113,7 @@ class WriterCase:
         return {name: self.member(name) for name in names}
 
     def member(self, name: str) -> SchemaNodes:
-        """The schemas that hold for a member, whether or not it is declared."""
+        """The schemas that apply to a member, declared or not."""
         found: dict[int, SchemaNode] = {}
         for node in self.nodes:
             for below in _of_member(node, name):
@@ -124,14 +124,14 @@ class WriterCase:
 
     @cached_property
     def declares(self) -> bool:
-        """Whether members that no schema declares are never there."""
+        """Whether members that no schema declares are never present."""
         return self.closed and any(
             not below.never for node in self.nodes for below in (*node.properties.values(), *node.by_pattern.values())
         )
 
     @cached_property
     def extras(self) -> SchemaNodes | None:
-        """The schemas of members without a declared name; None where there are no such members."""
+        """The schemas for members without a declared name; None where there are no such members."""
         found = [node.additional for node in self.nodes if node.additional is not None]
         found += [node.unevaluated for node in self._with_unevaluated if node.unevaluated is not None]
         if any(node.never for node in found):
@@ -141,7 +141,7 @@ class WriterCase:
 
     @cached_property
     def _with_unevaluated(self) -> list[SchemaNode]:
-        """The schemas with `unevaluatedProperties` that holds for some members: nothing else looks at all of them."""
+        """The schemas whose `unevaluatedProperties` may apply, because no other schema evaluates all members."""
         if self.loose and not self.closed:
             return []
         return [
@@ -155,8 +155,8 @@ class WriterCase:
         ]
 
     def _leftover(self, name: str) -> Iterator[SchemaNode]:
-        """What those among them that have it hold for a member ask of it."""
-        # A member that is required may be what an unknown alternative looks at, so that one has to be there as well.
+        """The `unevaluatedProperties` schemas that apply to a member."""
+        # An unknown alternative may evaluate a required member, so its schema must count too.
         inside = None if self.loose and name in self.required else self._inside
         for node in self._with_unevaluated:
             looked_at = any(_looks_at(each, name) for each in _same_value_nodes(node, inside))
@@ -169,12 +169,12 @@ class WriterCase:
 
     @cached_property
     def patterns(self) -> list[tuple[str, SchemaNode]]:
-        """The members that are declared by patterns."""
+        """The members that are declared by patterns, as (pattern, schema)."""
         found = [each for node in self.nodes for each in node.by_pattern.items()]
         return [(pattern, below) for pattern, below in found if not below.never]
 
     def may_have(self, name: str) -> bool:
-        """Whether a member may be there."""
+        """Whether a member may be present."""
         if any(node.never for node in self.member(name)):
             return False
         if name in self.members or self.extras is not None:
@@ -182,7 +182,7 @@ class WriterCase:
         return any(matches_pattern(pattern, name) is not False for pattern, _ in self.patterns)
 
     def item(self, index: int) -> SchemaNodes:
-        """The schemas that hold for an item; an index beyond all positions is for the rest."""
+        """The schemas that apply to an item; an index beyond `positions` means all further items."""
         found = []
         for node in self.nodes:
             below = node.prefix[index] if index < len(node.prefix) else node.items
@@ -191,7 +191,7 @@ class WriterCase:
 
     @cached_property
     def _unevaluated_items(self) -> list[tuple[int, SchemaNode]]:
-        """The schemas that hold for items which no schema in the same place looks at, and from which item on."""
+        """The schemas for items that no other schema for the same value evaluates, each with its first index."""
         found: list[tuple[int, SchemaNode]] = []
         for node in self.nodes:
             if node.unevaluated_items is not None:
@@ -204,20 +204,20 @@ class WriterCase:
 
     @cached_property
     def positions(self) -> int:
-        """How many items have a schema of their own."""
+        """The number of items that have a schema of their own."""
         stated = [len(node.prefix) for node in self.nodes]
         return max(stated + [first for first, _ in self._unevaluated_items], default=0)
 
     def with_node(self, name: str, *nodes: SchemaNode) -> WriterCase:
-        """The part of the case that further schemas hold for. name: the same for the same schemas."""
+        """The part of the case for which further schemas hold. name: a cache key that identifies these schemas."""
         if name not in self.subs:
             self.subs[name] = WriterCase((*self.nodes, *nodes), self.negated, self.closed, self.loose)
-            self.subs[name].declares = self.declares  # the schemas say what is there, not what is declared
+            self.subs[name].declares = self.declares  # the further schemas restrict members, they do not declare any
         return self.subs[name]
 
     @cached_property
     def opened(self) -> WriterCase:
-        """The case with members that no schema declares, as what it refuses may declare some."""
+        """The case with undeclared members allowed, because the schemas that it negates may declare some."""
         return WriterCase(self.nodes, self.negated, closed=False, loose=self.loose)
 
     def only(self, kind: str) -> WriterCase:
@@ -228,7 +228,7 @@ class WriterCase:
         return self.with_node(f"kind {kind}", node.sealed())
 
     def spot(self, *keywords: str) -> DocumentLocation:
-        """Where the writer says the first of the keywords that it says, else where the case is."""
+        """The location of the first of the keywords that the writer has, else of the case."""
         for keyword in keywords:
             for node in self.nodes:
                 if node.says(keyword):
@@ -237,7 +237,7 @@ class WriterCase:
 
 
 def _same_value_nodes(start: SchemaNode, inside: frozenset[int] | None) -> Iterator[SchemaNode]:
-    """A schema and those that look at the same value because of it. inside: the only ones that hold; None: all may."""
+    """A schema and those that apply to the same value through it. inside: ids of those that hold; None: all may."""
     seen, waiting = {id(start)}, [start]
     while waiting:
         node = waiting.pop()
@@ -250,7 +250,7 @@ def _same_value_nodes(start: SchemaNode, inside: frozenset[int] | None) -> Itera
 
 
 def _looks_at(node: SchemaNode, name: str) -> bool:
-    """Whether a schema may look at a member."""
+    """Whether a schema may evaluate a member."""
     if name in node.properties or node.additional is not None:
         return True
     return any(matches_pattern(pattern, name) is not False for pattern in node.by_pattern)
@@ -263,7 +263,8 @@ def _of_member(node: SchemaNode, name: str) -> Iterator[SchemaNode]:
         yield node.properties[name]
     for pattern, below in node.by_pattern.items():
         found = matches_pattern(pattern, name)
-        # A pattern that nobody can try may hold for the name or not: it neither restricts nor leaves free.
+        # A pattern that cannot be evaluated may match or not, so it neither restricts the member nor leaves it
+        # undeclared.
         evaluated = evaluated or found is not False
         if found:
             yield below
@@ -272,7 +273,7 @@ def _of_member(node: SchemaNode, name: str) -> Iterator[SchemaNode]:
 
 
 def _inclusive(bound: NumberBound, step: int) -> NumberBound:
-    """The same bound for whole numbers, with the number itself."""
+    """An equivalent inclusive bound for integers. step: 1 for a lower bound, -1 for an upper one."""
     value, excluded = bound
     if abs(value.adjusted()) > 20 or len(value.as_tuple().digits) > 25:
         return bound
@@ -281,9 +282,9 @@ def _inclusive(bound: NumberBound, step: int) -> NumberBound:
 
 
 def writer_cases(start: Sequence[SchemaNode], closed: bool, base: WriterCase | None = None) -> list[WriterCase]:
-    """The cases of a conjunction of schemas: together they cover all values that it allows.
+    """The cases of a conjunction of schemas; together they cover all values that it allows.
 
-    base: a case that the schemas are added to.
+    base: a case to which the schemas are added.
     """
     seed = _PartialCase({}, (), [], False)
     if base is not None:
@@ -300,16 +301,16 @@ def writer_cases(start: Sequence[SchemaNode], closed: bool, base: WriterCase | N
         rested = _PartialCase(partial.nodes, partial.negated, rest, partial.loose or loose)
         waiting.extend(rested.grown(nodes, negated) for nodes, negated in reversed(alternatives))
         if len(done) + len(waiting) > MAX_CASES:
-            # As a whole: its alternatives are not known here, so it may have members that nothing declares.
+            # One case as a whole. Its alternatives are unknown, so it may have members that no known schema declares.
             return [WriterCase(tuple(first.nodes.values()), first.negated, closed=False, loose=True)]
     found = {frozenset(p.nodes): WriterCase(tuple(p.nodes.values()), p.negated, closed, p.loose) for p in done}
     if base is not None:
         for case in found.values():
-            case.declares = base.declares  # the schemas of a reader declare nothing
+            case.declares = base.declares  # a reader's schemas declare no members
     return [case for case in found.values() if case.kinds]
 
 
-#: Alternatives, each with the schemas that hold in it and those that do not; and whether others may hold as well.
+#: Alternatives, each with the schemas that hold and those that do not, and whether several may hold at once.
 _Group = tuple[list[tuple[SchemaNodes, SchemaNodes]], bool]
 
 
@@ -321,7 +322,7 @@ class _PartialCase:
     loose: bool
 
     def grown(self, more: SchemaNodes, negated: SchemaNodes) -> _PartialCase:
-        """With further schemas and all that they bring in the same place."""
+        """The case with further schemas, and all schemas for the same value that they refer to."""
         nodes, groups, refused = dict(self.nodes), list(self.groups), [*self.negated, *negated]
         stack = list(reversed(more))
         while stack:

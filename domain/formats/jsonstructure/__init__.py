@@ -1,9 +1,9 @@
 """JSON Structure Core.
 
-All drafts so far share one meta-schema, `https://json-structure.org/meta/core/v0/#`, so a document holds or does not
-whatever draft it is declared with; the checks are those of the project's own library. Nothing is imported. Documents
-are compared as those of JSON Schema are (SC-37), by the JSON that their types stand for: an `int64` is a string in
-JSON, so that it is not a wider `int32`.
+All drafts so far share one meta-schema, `https://json-structure.org/meta/core/v0/#`, so the declared draft does not
+change the validity of a document. The JSON Structure project's own library checks it. Nothing is imported. Documents
+are compared like those of JSON Schema (SC-37), by the JSON that represents their types: an `int64` is a string in JSON,
+so it is not a wider `int32`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OTHER_LANGUAGE: Final = re.compile(r"https?://json-schema\.org/", re.IGNORECASE
 
 
 def parse(document: bytes, name: str) -> SchemaGraph:
-    """The document, held against JSON Structure Core. Raises: InvalidDocument. Cost: linear."""
+    """The document, checked against JSON Structure Core. Raises: InvalidDocument. Cost: linear."""
     if _NAME.fullmatch(name) is None:
         raise InvalidDocument(f"{name} is no draft of JSON Structure that this registry knows")
     value = load_json(document)
@@ -41,7 +41,7 @@ def parse(document: bytes, name: str) -> SchemaGraph:
 
 
 def canonical_form(parsed: SchemaGraph) -> bytes:
-    """JSON in a normal form of our own, as none is published: see `normal`."""
+    """JSON in a normal form of this project, because no standard one exists; see `normal_form.py`."""
     return normal_form(parsed.document)
 
 
@@ -66,7 +66,7 @@ def _check(value: Any) -> None:
 
 
 def _errors(value: Any) -> list[Any]:
-    """What the library finds. It has a copy, as it may change what it is given."""
+    """The errors that the library finds. It gets a copy, because it may modify its input."""
     try:
         found: list[Any] = SchemaValidator(extended=True).validate(_library_copy(value))
     except (ValueError, TypeError, LookupError, AttributeError):
@@ -77,7 +77,7 @@ def _errors(value: Any) -> list[Any]:
 
 
 def _library_copy(value: Any) -> Any:
-    """A copy in the library's terms: alternatives of required properties as one list, numbers as json reads them."""
+    """A copy for the library: alternatives of required properties as one list, numbers as json reads them."""
     if isinstance(value, list):
         return [_library_copy(item) for item in value]
     if isinstance(value, Decimal):
@@ -92,7 +92,7 @@ def _library_copy(value: Any) -> Any:
 
 
 def _at(value: Any, pointer: str) -> str:
-    """What stands at a place of the library, whose pointers may end before or after what there is."""
+    """The JSON text at a pointer from the library; such a pointer may be too long or too short for the document."""
     for step in pointer.split("/")[1:]:
         if isinstance(value, dict) and step in value:
             value = value[step]

@@ -1,4 +1,4 @@
-"""A document of JSON Structure as the nodes that documents of JSON Schema are compared by."""
+"""A JSON Structure document as a graph of the same nodes as JSON Schema, for comparison."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOWHERE: Final = object()
 
 
 def build_graph(document: dict[str, Any]) -> tuple[SchemaNode, int]:
-    """The node of the root type of a document that holds, and how many nodes there are. Raises: InvalidDocument."""
+    """The node of the root type of a valid document, and the number of nodes. Raises: InvalidDocument."""
     builder = _Builder(document)
     root = builder.reference("", document, document["$root"]) if "$root" in document else builder.node("", document)
     builder.run()
@@ -36,12 +36,12 @@ class _Builder:
     def __init__(self, document: dict[str, Any]) -> None:
         self.document = document
         self.nodes: dict[tuple[object, ...], SchemaNode] = {}
-        #: Nodes that stand for what is not a schema by itself.
+        #: Nodes for parts of the document that are not schemas themselves.
         self.more: list[SchemaNode] = []
         self.waiting: list[tuple[SchemaNode, dict[str, str]]] = []
 
     def node(self, pointer: str, raw: Any, selected: dict[str, str] | None = None) -> SchemaNode:
-        """The node of a place. selected: a property that an inline union adds to its alternative, with its value."""
+        """The node at a pointer. selected: a property that an inline union adds to its alternative, with its value."""
         name = (pointer, *(selected or {}).items())
         if name not in self.nodes:
             self.nodes[name] = node = SchemaNode(pointer, raw)
@@ -96,7 +96,7 @@ class _Builder:
         types.fill_value_keywords(node, raw)
         types.fill_combinations(node, raw, below)
         if kind == "tuple":
-            # Items are read by their position into properties by name, so other names are another tuple.
+            # A tuple maps positions to property names, so different names make a different tuple.
             node.others |= {("tuple", dumps(raw.get("tuple")).decode())}
             node.min_items = len(node.prefix)
 
@@ -107,7 +107,7 @@ class _Builder:
         )
 
     def _member(self, node: SchemaNode, index: int, each: Any) -> SchemaNode:
-        """One type of a union."""
+        """The node of one type of a union."""
         place = join_pointer(node.pointer, "type", index)
         if isinstance(each, dict) and "$ref" in each:
             return self.reference(place, each, each["$ref"])
@@ -145,7 +145,7 @@ class _Builder:
         self.more.extend(types.fill_required(node, raw, ()))
 
     def _properties(self, node: SchemaNode) -> dict[str, SchemaNode]:
-        """The properties of a type and of all that it extends; the nearest one counts."""
+        """The properties of a type and of all types that it extends; the nearest definition wins."""
         found: dict[str, SchemaNode] = {}
         for pointer, raw in (*reversed(self._bases(node.raw)), (node.pointer, node.raw)):
             for name, below in raw.get("properties", {}).items():
@@ -153,7 +153,7 @@ class _Builder:
         return found
 
     def _bases(self, raw: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-        """What a type extends, nearest first, each once."""
+        """The types that a type extends, nearest first, each once."""
         found: dict[str, dict[str, Any]] = {}
         waiting = _targets(raw)
         while waiting:

@@ -1,4 +1,4 @@
-"""A normal form of JSON Structure documents: the same bytes for documents that say the same in other spellings."""
+"""A normal form of JSON Structure documents: equal bytes for documents that differ in spelling only."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from domain.values.json_text import dumps
 
 
 def normal_form(document: Any) -> bytes:
-    """UTF-8 JSON without white space, members in order, numbers in their shortest spelling.
+    """UTF-8 JSON without white space, with sorted members and the shortest spelling of numbers.
 
-    Lists stay in their order, as types are tried in theirs and tuples are read in theirs; but `required` is a set.
+    Lists keep their order, because the order of types and tuples is significant; but `required` is a set and is sorted.
     """
     return dumps(normalize_data(_sorted(document)))
 
@@ -25,7 +25,7 @@ def _sorted(value: Any) -> Any:
 
 
 def _required(value: Any) -> Any:
-    """A property may have this name as well; then it is a schema."""
+    """The sorted names of `required`; any other value is a schema of a property with this name."""
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         return _sorted(value)
     return sorted(set(value))

@@ -1,4 +1,4 @@
-"""The types of JSON Structure in the terms of `Node`, so that documents are compared as those of JSON Schema are."""
+"""Translates the types of JSON Structure into `SchemaNode`, so that documents compare like those of JSON Schema."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from domain.formats.jsonschema.node import NumberBound, SchemaNode
 from domain.formats.jsonschema.values import NUMBERS, equality_key, kinds_of_type, to_decimal
 from domain.values import json_text
 
-#: Types that are numbers in JSON, with the bounds of those that have some.
+#: Types that are numbers in JSON, with their bounds.
 _INTEGERS: Final = {f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32)} | {
     f"uint{bits}": (0, 2**bits - 1) for bits in (8, 16, 32)
 }
 _FLOATS: Final = {"float8": "3.4E+3", "float": "3.4028234663852886E+38", "double": "1.7976931348623157E+308"}
-#: Types that are strings in JSON, told apart by their names.
+#: Types that are strings in JSON; only their names distinguish them.
 _STRINGS: Final = frozenset(
     {"int64", "uint64", "int128", "uint128", "decimal", "date", "datetime", "time", "duration", "uuid", "uri"}
     | {"binary", "jsonpointer"}
 )
-#: Keywords of the extension for validation that are not taken apart; they are equal or they are not.
+#: Keywords of the validation extension that are compared for equality only.
 _OTHERS: Final = (
     *("has", "patternKeys", "keyNames", "propertyNames", "patternProperties", "minEntries", "maxEntries"),
     *("contains", "minContains", "maxContains", "dependentRequired", "contentCompression"),
 )
 
-#: What `values` and `combined` look for.
+#: Keywords that `fill_value_keywords` and `fill_combinations` handle.
 _RESTRICTING: Final = frozenset(
     {"enum", "const", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf", "pattern"}
     | {"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "uniqueItems"}
@@ -39,7 +39,7 @@ NodeFactory = Callable[..., SchemaNode]
 
 
 def fill_primitive(node: SchemaNode, name: str) -> None:
-    """Puts a type by its name into a node; `any` and types that say more elsewhere leave it as it is."""
+    """Fills a node from the name of a type; `any` and compound types change nothing here."""
     if name in _INTEGERS or name == "integer":
         low, high = _INTEGERS["int32" if name == "integer" else name]
         node.kinds, node.lower, node.upper = frozenset({"integer"}), (Decimal(low), False), (Decimal(high), False)
@@ -55,7 +55,7 @@ def fill_primitive(node: SchemaNode, name: str) -> None:
 
 
 def fill_value_keywords(node: SchemaNode, raw: dict[str, Any]) -> None:
-    """Puts `enum`, `const` and the keywords that restrict single values into a node."""
+    """Fills a node with `enum`, `const` and the keywords that restrict single values."""
     if _RESTRICTING.isdisjoint(raw):
         return
     if isinstance(raw.get("enum"), list):
@@ -80,7 +80,7 @@ def fill_value_keywords(node: SchemaNode, raw: dict[str, Any]) -> None:
 
 
 def fill_combinations(node: SchemaNode, raw: dict[str, Any], make: NodeFactory) -> None:
-    """Puts the keywords of the extension for conditions into a node."""
+    """Fills a node with the keywords of the extension for conditional composition."""
     if _COMBINING.isdisjoint(raw):
         return
     for name, term in (("allOf", "all_of"), ("anyOf", "any_of"), ("oneOf", "one_of")):
@@ -95,7 +95,7 @@ def fill_combinations(node: SchemaNode, raw: dict[str, Any], make: NodeFactory) 
 
 
 def fill_required(node: SchemaNode, raw: dict[str, Any], extra: Iterable[SchemaNode]) -> list[SchemaNode]:
-    """Puts required properties into a node. Gives back the alternatives where there are some, of which one holds."""
+    """Fills a node with required properties. Returns `extra` and the nodes of alternatives, of which one must hold."""
     found = raw.get("required", [])
     node.required |= {name for name in found if isinstance(name, str)}
     alternatives = [each for each in found if isinstance(each, list)]

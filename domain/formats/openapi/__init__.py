@@ -1,8 +1,8 @@
 """OpenAPI documents: `openapi/2.0`, `openapi/3.0`, `openapi/3.1`, `openapi/3.2`, each also with a patch number.
 
-They are JSON or YAML. Two of them are not compared: no kept library in Python is known to do it.
-Nothing is fetched: a document with references to elsewhere is held to its meta-schema, and not to the rules across its
-parts, which need what is there.
+They are JSON or YAML. Documents are not compared: no maintained Python library is known to do this.
+Nothing is fetched: a document with external references is checked against its meta-schema only. The rules across its
+parts are not checked, because they need the referenced documents. Begin with `load.py`.
 Spec: OpenAPI 2.0, 3.0, 3.1, 3.2. Rules SC-10, SC-14, SC-16.
 """
 
@@ -24,9 +24,9 @@ __all__ = ["canonical_form", "parse"]
 
 
 def parse(document: bytes, name: str) -> dict[str, Any]:
-    """The document as JSON has it, once it is one of the version that was declared.
+    """The document as a JSON value, checked against its declared version.
 
-    About 10 ms for 2 kB. Raises: InvalidDocument, with a pointer, or with the line where the text itself is broken.
+    About 10 ms for 2 kB. Raises: InvalidDocument, with a pointer, or with the line of a syntax error.
     """
     try:
         found = load_document(document)
@@ -41,7 +41,7 @@ def parse(document: bytes, name: str) -> dict[str, Any]:
 
 
 def canonical_form(parsed: dict[str, Any]) -> bytes:
-    """JSON without whitespace, the names of every object in the order of their code points."""
+    """JSON without whitespace, with the names of every object in code point order."""
     return json.dumps(parsed, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode(
         "utf-8", "surrogatepass"
     )
@@ -66,7 +66,7 @@ def _check(found: dict[str, Any], version: str) -> None:
         if (error := metaschema_error(family, shaped)) is not None:
             raise _invalid_document(found, error, error.instance_path)
         if not _has_outside_references(found):
-            # Not its `iter_errors`, which keeps every document that it has ever seen.
+            # Not the library's `iter_errors`, which keeps every document in memory for ever.
             checker = validator(SchemaPath.from_dict(shaped, handlers=_NoFetching()))
             for error in checker.root_validator(checker.schema_path):
                 raise _invalid_document(found, error, _path_of_error(shaped, error))
@@ -77,12 +77,12 @@ def _check(found: dict[str, Any], version: str) -> None:
             f"the reference {error.ref} leads nowhere"[:500],
             DocumentLocation(pointer=reference_pointer(found, error.ref)),
         ) from None
-    except Exception as error:  # whatever the library meets in a document that nobody trusts
+    except Exception as error:  # the library may raise anything for untrusted documents
         raise InvalidDocument(f"the document cannot be checked: {type(error).__name__}: {error}"[:500]) from None
 
 
 def _path_of_error(found: Any, error: Any) -> list[Any]:
-    """Where an error across parts is: those of defaults tell the place within the default."""
+    """The path of an error across parts; for an error in a default, its path starts at the default."""
     path = list(getattr(error, "absolute_path", ()))
     return path_in_default(found, getattr(error, "schema", None), path, getattr(error, "instance", None))
 
@@ -93,7 +93,7 @@ def _invalid_document(found: Any, error: Any, path: Sequence[Any]) -> InvalidDoc
 
 
 def _has_outside_references(found: Any) -> bool:
-    """Whether anything in a document is to be found elsewhere, or has another base than the document."""
+    """Whether a document refers to anything outside of itself, or changes its base URI."""
     waiting = [found]
     while waiting:
         value = waiting.pop()
@@ -110,7 +110,7 @@ def _has_outside_references(found: Any) -> bool:
 
 
 class _NoFetching(dict[str, Callable[[str], NoReturn]]):
-    """What brings documents for references: nothing, for any scheme."""
+    """The fetch handlers of the library, by URI scheme: all of them refuse."""
 
     def __contains__(self, scheme: object) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""OpenAPI documents as values: JSON, or YAML as far as it says what JSON can say."""
+"""Parses OpenAPI documents from JSON, or from the part of YAML that JSON can express."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import yaml
 from domain.formats.contract import DocumentLocation, InvalidDocument
 from domain.formats.openapi.locations import json_fragment
 
-#: Values that a document may have when every alias of it is written out.
+#: Maximum values of a document with all YAML aliases expanded.
 _MOST: Final = 300_000
 _DEEPEST: Final = 200
 
 
 def load_document(document: bytes) -> Any:
-    """The value of a document. Raises: InvalidDocument, with the line where the text is broken."""
+    """The value of a document. Raises: InvalidDocument, with the line of a syntax error."""
     try:
         text = document.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -30,7 +30,7 @@ def load_document(document: bytes) -> Any:
     if text.lstrip()[0] not in '{["':
         return _from_yaml(text)
     found = _from_json(text)
-    if isinstance(found, str):  # YAML inside of JSON, which may name characters that there are not
+    if isinstance(found, str):  # YAML inside of a JSON string, which may contain invalid characters
         return _from_yaml(found.encode("utf-8", "replace").decode())
     return found
 
@@ -74,8 +74,8 @@ _RESOLVERS: Final = {
     letter: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
     for letter, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-#: YAML as far as it says what JSON can say: times stay text, and only `true` and `false` are booleans. In C, where the
-#: library was built with it.
+#: YAML restricted to JSON values: times stay text, and only `true` and `false` are booleans. Uses the C implementation
+#: where PyYAML was built with it.
 _YamlLoader: Final[type[yaml.SafeLoader]] = type(
     "_Values", (getattr(yaml, "CSafeLoader", yaml.SafeLoader),), {"yaml_implicit_resolvers": _RESOLVERS}
 )
@@ -100,7 +100,7 @@ def _from_yaml(text: str) -> Any:
 
 
 def _check_depth(text: str) -> None:
-    """Looks how deep YAML goes before anything recursive does: in C, that would end the process.
+    """Checks the nesting depth of YAML before any recursive code runs, because the C code would crash the process.
 
     Raises: InvalidDocument.
     """
@@ -112,7 +112,7 @@ def _check_depth(text: str) -> None:
 
 
 class _YamlConverter:
-    """From the nodes of YAML to values, every alias written out, as far as that goes."""
+    """Converts YAML nodes to values. Expands all aliases, up to a limit."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -147,7 +147,7 @@ def _scalar(node: Any) -> Any:
             case "bool":
                 return _BOOLEANS.get(text, text)
             case "int":
-                if ":" not in text:  # 12:30 is a number to old readers only
+                if ":" not in text:  # 12:30 is a number in YAML 1.1 only
                     return int(text.replace("_", ""), 0 if text.lstrip("+-").startswith(("0x", "0o", "0b")) else 10)
                 return text
             case "float" if text.lstrip("+-")[1:].lower() not in ("inf", "nan"):

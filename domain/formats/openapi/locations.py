@@ -1,4 +1,4 @@
-"""Places in a document, and what stands there."""
+"""Locations in a document, and the values there."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from domain.formats.contract import MAX_FRAGMENT, DocumentLocation
 
 
 def location_at(document: Any, path: Sequence[Any]) -> DocumentLocation:
-    """The place that a path of names and numbers leads to; a name may look like a number."""
+    """The location at a path of names and indexes; a name may look like a number."""
     pointer = "".join("/" + _escaped(part) for part in path)
     return DocumentLocation(pointer=pointer, fragment=json_fragment(_at(document, path)))
 
 
 def path_in_default(document: Any, schema: Any, path: Sequence[Any], value: Any) -> list[Any]:
-    """The path to a value that stands somewhere in a default; empty where there is none.
+    """The path to a value inside of some default; empty where no default contains it.
 
-    schema: what the value is held against. path: from the default to the value.
+    schema: the schema that the value was checked against. path: from the default to the value.
     """
     waiting: list[tuple[list[Any], Any]] = [([], document)]
     while waiting:
@@ -33,7 +33,7 @@ def path_in_default(document: Any, schema: Any, path: Sequence[Any], value: Any)
 
 
 def reference_pointer(found: Any, fragment: str) -> str | None:
-    """A pointer to where a reference is that ends with a fragment of a URI."""
+    """The pointer to a reference whose URI ends with a fragment; None where there is none."""
     waiting = [("", found)]
     while waiting:
         pointer, value = waiting.pop()
@@ -47,7 +47,7 @@ def reference_pointer(found: Any, fragment: str) -> str | None:
 
 
 def json_fragment(value: Any) -> str:
-    """A value as JSON, at most FRAGMENT characters of it."""
+    """A value as JSON, at most MAX_FRAGMENT characters."""
     if isinstance(value, dict | list) and len(value) > MAX_FRAGMENT:
         value = dict(list(value.items())[:MAX_FRAGMENT]) if isinstance(value, dict) else value[:MAX_FRAGMENT]
     return json.dumps(value, ensure_ascii=False, default=str)[:MAX_FRAGMENT]
@@ -58,7 +58,7 @@ def _escaped(name: object) -> str:
 
 
 def _at(value: Any, path: Sequence[Any]) -> Any:
-    """What stands there; None where nothing does."""
+    """The value at a path; None where there is none."""
     for part in path:
         try:
             value = value[part] if isinstance(value, list) else value[str(part)]

@@ -1,4 +1,4 @@
-"""What a meta-schema of OpenAPI says about a document, in its innermost reason."""
+"""Validation of documents against OpenAPI meta-schemas, with the most specific error."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ VALIDATORS: Final[Mapping[str, Any]] = {
 
 
 def metaschema_error(version: str, document: Any) -> Any:
-    """The first reason why a document does not hold against the meta-schema of a version; None: it does."""
+    """The first error of a document against the meta-schema of a version; None where it is valid."""
     found = next(_validator(version).iter_errors(document), None)
     return None if found is None else _innermost(found)
 
 
 def with_supported_patterns(value: Any) -> Any:
-    """A document whose regular expressions are spelt as the library knows them; itself where all of them are.
+    """A document whose regular expressions have a spelling that the library supports; itself if nothing changes.
 
-    Members of examples that happen to be called so count as well, so this is for looking at alone.
+    It also changes members named `pattern` in examples, so use the result for validation only.
     """
     if isinstance(value, list):
         made: Any = [with_supported_patterns(each) for each in value]
@@ -47,9 +47,9 @@ def with_supported_patterns(value: Any) -> Any:
 
 
 def _innermost(error: Any) -> Any:
-    """The reason of that alternative which goes deepest into the document: the one that was meant, most likely.
+    """The error from the alternative that matches deepest into the document, which most likely is the intended one.
 
-    Most parts may be references instead; what lacks `$ref` was not meant to be one.
+    Most parts may be references instead; a part without `$ref` was not meant to be one.
     """
     branches = getattr(error.kind, "context", None)
     if not branches:

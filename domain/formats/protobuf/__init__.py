@@ -1,7 +1,7 @@
-"""Protobuf: proto2, proto3 and the editions that the compiler carries.
+"""Protobuf: proto2, proto3 and the editions that the compiler supports.
 
-A document is checked by the Protobuf compiler itself. What it imports beyond `google/protobuf/*.proto` is not here, and
-is known by the names of its types only.
+The Protobuf compiler itself checks a document. Imports other than `google/protobuf/*.proto` are not available; only the
+names of their types are known. Begin with `model.py`, then `imports.py` and `comparison.py`.
 Spec: schema 1.0-rc4, "Protobuf"; Protobuf documentation, "Language Guide".
 """
 
@@ -20,22 +20,22 @@ from domain.formats.protobuf.source import ProtoSource, read_source
 
 __all__ = ["ProtoDocument", "canonical_form", "incompatibilities", "parse"]
 
-#: How a document says which language it is in, by the release in its format.
+#: The declaration of a document's language, by the release in its format.
 _LANGUAGES: Final = {
     "2": 'syntax = "proto2"',
     "3": 'syntax = "proto3"',
     "2023": 'edition = "2023"',
     "2024": 'edition = "2024"',
 }
-#: What may stand first in a document that does not say which language it is in.
+#: The first token of a document that does not declare its language.
 _FIRST: Final = ("package", "import", "option", "message", "enum", "service", "extend", ";")
 
 
 def parse(document: bytes, name: str) -> ProtoDocument:
-    """The document in a form that is quick to compare.
+    """The document in a form that is fast to compare.
 
-    name: `protobuf/` and 2, 3, 2.0, 3.0 or an edition. O(bytes), a millisecond for 2 kB; a document with imports that
-    are not here is compiled up to six times. Raises: InvalidDocument.
+    name: `protobuf/` and 2, 3, 2.0, 3.0 or an edition. O(bytes), a millisecond for 2 kB; a document with unavailable
+    imports is compiled up to six times. Raises: InvalidDocument.
     """
     language = _LANGUAGES.get(name.lower().removeprefix("protobuf/").removesuffix(".0"))
     if language is None:
@@ -51,7 +51,7 @@ def parse(document: bytes, name: str) -> ProtoDocument:
 
 
 def canonical_form(parsed: ProtoDocument) -> bytes:
-    """The same bytes for documents that mean the same: the compiled descriptor, sorted; `normal` says how."""
+    """Equal bytes for equivalent documents: the compiled, sorted descriptor; see `normal_form.normal_form`."""
     return normal_form(parsed)
 
 
@@ -60,14 +60,14 @@ def incompatibilities(
 ) -> Sequence[Incompatibility]:
     """Why data written with one document cannot be read with another; empty where it can. O(elements of both).
 
-    newer: which of the two replaces the other, for a removal of the one is an addition to the other, and only one of
-    them is allowed. Without it, what either order allows is allowed.
+    newer: which document replaces the other. A removal in one direction is an addition in the other, and only one of
+    them is allowed. Without it, everything is allowed that either order allows.
     """
     return find_incompatibilities(reader, writer, newer)
 
 
 def _check_language(source: ProtoSource, language: str, name: str) -> None:
-    """Raises: InvalidDocument, where the document says that it is in another language than it was declared in."""
+    """Raises: InvalidDocument where the document declares another language than its format."""
     said = source.language
     if said is not None:
         found = f'{said.tokens[0].text} = "{said.value}"'
@@ -75,7 +75,7 @@ def _check_language(source: ProtoSource, language: str, name: str) -> None:
             raise InvalidDocument(
                 f"the document says {found}, and {name} asks for {language}", source.spot(said.tokens[0].start)
             )
-    # Anything else that stands first is a mistake about which the compiler has more to say.
+    # Any other first token is an error that the compiler reports better.
     elif language != _LANGUAGES["2"] and source.tokens[0].text in _FIRST:
         raise InvalidDocument(
             f"{name} asks for {language}; without it a document is proto2", source.spot(source.tokens[0].start)

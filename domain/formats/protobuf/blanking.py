@@ -1,4 +1,4 @@
-"""Parts of a document painted over: options that only an import could explain, and the imports themselves."""
+"""Overwrites parts of a document with spaces: imports, and options that only an import could define."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from domain.formats.protobuf.source import ProtoToken
 
 
 def blank_out(text: str, parts: Iterable[Sequence[ProtoToken]]) -> str:
-    """The text with spaces for the tokens of each part, its lines where they are."""
+    """The text with spaces in place of each part's tokens; line breaks stay."""
     done, at = [], 0
     for start, end in sorted((part[0].start, part[-1].end) for part in parts):
         if start >= at:
@@ -19,9 +19,9 @@ def blank_out(text: str, parts: Iterable[Sequence[ProtoToken]]) -> str:
 
 
 def custom_options(tokens: Sequence[ProtoToken]) -> Iterator[Sequence[ProtoToken]]:
-    """The options with a name in parentheses, which an import explains: statements, and members of `[…]`.
+    """The tokens of options with a name in parentheses, which an import defines: statements, and members of `[…]`.
 
-    A member goes with the comma before it or after it, and the brackets go when nothing is left in them.
+    A member includes the comma before or after it. If all members are custom, the brackets are included too.
     """
     index = 0
     while index < len(tokens):
@@ -56,7 +56,7 @@ def _custom_members(tokens: Sequence[ProtoToken], start: int, end: int) -> Itera
 
 
 def _end(tokens: Sequence[ProtoToken], start: int, mark: str) -> int:
-    """The index of the mark that ends what starts here, brackets passed over; of the last token without one."""
+    """The index of the mark that ends the current part, ignoring nested brackets; without one, of the last token."""
     depth = 0
     for index in range(start, len(tokens)):
         text = tokens[index].text

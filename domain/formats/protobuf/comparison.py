@@ -1,11 +1,10 @@
-"""Whether data written with one Protobuf document can be read with another.
+"""Finds reasons why data written with one Protobuf document cannot be read with another.
 
-Two kinds of rules. Some hold between reader and writer, whichever of them is older: a required field that is not
-written, a oneof that cannot hold what is written, a type that is not the same on the wire. The others ask which
-document is the newer one, because the same pair of documents is allowed as an addition and refused as a removal: a
-field may come, and go only with its number and name reserved; a type may widen and not narrow; a value of an enum may
-come and not go (SC-36).
-Spec: Protobuf documentation, "Updating A Message Type"; SC-36, which wins where the two part.
+Some rules hold between reader and writer, whichever is older: no required field may be missing, a oneof must be able to
+hold what is written, and types must be equal on the wire. Other rules depend on which document is newer, because the
+same difference is allowed as an addition and refused as a removal (SC-36): a field may be added, but removed only if
+its number and name become reserved; a type may widen but not narrow; an enum value may be added but not removed.
+Spec: Protobuf documentation, "Updating A Message Type"; SC-36, which wins where they differ.
 """
 
 from __future__ import annotations
@@ -33,10 +32,9 @@ NewerSide = Literal["reader", "writer"]
 def find_incompatibilities(
     reader: ProtoDocument, writer: ProtoDocument, newer: NewerSide | None
 ) -> list[Incompatibility]:
-    """At most TOLD reasons why data of the writer cannot be read; O(elements of both).
+    """At most MAX_INCOMPATIBILITIES reasons why data of the writer cannot be read; O(elements of both).
 
-    newer: which of the documents replaces the other. None: nobody knows, and what one of the two orders allows is
-    allowed.
+    newer: which document replaces the other. None: unknown; then everything is allowed that either order allows.
     """
     if newer is None:
         either = find_incompatibilities(reader, writer, "reader")
@@ -47,7 +45,7 @@ def find_incompatibilities(
 
 @dataclass(frozen=True, slots=True)
 class _DocumentPair:
-    """Two documents in both of their relations."""
+    """Two documents as reader and writer, and as older and newer one."""
 
     reader: ProtoDocument
     writer: ProtoDocument
@@ -65,7 +63,7 @@ class _DocumentPair:
         return Incompatibility(rule, text, self.reader.spot(reader), self.writer.spot(writer))
 
     def changed(self, rule: str, text: str, before: int | None, after: int | None) -> Incompatibility:
-        """The same for a change: its lines in the older and in the newer document."""
+        """An incompatibility with lines in the older and the newer document."""
         return self.found(rule, text, *((after, before) if self.newer == "reader" else (before, after)))
 
 
@@ -74,7 +72,7 @@ def _differences(pair: _DocumentPair) -> Iterator[Incompatibility]:
     if before.package != after.package:
         text = f'the package is "{before.package}" in the older document and "{after.package}" in the newer one'
         yield pair.changed("package-changed", text, before.package_line, after.package_line)
-        return  # with it every type has another name
+        return  # a new package renames every type
     for name, message in before.messages.items():
         other = after.messages.get(name)
         if other is None:
@@ -117,14 +115,14 @@ def _removed(
 ) -> Iterator[Incompatibility]:
     what = f'field {field.number} "{field.name}" of {before.name}'
     if pair.newer == "writer":
-        # SC-36 lets a field go for backward compatibility only, although a reader would take its default.
+        # SC-36 allows a removal for backward compatibility only, although a reader would use the field's default.
         rule, text = "field-removed", f"{what} is read, and not written any more"
         if field.required:
             rule, text = "required-field-missing", f"{what} is required by the reader and not known to the writer"
         yield pair.changed(rule, text, field.line, after.line)
         return
     missing = [] if after.reserved.range(field.number) else ["number"]
-    # The name of an extension is no name of the message's, so that it cannot be reserved there.
+    # The name of an extension is not in the message's scope, so the message cannot reserve it.
     missing += [] if field.extension or field.name in after.reserved.names else ["name"]
     if missing:
         text = f"{what} was removed and its {' and '.join(missing)} not reserved"
@@ -145,7 +143,7 @@ def _added(
 def _fields(
     pair: _DocumentPair, before: ProtoField, after: ProtoField, message: ProtoMessage
 ) -> Iterator[Incompatibility]:
-    """What is wrong with a field that has its number in both documents."""
+    """Compares a field that has its number in both documents."""
     what = f"field {before.number} of {message.name}"
     reader, writer = (after, before) if pair.newer == "reader" else (before, after)
     if reader.required and not writer.required:
@@ -173,7 +171,7 @@ def _entries(
     entries: tuple[ProtoMessage | None, ProtoMessage | None],
     what: str,
 ) -> Iterator[Incompatibility]:
-    """A map is a repeated message with a key and a value: it may become one, and one a map."""
+    """Compares map entries. A map is a repeated message with key and value, so each may replace the other."""
     older, newer = entries
     if older is None or newer is None or {before.kind, after.kind} != {"message"}:
         text = f"{what} was {_type(before, older)} and is {_type(after, newer)}"
@@ -189,7 +187,7 @@ def _type(field: ProtoField, message: ProtoMessage | None = None) -> str:
 
 
 def _oneofs(pair: _DocumentPair, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
-    """A reader keeps the last field of a oneof only, so no two of them may be written together."""
+    """Refuses a oneof with fields that can be written together: the reader would keep only the last of them."""
     held: dict[str, dict[str | int, ProtoField]] = {}
     for number, field in reader.fields.items():
         other = writer.fields.get(number)
@@ -210,7 +208,7 @@ def _enums(pair: _DocumentPair, before: ProtoEnum, after: ProtoEnum) -> Iterator
             text = f'value "{value.name}" of {before.name} had number {number} and has {now}'
             yield pair.changed("enum-number-changed", text, value.line, after.values[now].line)
         elif number not in after.values:
-            # SC-36 has no reservation for values: what was written is never again a number without a name.
+            # SC-36 knows no reservation of values: the name of a written number must not disappear.
             text = f'value {number} "{value.name}" of {before.name} was removed'
             yield pair.changed("enum-value-removed", text, value.line, after.line)
     for number, value in after.values.items():
@@ -232,7 +230,7 @@ def _reservations(
     numbers: Mapping[int, object],
     names: Mapping[str, object],
 ) -> Iterator[Incompatibility]:
-    """What was reserved stays so, or the next document could use it. What is used now has been told already."""
+    """Reports removed reservations, because a later document could reuse them; those in use are reported elsewhere."""
     for held in before.ranges:
         number = _uncovered(held, after, numbers)
         if number is not None:
@@ -244,7 +242,7 @@ def _reservations(
 
 
 def _uncovered(held: ReservedRange, after: Reservations, numbers: Mapping[int, object]) -> int | None:
-    """The first number of a range that is neither reserved nor used."""
+    """The first number of a range that is neither reserved nor used; None where there is none."""
     number = held.first
     while number <= held.last:
         if cover := after.range(number):
@@ -257,7 +255,7 @@ def _uncovered(held: ReservedRange, after: Reservations, numbers: Mapping[int, o
 
 
 def _services(pair: _DocumentPair) -> Iterator[Incompatibility]:
-    """Data goes where a method says: a method may come, and neither go nor change what it takes and gives."""
+    """Compares services: a method may be added, but not removed, and its types must not change."""
     for name, service in pair.before.services.items():
         other = pair.after.services.get(name)
         if other is None:

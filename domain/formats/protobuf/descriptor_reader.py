@@ -1,4 +1,4 @@
-"""A compiled document turned into the form that comparisons take."""
+"""Converts a compiled document to `ProtoDocument`, which comparisons use."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNPACKED: Final = frozenset(("string", "bytes", "message", "group", "opaque"))
 def document_from_descriptor(
     file: d.FileDescriptorProto, text: str, imports: Iterable[str], opaque: frozenset[str], unchecked: tuple[str, ...]
 ) -> ProtoDocument:
-    """The document in the form that comparisons take. O(its elements)."""
+    """The document in the form for comparisons. O(its elements)."""
     reading = _DescriptorReader(file, opaque)
     reading.read()
     lines = reading.lines
@@ -49,7 +49,7 @@ def document_from_descriptor(
 
 
 class _DescriptorReader:
-    """What was found so far in a document."""
+    """Collects the elements of a document."""
 
     def __init__(self, file: d.FileDescriptorProto, opaque: frozenset[str]) -> None:
         self._file, self._opaque = file, opaque
@@ -124,7 +124,7 @@ class _DescriptorReader:
         prefixed: bool = False,
         oneof: str = "",
     ) -> ProtoField:
-        """The field; scope: where an extension stands; prefixed: a map or in one, which is never delimited."""
+        """The field. scope: of an extension. prefixed: it is a map or inside of one, and therefore never delimited."""
         held = held.under(field.options.features)
         kind, name = _KINDS[field.type], field.type_name.removeprefix(".")
         repeated = field.label == d.FieldDescriptorProto.LABEL_REPEATED

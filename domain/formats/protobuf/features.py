@@ -1,7 +1,7 @@
-"""Features of the editions: how fields and enums are encoded, decided from the document down to the field.
+"""Features of the editions: how fields and enums are encoded, inherited from the document down to the field.
 
-Proto2 and proto3 are the editions of their day: their keywords mean features, and their
-defaults are those of features.
+Proto2 and proto3 count as editions with fixed features: their keywords set features, and their defaults are those of
+the features.
 Spec: Protobuf documentation, "Feature Settings for Editions".
 """
 
@@ -13,7 +13,7 @@ from google.protobuf import descriptor_pb2 as d
 
 
 class Features(NamedTuple):
-    """The features that change what is on the wire, as numbers of their enums in descriptor.proto."""
+    """The features that change the encoding, as numbers of their enums in descriptor.proto."""
 
     presence: int
     enum: int
@@ -21,7 +21,7 @@ class Features(NamedTuple):
     message: int
 
     def under(self, said: d.FeatureSet) -> Features:
-        """These features, where nothing else is said."""
+        """These features, overridden by those that `said` sets."""
         return Features(
             said.field_presence or self.presence,
             said.enum_type or self.enum,
@@ -37,7 +37,7 @@ _EDITIONS: Final = Features(d.FeatureSet.EXPLICIT, d.FeatureSet.OPEN, d.FeatureS
 
 
 def features_of_file(file: d.FileDescriptorProto) -> Features:
-    """The features that hold in a document where it says nothing else."""
+    """The features that apply in a document by default."""
     if file.syntax == "editions":
         return _EDITIONS.under(file.options.features)
     return _PROTO3 if file.syntax == "proto3" else _PROTO2

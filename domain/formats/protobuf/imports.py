@@ -1,9 +1,8 @@
-"""Documents with imports that are not here: compiled all the same, with the imported types known by name only.
+"""Compiles documents with unavailable imports; of the imported types only the names are known.
 
-Nothing is ever read because a document says so, but a registry keeps the documents of one project one by one, so an
-import that it does not have is no mistake. Such imports, and options whose meaning they would give, are painted over
-with spaces, so that lines stay; the types that are then missing are declared in documents beside. All else is checked
-as ever.
+A document can never cause a read. But a registry stores the documents of a project one by one, so a missing import is
+not an error. Missing imports, and options that they would define, are overwritten with spaces, which keeps the line
+numbers. Stub documents then declare the missing types. Everything else is checked as usual.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from domain.formats.protobuf.protoc import CompilerError, CompilerResult, compil
 from domain.formats.protobuf.source import ProtoSource, ProtoStatement, ProtoToken, line_location
 
 _BESIDE: Final = "declared_%d.proto"
-#: Compilations that one document takes at most: types may be found missing only once others are there.
+#: Maximum compilations of a document. The compiler may report missing types only after others are declared.
 _ROUNDS: Final = 6
 _MISSING: Final = re.compile(r'^"([\w.]+)" is (?:not defined|resolved to "([\w.]+)", which is not defined)')
 _VALUE: Final = re.compile(r'^Enum type "([\w.]+)" has no value named "(\w+)"')
@@ -28,15 +27,15 @@ _TAKEN: Final = re.compile(r'^"([\w.]+)" is already defined')
 _NO_MESSAGE: Final = "Messages can't have default values"
 _LABELS: Final = ("optional", "required", "repeated")
 
-#: The types to declare by their full names: messages (None), or enums with the names of their values.
+#: The types to declare, by full name: messages (None), or enums with the names of their values.
 _DeclaredTypes = dict[str, frozenset[str] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledDocument:
-    """A compiled document. opaque: full names of types that only an import that is not here can tell about.
+    """A compiled document. opaque: full names of types that only an unavailable import defines.
 
-    options: those that were not checked, as text.
+    options: the text of options that were not checked.
     """
 
     compiled: CompilerResult
@@ -45,7 +44,7 @@ class CompiledDocument:
 
 
 def compile_source(source: ProtoSource) -> CompiledDocument:
-    """The document compiled, with its unknown imports made good. Raises: InvalidDocument."""
+    """The compiled document, with stub declarations for unknown imports. Raises: InvalidDocument."""
     unknown = [one for one in source.imports if one.value not in well_known_imports()]
     if unknown:
         return _with_opaque_types(source, unknown)
@@ -77,7 +76,7 @@ def _with_opaque_types(source: ProtoSource, unknown: Sequence[ProtoStatement]) -
 
 
 def _error_to_report(flaws: Sequence[CompilerError], missed: Sequence[CompilerError], package: str) -> CompilerError:
-    """The flaw to tell: one that no import can heal. A type missing in another of the document's own is such a one."""
+    """The error to report: one that imports cannot fix, such as a type missing inside of the document's own types."""
     for flaw in flaws:
         if taken := _TAKEN.match(flaw.text):
             inner = (one for one in missed if f"{_missing_type(one, package)}.".startswith(f"{taken[1]}."))
@@ -93,7 +92,7 @@ def _missing_type(flaw: CompilerError, package: str) -> str:
 def _with_missing_types(
     declared: _DeclaredTypes, flaws: Sequence[CompilerError], source: ProtoSource, package: str
 ) -> _DeclaredTypes:
-    """The types to declare, with what the flaws tell of more of them and of what kind they are."""
+    """The types to declare, extended by the types and kinds that the compiler's errors reveal."""
     known = dict(declared)
     enums: set[int] = set()
     for flaw in flaws:
@@ -109,14 +108,14 @@ def _with_missing_types(
 
 
 def _full_name(written: str, resolved: str | None, package: str) -> str:
-    """The name of a type: one without dots is looked for where the document is, another from the top."""
+    """The full name of a type: without dots it is in the document's package, with dots it is absolute."""
     if resolved is not None or written.startswith("."):
         return (resolved or written).removeprefix(".")
     return written if "." in written or not package else f"{package}.{written}"
 
 
 def _with_parents(declared: _DeclaredTypes) -> _DeclaredTypes:
-    """The types, with those between a type and another that it stands in."""
+    """The types to declare, with the types between each one and the declared type that contains it."""
     known = dict(declared)
     for name in declared:
         owner = _owner(name, declared)
@@ -126,7 +125,7 @@ def _with_parents(declared: _DeclaredTypes) -> _DeclaredTypes:
 
 
 def _owner(name: str, declared: _DeclaredTypes) -> str | None:
-    """The nearest declared type that one stands in."""
+    """The nearest declared type that contains a type; None where none does."""
     while name := name.rpartition(".")[0]:
         if name in declared:
             return name
@@ -134,7 +133,7 @@ def _owner(name: str, declared: _DeclaredTypes) -> str | None:
 
 
 def _types_with_default(declared: _DeclaredTypes, lines: set[int], source: ProtoSource) -> Iterator[str]:
-    """The declared types of the fields with a default in some lines: messages have none, so they are enums."""
+    """The declared types of fields with defaults in the given lines: messages have no defaults, so these are enums."""
     simple: dict[str, list[str]] = defaultdict(list)
     for name in declared:
         simple[name.rpartition(".")[2]].append(name)
@@ -197,6 +196,6 @@ def _invalid_document(source: ProtoSource, flaw: CompilerError) -> InvalidDocume
 
 
 def _reserved_field_numbers(source: ProtoSource) -> Iterator[ProtoToken]:
-    """The field numbers that the implementation keeps for itself: the one mistake for which it names no line."""
+    """Field numbers in the range that Protobuf reserves for itself: the only error without a line from the compiler."""
     pairs = zip(source.tokens, source.tokens[1:], strict=False)
     yield from (after for before, after in pairs if before.text == "=" and re.fullmatch(r"19\d{3}", after.text))

@@ -1,4 +1,4 @@
-"""A Protobuf document in the form that comparisons take: types by full name, fields by number, features resolved."""
+"""A Protobuf document in a form for comparisons: types by full name, fields by number, features resolved."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from domain.formats.protobuf.source import line_fragment
 class ProtoField:
     """A field or an extension, as it is on the wire.
 
-    kind: a scalar type, `enum`, `message`, `group` (delimited), or `opaque` for a type of an import that is not here.
-    type: the full name of that type. implicit: without presence, so that a zero is not written. default: as declared.
+    kind: a scalar type, `enum`, `message`, `group` (delimited), or `opaque` for a type from an unavailable import.
+    type: the full name of that type. implicit: without presence, so a zero is not written. default: as declared.
     """
 
     number: int
@@ -43,20 +43,20 @@ class ReservedRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reservations:
-    """What must not be used: numbers, as ranges in order that do not overlap, and names with their lines."""
+    """Reserved numbers, as sorted ranges without overlap, and reserved names with their lines."""
 
     ranges: tuple[ReservedRange, ...] = ()
     names: Mapping[str, int | None] = field(default_factory=dict)
 
     def range(self, number: int) -> ReservedRange | None:
-        """The range that holds a number. O(log ranges)."""
+        """The range that contains a number; None where none does. O(log ranges)."""
         at = bisect_right(self.ranges, number, key=lambda one: one.first) - 1
         return self.ranges[at] if at >= 0 and number <= self.ranges[at].last else None
 
 
 @dataclass(frozen=True, slots=True)
 class ProtoMessage:
-    """A message; entry: of a map. Its extensions in the same document count among its fields."""
+    """A message. entry: it is a map entry. fields: including its extensions in the same document."""
 
     name: str
     fields: Mapping[int, ProtoField]
@@ -66,7 +66,7 @@ class ProtoMessage:
 
 
 class ProtoEnumValue(NamedTuple):
-    """A value of an enum: the first name of its number."""
+    """A value of an enum: the first name of a number."""
 
     name: str
     line: int | None
@@ -74,7 +74,7 @@ class ProtoEnumValue(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProtoEnum:
-    """An enum; numbers: of all its names, aliases too. first: what an absent field reads as."""
+    """An enum. numbers: by name, including aliases. first: the number that an absent field has."""
 
     name: str
     values: Mapping[int, ProtoEnumValue]
@@ -87,7 +87,7 @@ class ProtoEnum:
 
 @dataclass(frozen=True, slots=True)
 class ProtoMethod:
-    """A method of a service: the full names of its types, and which of them are streams."""
+    """A method of a service. types: full names of input and output. streams: whether each is a stream."""
 
     name: str
     types: tuple[str, str]
@@ -106,9 +106,9 @@ class ProtoService:
 class ProtoDocument:
     """A valid document.
 
-    messages: with those of other documents that this one extends, which have nothing but the extensions. opaque: full
-    names of types that are known by name only. descriptor: the compiled document without lines. imports, unchecked:
-    what the descriptor lacks because an import is not here: the paths, and options that it would explain.
+    messages: including messages of other documents that this one extends, with the extensions only. opaque: full names
+    of types that are known by name only. descriptor: the compiled document without lines. imports, unchecked: parts
+    that the descriptor lacks because an import is unavailable: the paths, and the options that it would define.
     """
 
     package: str

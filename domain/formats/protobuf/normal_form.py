@@ -11,13 +11,13 @@ from domain.formats.protobuf.model import ProtoDocument
 
 
 def normal_form(parsed: ProtoDocument) -> bytes:
-    """The document's FileDescriptorProto, in its own deterministic encoding, after sorting what has no order.
+    """The document's FileDescriptorProto in a deterministic encoding, after sorting everything without significant
+    order.
 
-    Gone are comments, layout, the way in which names are written (`Inner` or `.package.Outer.Inner`), `syntax =
-    "proto2"`, a `json_name` or `packed` that says what holds anyway. Sorted are imports, types, services, methods,
-    extensions and oneofs by name, fields and ranges by number, and the values of an enum by number after its first,
-    which is its default. Imports that are not here and options that they would explain follow as text, in the order of
-    the document. O(n log n).
+    It omits comments, layout, the spelling of type names (`Inner` or `.package.Outer.Inner`), `syntax = "proto2"`, and
+    a `json_name` or `packed` that equals the default. It sorts imports, types, services, methods, extensions and oneofs
+    by name, fields and ranges by number, and the values of an enum by number after its first value, which is its
+    default. Unavailable imports and the options that they would define follow as text, in document order. O(n log n).
     """
     file = d.FileDescriptorProto.FromString(parsed.descriptor)
     file.ClearField("name")

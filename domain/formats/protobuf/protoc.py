@@ -1,9 +1,9 @@
-"""The Protobuf compiler, run in this process.
+"""Runs the Protobuf compiler in this process.
 
-It takes and gives files and writes to the process's standard error, so this is the one file of the format with a hand
-on the outside: a directory of its own that lives as long as the call, and the descriptor 2, which comes back after it.
-One call at a time in a process. The compiler opens nothing but that directory and the files that it carries itself
-(`google/protobuf/*.proto`): it refuses `..` in an import, and looks for absolute paths below the two.
+The compiler reads and writes files and prints to the process's standard error. So this is the only file of the format
+with side effects: a temporary directory for the time of a call, and file descriptor 2, which is restored afterwards.
+Only one call at a time may run in a process. The compiler opens only that directory and its bundled files
+(`google/protobuf/*.proto`): it refuses `..` in an import, and looks up absolute paths inside of the two.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from google.protobuf.descriptor_pb2 import (
 from google.protobuf.message import DecodeError
 from grpc_tools import _protoc_compiler
 
-#: How the compiler calls the document, and how much of what it says is looked at.
+#: The document's file name for the compiler, and the maximum bytes of its error output that are read.
 FILE_NAME: Final = "schema.proto"
 _HEARD: Final = 64 * 1024
 _ERROR: Final = re.compile(
@@ -36,7 +36,7 @@ _ERROR: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class CompilerError:
-    """What the compiler finds wrong: the line and column, counted from 1, where it knows them."""
+    """An error of the compiler, with line and column, counted from 1, where it reports them."""
 
     text: str
     line: int | None = None
@@ -45,14 +45,14 @@ class CompilerError:
 
 @dataclass(frozen=True, slots=True)
 class CompilerResult:
-    """The descriptor of the document, with lines, or what is wrong with it."""
+    """The descriptor of the document, with lines, or the errors in it."""
 
     descriptor: FileDescriptorProto | None
     flaws: tuple[CompilerError, ...] = ()
 
 
 def compile_text(text: str, others: Mapping[str, str] | None = None) -> CompilerResult:
-    """The document compiled, beside other documents by their file names. A millisecond for 2 kB."""
+    """The result of compiling a document. others: further documents by file name. A millisecond for 2 kB."""
     with TemporaryDirectory(prefix="protobuf-") as name:
         folder = Path(name)
         for other, content in (others or {}).items():
@@ -99,12 +99,12 @@ def _compiler_errors(said: str) -> Iterator[CompilerError]:
 
 @cache
 def _bundled_protos() -> Path:
-    """Where the compiler's own documents are."""
+    """The folder of the compiler's bundled documents."""
     return Path(str(files("grpc_tools"))) / "_proto"
 
 
 @cache
 def well_known_imports() -> frozenset[str]:
-    """The documents that every Protobuf document may import, by their paths."""
+    """The paths of the bundled documents, which every Protobuf document may import."""
     root = _bundled_protos()
     return frozenset(file.relative_to(root).as_posix() for file in root.glob("google/protobuf/**/*.proto"))

@@ -1,4 +1,4 @@
-"""What a Protobuf document says before it is compiled: its tokens, its language version and its imports."""
+"""The source of a Protobuf document before compilation: its tokens, language version and imports."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Final, NamedTuple
 
 from domain.formats.contract import MAX_FRAGMENT, DocumentLocation, InvalidDocument
 
-#: Bytes and tokens that a document may have. Comments, which most of a large document is, cost little, and tokens make
-#: up to ten seconds of a million.
+#: Maximum bytes and tokens of a document. Comments, which make up most of a large document, cost little; a million
+#: tokens take up to ten seconds.
 MAX_BYTES: Final = 4 * 1024 * 1024
 MAX_TOKENS: Final = 200_000
-#: Brackets inside each other, and dots in one name. Together they keep the depth of a compiled option below 100, beyond
-#: which the compiler ends the whole process. It allows 32 messages inside each other itself.
+#: Maximum nesting of brackets, and parts of a dotted name. Together they keep the depth of a compiled option below 100;
+#: beyond that the compiler crashes the process. The compiler itself limits nested messages to 32.
 MAX_NESTING: Final = 48
 MAX_NAME_PARTS: Final = 32
-#: Reserved and extension ranges in one document: the compiler compares each with each.
+#: Maximum reserved and extension ranges of a document, because the compiler compares all pairs.
 MAX_RANGES: Final = 5_000
 
 _TOKEN: Final = re.compile(
@@ -32,7 +32,7 @@ _TOKEN: Final = re.compile(
 
 
 class ProtoToken(NamedTuple):
-    """A word, number, string or mark, and where it stands."""
+    """A word, number, string or mark, with its offset."""
 
     kind: str
     text: str
@@ -45,19 +45,19 @@ class ProtoToken(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProtoStatement:
-    """A statement of one line of keywords and a string, such as an import: its tokens, the last of them `;`."""
+    """A statement of keywords and a string, such as an import. tokens: the last one is `;`."""
 
     tokens: Sequence[ProtoToken]
 
     @property
     def value(self) -> str:
-        """Its strings, joined as the language joins them."""
+        """Its strings, concatenated as in the language."""
         return "".join(token.text[1:-1] for token in self.tokens if token.kind == "string")
 
 
 @dataclass(frozen=True, slots=True)
 class ProtoSource:
-    """A document's text, read as far as its tokens and its statements about language and imports."""
+    """A document's text with its tokens, and its statements about language and imports."""
 
     text: str
     tokens: tuple[ProtoToken, ...]
@@ -71,7 +71,7 @@ class ProtoSource:
 def read_source(document: bytes) -> ProtoSource:
     """The document as text and tokens. O(bytes).
 
-    Raises: InvalidDocument, when it is empty, too large or no such text.
+    Raises: InvalidDocument where it is empty, too large, not UTF-8, or has invalid tokens.
     """
     if len(document) > MAX_BYTES:
         raise InvalidDocument(f"the document has {len(document)} bytes; {MAX_BYTES} are allowed")
@@ -96,12 +96,12 @@ def read_source(document: bytes) -> ProtoSource:
 
 
 def line_location(text: str, line: int) -> DocumentLocation:
-    """The line of a text, counted from 1, and what stands there."""
+    """The location of a line, counted from 1, with its text."""
     return DocumentLocation(line=line, fragment=line_fragment(text.split("\n"), line))
 
 
 def line_fragment(lines: Sequence[str], line: int | None) -> str | None:
-    """What stands in one line, without the space around it."""
+    """The text of one line, stripped; None where there is no such line."""
     return lines[line - 1].strip()[:MAX_FRAGMENT] if line and line <= len(lines) else None
 
 
@@ -118,7 +118,7 @@ def _tokens(text: str) -> Iterator[ProtoToken]:
 
 
 def _check_limits(text: str, tokens: Sequence[ProtoToken]) -> None:
-    """Raises: InvalidDocument, where the compiler would need a stack or a time that nobody has."""
+    """Raises: InvalidDocument where the compiler would overflow its stack or take too long."""
     depth = dots = ranges = parentheses = 0
     listing = False
     for token in tokens:
@@ -148,7 +148,7 @@ def _check_limits(text: str, tokens: Sequence[ProtoToken]) -> None:
 
 
 def _statements(tokens: Sequence[ProtoToken]) -> Iterator[ProtoStatement]:
-    """The statements about language and imports, at the document's top level."""
+    """The statements about language and imports at the top level of the document."""
     depth, start = 0, 0
     for index, token in enumerate(tokens):
         if token.text == "{":

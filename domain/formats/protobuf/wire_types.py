@@ -1,8 +1,8 @@
-"""Which types of fields can stand for each other on the wire.
+"""Decides which field types can replace each other on the wire.
 
-Spec: Protobuf documentation, "Updating A Message Type". It calls types compatible that lose values, such as `int64`
-read as `int32`, and leaves it to the reader's care; here a field may only widen (SC-36): every value of the older type
-has to be one of the newer, written in the same way.
+Spec: Protobuf documentation, "Updating A Message Type". It also calls types compatible that may lose values, such as
+`int64` read as `int32`. Here a field may only widen (SC-36): every value of the older type must be a value of the newer
+one, with the same encoding.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ _WIDER: Final = {
     "uint32": frozenset(("int64", "uint64")),
     "sint32": frozenset(("sint64",)),
     "string": frozenset(("bytes",)),
-    # The bytes are then the encoded message.
+    # The bytes then contain the encoded message.
     "message": frozenset(("bytes",)),
 }
 _SIGNED: Final = frozenset(("int32", "int64"))
 _UNSIGNED: Final = frozenset(("uint32", "uint64"))
 _NAMED: Final = frozenset(("message", "group", "enum", "opaque"))
-#: Kinds of which a repeated field is never packed, so that a reader of one takes the last of many.
+#: Kinds whose repeated fields are never packed, so a reader of a single value takes the last of many.
 _ONE_BY_ONE: Final = frozenset(("string", "bytes", "message"))
 
 
 def is_wider(older: ProtoField, newer: ProtoField, before: ProtoDocument, after: ProtoDocument) -> bool:
-    """Whether the newer type has every value of the older one, and they are the same on the wire."""
+    """Whether the newer type has every value of the older one, with the same encoding."""
     if older.kind in _NAMED and newer.kind in _NAMED:
         alike = older.kind == newer.kind or "opaque" in (older.kind, newer.kind)
         return alike and is_same_type(older.type, newer.type, before, after)
@@ -37,17 +37,17 @@ def is_wider(older: ProtoField, newer: ProtoField, before: ProtoDocument, after:
         negative = enum is None or min(enum.values) < 0
         return newer.kind in _SIGNED or (newer.kind in _UNSIGNED and not negative)
     if newer.kind == "enum":
-        # An open enum holds every number; a closed one puts those aside that it does not name.
+        # An open enum holds every number; a closed one moves unknown numbers to the unknown fields.
         enum = after.enums.get(newer.type)
         return older.kind == "int32" and enum is not None and not enum.closed
     return older.kind == newer.kind or newer.kind in _WIDER.get(older.kind, ())
 
 
 def is_same_type(one: str, other: str, before: ProtoDocument, after: ProtoDocument) -> bool:
-    """Whether two names mean one type.
+    """Whether two names mean the same type.
 
-    Names of types that are not here are known as they are written, perhaps without the packages around them, so that
-    one may be the end of the other.
+    Types from unavailable imports are known by the name in the document, which may lack enclosing packages. So one name
+    may be a suffix of the other.
     """
     if one == other:
         return True
@@ -57,14 +57,14 @@ def is_same_type(one: str, other: str, before: ProtoDocument, after: ProtoDocume
 
 
 def may_become_repeated(older: ProtoField, newer: ProtoField) -> bool:
-    """Whether one value may become many: each reader understands the other, but for numbers in packed form."""
+    """Whether a single value may become repeated: both sides can read each other, except for packed numbers."""
     return older.repeated == newer.repeated or (
         newer.repeated and (newer.kind in _ONE_BY_ONE or (newer.kind not in ("opaque", "group") and not newer.packed))
     )
 
 
 def reads_as_zero(field: ProtoField, parsed: ProtoDocument) -> bool:
-    """Whether a field that is not written reads as zero, false or empty."""
+    """Whether a reader gets zero, false or empty for a field that was not written."""
     if field.kind == "enum":
         enum = parsed.enums.get(field.type)
         if enum is None:

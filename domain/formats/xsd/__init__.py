@@ -1,7 +1,7 @@
 """XML Schema: `xsd/1.0`, `xsd/1.1` and the same as `xmlschema/…`.
 
-Documents are XML without a document type declaration. What a schema imports or includes is never read; names that it
-takes from there are opaque, each equal to itself alone (`stubs`).
+Documents are XML without a document type declaration. Imported and included schemas are never read; names from them are
+opaque, each equal to itself only (see `stubs.py`). Begin with `model.py`, then `build_schema.py` and `comparison.py`.
 Spec: XML Schema 1.0 and 1.1, parts 1 and 2. Rules SC-10, SC-14, SC-16, SC-36.
 """
 
@@ -32,7 +32,7 @@ install_model_check()
 
 
 def parse(document: bytes, name: str) -> XsdDocument:
-    """A schema's meaning, once it is well-formed, a schema, and one that its version of XSD allows.
+    """The schema in a document, checked for being well-formed and valid in the declared version of XSD.
 
     About 5 ms for 2 kB, linear in the length. Raises: InvalidDocument, with the line.
     """
@@ -44,7 +44,7 @@ def parse(document: bytes, name: str) -> XsdDocument:
     starts: dict[int, int] = {}
     try:
         resource = XMLResource(text.encode(), defuse="always", allow="none")
-        # Both trees are the same document, so their elements come in the same order.
+        # Both trees are of the same document, so they have their elements in the same order.
         pairs = zip(resource.root.iter(), root.all(), strict=True)
         starts = {id(element): node.start for element, node in pairs}
         version = XMLSchema11 if name.rpartition("/")[2].startswith("1.1") else XMLSchema10
@@ -56,7 +56,7 @@ def parse(document: bytes, name: str) -> XsdDocument:
         raise
     except RecursionError:
         raise InvalidDocument("the document nests its parts too deeply") from None
-    except Exception as error:  # whatever the library meets in a document that nobody trusts
+    except Exception as error:  # the library may raise anything for untrusted documents
         start = starts.get(id(getattr(error, "elem", None)))
         raise InvalidDocument(
             f"the document is not a valid schema: {_reason(error)}", location_at(text, start)
@@ -64,23 +64,23 @@ def parse(document: bytes, name: str) -> XsdDocument:
 
 
 def canonical_form(parsed: XsdDocument) -> bytes:
-    """The schema in a normal form of ours, itself a schema: see `canonical.canonical`."""
+    """The schema in a normal form of this project, itself a schema; see `canonical_form.canonical_form`."""
     return normal_form(parse_xml(parsed.text))
 
 
 def incompatibilities(
     reader: XsdDocument, writer: XsdDocument, _newer: NewerSide | None = None, /
 ) -> Sequence[Incompatibility]:
-    """Why a document that one schema allows need not be one that another allows, with lines on both sides.
+    """Why a document valid for one schema may be invalid for the other, with lines in both.
 
-    Under 1 ms for schemas of 2 kB that differ a little; bounded where content models are hard to compare, and what
-    cannot be told within the bound is an incompatibility that says so.
+    Under 1 ms for schemas of 2 kB with small differences. The cost is bounded for content models that are hard to
+    compare; what is undecided at the bound is reported as an incompatibility of its own.
     """
     return XsdComparison(reader, writer).found()
 
 
 def _loader(taken: Mapping[str, str]) -> type[SchemaLoader]:
-    """A loader that never looks at a location: what is imported or included is what stands in for it."""
+    """A loader that reads no schema locations; it uses stub schemas for imports and includes."""
 
     class Loader(SchemaLoader):
         def load_declared_schemas(self, schema: Any, other_sources: Any = None) -> None:

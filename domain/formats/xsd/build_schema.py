@@ -1,4 +1,4 @@
-"""From the components that xmlschema builds to `model.Schema`."""
+"""Converts components of the xmlschema library to `model.XsdDocument`."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from domain.formats.xsd.xml_tree import PREFIX_PATTERN, XS
 
 _STRICTNESS: Final = {"skip": 0, "lax": 1, "strict": 2}
 _BUILT_IN: Final = f"{{{XS}}}"
-#: Types that one may derive from in a row: each is described with all of them, which squares.
+#: Maximum length of a derivation chain: each type is stored with all its ancestors, at quadratic cost.
 _LONGEST: Final = 200
 _ANY_TYPE: Final = f"{{{XS}}}anyType"
 
 
 def build_schema(schema: Any, text: str, starts: Mapping[int, int]) -> XsdDocument:
-    """The meaning of a schema that xmlschema has accepted; O(size). starts: by the `id` of an element of its tree."""
+    """The model of a schema that xmlschema accepted; O(size). starts: byte offset by `id` of an element of its tree."""
     return _Builder(schema, starts).schema(text)
 
 
@@ -81,7 +81,7 @@ class _Builder:
         return self._starts.get(id(component.elem))
 
     def _place(self, found: Any) -> int:
-        """Where a type will stand; types are described one after the other, however they refer to each other."""
+        """The index of a type in `types`. Types are converted later, one by one, so circular references do no harm."""
         known = self._places.get(id(found))
         if known is None:
             known = self._places[id(found)] = len(self._types)
@@ -142,7 +142,7 @@ class _Builder:
         )
 
     def _term(self, group: XsdGroup, elements: dict[str, dict[ElementDeclaration, None]]) -> ContentModel:
-        """A model group as a term; its element declarations are added to `elements`."""
+        """A model group as a content model. Adds its element declarations to `elements`."""
         items = [self._particle(particle, elements) for particle in group]
         made = (
             choice_of(items)
@@ -197,7 +197,7 @@ class _Builder:
 
 
 def _text_of(base: Any) -> XsdSimpleType | None:
-    """The simple type that another derives from, be it as the content of a complex one."""
+    """The simple type from which another derives, also where it is the content of a complex type."""
     found = getattr(base, "content", None) if isinstance(base, XsdComplexType) else base
     return found if isinstance(found, XsdSimpleType) else None
 
@@ -208,7 +208,7 @@ def _blocked(found: Any) -> frozenset[str]:
 
 
 def _derivation_steps(found: Any, base: Any) -> frozenset[str]:
-    """How a type derives from another one, and what the types between them do not let stand for them."""
+    """The kinds of derivation between a type and its base type."""
     how: set[str] = set()
     while found is not None and found is not base:
         how.add(found.derivation or "restriction" if found.is_complex() else "restriction")
@@ -221,9 +221,9 @@ def _derivation_too_long(name: str | None) -> InvalidDocument:
 
 
 def _facets(steps: Iterable[Any]) -> dict[str, Any]:
-    """The facets of a simple type, each as all steps of its derivation together have it."""
+    """The facets of a simple type, combined from all steps of its derivation."""
     found: dict[str, Any] = {"patterns": (), "assertions": frozenset()}
-    for step in steps:  # nearest first, so what stands already is the narrower one
+    for step in steps:  # nearest step first, so an existing value is the narrower one
         built_in = bool(step.name) and step.name.startswith(_BUILT_IN)
         for tag, facet in step.facets.items():
             if tag is None or not hasattr(facet, "elem"):
@@ -246,7 +246,7 @@ def _facets(steps: Iterable[Any]) -> dict[str, Any]:
                     found.setdefault("fraction", facet.value)
                 case "enumeration":
                     found.setdefault("values", tuple(facet.enumeration))
-                case "pattern" if not built_in:  # what a built-in type looks like is in its name
+                case "pattern" if not built_in:  # the name of a built-in type already determines its patterns
                     found["patterns"] += (frozenset(part.get("value", "") for part in facet),)
                 case "assertion":
                     found["assertions"] |= {
@@ -274,7 +274,7 @@ def _wild(found: Any) -> NamespaceWildcard:
 
 
 def _identity(found: Any) -> str:
-    """A uniqueness rule as a text that is equal for equal rules, whatever they are called."""
+    """A uniqueness rule as a text that is equal for equal rules, independent of their names."""
     refers = getattr(found, "refer", None)
     target = "" if refers is None else " of " + _identity(refers) if hasattr(refers, "selector") else f" of {refers}"
     fields = ", ".join(_path(field.path, found) for field in found.fields)
@@ -283,6 +283,6 @@ def _identity(found: Any) -> str:
 
 
 def _path(path: str, found: Any) -> str:
-    """An XPath expression with namespaces in place of prefixes."""
+    """An XPath expression with namespaces instead of prefixes."""
     known = found.schema.namespaces
     return PREFIX_PATTERN.sub(lambda part: part[1] or f"{{{known.get(part[2], part[2])}}}", path)

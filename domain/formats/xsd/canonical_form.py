@@ -1,4 +1,4 @@
-"""A normal form of schemas: the same bytes for documents that differ in writing only."""
+"""A normal form of schemas: equal bytes for documents that differ in spelling only."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ _NAMES: Final = frozenset(
     {*("type", "base", "ref", "refer", "itemType", "memberTypes", "substitutionGroup"), "defaultAttributes"}
 )
 _PATHS: Final = frozenset({"xpath", "test"})
-#: What an attribute says that need not be said.
+#: Attributes with their default values, which are redundant.
 _DEFAULTS: Final = {
     *(("minOccurs", "1"), ("maxOccurs", "1"), ("use", "optional"), ("nillable", "false"), ("abstract", "false")),
     *(("mixed", "false"), ("elementFormDefault", "unqualified"), ("attributeFormDefault", "unqualified")),
     *(("processContents", "strict"), ("fixed", "false"), ("blockDefault", ""), ("finalDefault", "")),
 }
-#: Children of the schema whose place among each other has no meaning.
+#: Children of the schema element whose order has no meaning.
 _FREE: Final = frozenset(
     _X + name for name in ("element", "attribute", "simpleType", "complexType", "group", "attributeGroup", "notation")
 )
 
 
 def canonical_form(root: XmlElement) -> bytes:
-    """A schema without comments, annotations and whitespace, with prefixes and orders that its content alone decides.
+    """A schema without comments, annotations and whitespace, with prefixes and orders that depend on its content only.
 
-    Prefixes are `xs`, `tns` for the target namespace, `n1`, `n2` … for the others by their URIs; attributes are in the
-    order of their names, those that say the default are gone, global declarations are in the order of kind and name.
-    O(n log n).
+    Prefixes are `xs`, `tns` for the target namespace, and `n1`, `n2` … for the others in the order of their URIs.
+    Attributes are sorted by name, those with default values are removed, and global declarations are sorted by kind and
+    name. O(n log n).
     """
     target = root.attributes.get("targetNamespace", "")
     found = sorted({uri for node in _significant_nodes(root) for uri in _namespaces(node)} - {XS, XML, target, ""})
@@ -89,7 +89,7 @@ def _element_text(node: XmlElement, prefixes: dict[str, str], declared: str, inn
 
 
 def _is_significant(node: XmlElement, name: str) -> bool:
-    """Whether an attribute says more than its default: `fixed` and `mixed` are values or overrule others in places."""
+    """Whether an attribute has a meaning beyond its default: `fixed` and `mixed` do in some elements."""
     if name == "fixed":
         return node.tag in (_X + "element", _X + "attribute")
     return name == "mixed" and node.tag == _X + "complexContent"

@@ -1,8 +1,8 @@
-"""Whether every document that one schema allows is one that another allows, and where it is not.
+"""Decides whether every document valid for one schema is valid for another, and where it is not.
 
-The XSD column of SC-36 follows from it: content is closed, so what a reader does not declare it does not take, unless a
-wildcard does. Names of types are free where documents do not carry them; `xsi:type` carries those of complex types that
-derive from a type of the schema.
+This implements the XSD column of SC-36: content is closed, so a reader accepts only what it declares, or what a
+wildcard matches. Names of types do not matter where documents do not contain them; `xsi:type` contains those of complex
+types that derive from a type of the schema.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ANY: Final = "{http://www.w3.org/2001/XMLSchema}anyType"
 
 
 class XsdComparison:
-    """All that a reader cannot read of what a writer may write; every pair of types is looked at once."""
+    """All differences that break a reader of the writer's documents. Each pair of types is compared once."""
 
     def __init__(self, reader: XsdDocument, writer: XsdDocument) -> None:
         self._reader, self._writer = reader, writer
@@ -37,7 +37,7 @@ class XsdComparison:
         self._waiting: list[tuple[str, int, int, int | None, int | None]] = []
 
     def found(self) -> list[Incompatibility]:
-        """At most TOLD reasons, root by root."""
+        """At most MAX_INCOMPATIBILITIES reasons, root element by root element."""
         reader, writer = self._reader, self._writer
         if reader.target != writer.target:
             text = f"the target namespace is {writer.target or 'none'}, the reader's is {reader.target or 'none'}"
@@ -107,7 +107,7 @@ class XsdComparison:
         self._substituted(path, ours, theirs)
 
     def _substituted(self, path: str, ours: ElementDeclaration, theirs: ElementDeclaration) -> None:
-        """Types that a document may name with `xsi:type`."""
+        """Compares the types that a document may select with `xsi:type`."""
         mine, other = self._writer.types[ours.type], self._reader.types[theirs.type]
         if not isinstance(mine, ComplexType) or not isinstance(other, ComplexType) or other.name == _ANY:
             return
@@ -129,7 +129,7 @@ class XsdComparison:
                 self._tell("derived-type-unknown", text, other.start, start)
 
     def _takes_nothing(self, place: int) -> bool:
-        """Whether a type of the reader takes an element without content."""
+        """Whether a type of the reader accepts an element without content."""
         found = self._reader.types[place]
         if isinstance(found, ComplexType) and found.text is None:
             return is_nullable(found.content)
@@ -141,7 +141,7 @@ class XsdComparison:
     def _types(self, path: str, ours: int, theirs: int, start: int | None, other: int | None) -> None:
         mine, their = self._writer.types[ours], self._reader.types[theirs]
         if isinstance(mine, ComplexType) and mine.abstract and not path.startswith("type "):
-            return  # never written as such
+            return  # no document contains this type itself
         if isinstance(their, ComplexType) and their.abstract and not path.startswith("type "):
             self._tell(
                 "type-abstract", f"{path} has a type that is abstract for the reader", their.start or other, start
@@ -173,7 +173,7 @@ class XsdComparison:
             self._tell(flaw[0], f"{path} {flaw[1]}", their.start or other, mine.start or start)
 
     def _text_into(self, path: str, ours: int, their: ComplexType, start: int | None, other: int | None) -> None:
-        """Plain text for a reader that has a complex type."""
+        """Compares plain text of the writer with a complex type of the reader."""
         for attribute in their.attributes.values():
             if attribute.required:
                 self._missing(path, attribute, start)
@@ -213,7 +213,7 @@ class XsdComparison:
                     self._elements(f"{path}/{_short(name)}", ours, theirs)
 
     def _by_wildcard(self, name: str, their: ComplexType) -> Iterator[ElementDeclaration]:
-        """The global declaration that an element is checked against where a wildcard of the reader takes it."""
+        """The global declaration that validates an element which a wildcard of the reader matches."""
         found = self._reader.elements.get(name)
         if found is not None and any(wild.strictness and wild.takes(name) for wild in _wilds(their)):
             yield found
@@ -296,10 +296,10 @@ def _wilds(found: ComplexType) -> list[NamespaceWildcard]:
 
 
 def _plain(found: ComplexType, name: str) -> bool:
-    """Whether a model has an element by its own name."""
+    """Whether a content model contains an element by name."""
     return ElementName(name) in symbols(found.content)
 
 
 def _short(name: str) -> str:
-    """A name as it is best known: without its namespace, which the starts show."""
+    """A name without its namespace, for messages."""
     return name.rpartition("}")[2]

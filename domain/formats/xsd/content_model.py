@@ -1,8 +1,8 @@
-"""Content models as regular expressions over names, and whether one allows all that another does.
+"""Content models as regular expressions over element names, and whether one includes another.
 
-A wildcard of the reader takes whatever the writer declares. A wildcard of the writer is a place that it leaves open, so
-the reader has to leave it open too; that what fills it might bear the name of an element that the reader declares is
-left aside: producers emit declared fields only (SC-36).
+A wildcard of the reader matches whatever the writer declares. A wildcard of the writer is open content, so the reader
+must be open there too. The elements that fill it might have the name of an element that the reader declares; this is
+ignored, because producers emit declared fields only (SC-36).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-#: Nodes of models that one comparison looks at, at most; beyond, the answer is that it cannot be told.
+#: Maximum nodes of models that one comparison visits; beyond that the result is undecided.
 _MOST: Final = 100_000
 
 
@@ -22,8 +22,10 @@ class ElementName:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceWildcard:
-    """A wildcard: names whose namespace is one of these, or (excluding) none of these. strictness: 0 for `skip`, 1 for
-    `lax`, 2 for `strict`."""
+    """A wildcard for names whose namespace is one of these, or (excluding) none of these.
+
+    strictness: 0 for `skip`, 1 for `lax`, 2 for `strict`.
+    """
 
     namespaces: frozenset[str]
     excluding: bool
@@ -35,7 +37,7 @@ class NamespaceWildcard:
         return (uri in self.namespaces) != self.excluding and name not in self.not_names
 
     def covers(self, other: NamespaceWildcard) -> bool:
-        """Whether it takes all that another takes, and is no stricter about it."""
+        """Whether the wildcard matches everything that another matches, and is not stricter."""
         if self.strictness > other.strictness or not self.not_names <= other.not_names:
             return False
         if other.excluding:
@@ -57,7 +59,7 @@ class ChoiceGroup:
 
 @dataclass(frozen=True, slots=True)
 class AllGroup:
-    """Its items in any order, also one within another."""
+    """Items in any order, possibly interleaved."""
 
     items: tuple[ContentModel, ...]
 
@@ -77,7 +79,7 @@ UNMATCHABLE: Final = ChoiceGroup(())
 
 
 def sequence_of(items: list[ContentModel]) -> ContentModel:
-    """One after the other, in the plainest form."""
+    """The items one after the other, simplified."""
     flat: list[ContentModel] = []
     for item in items:
         if item == UNMATCHABLE:
@@ -87,7 +89,7 @@ def sequence_of(items: list[ContentModel]) -> ContentModel:
 
 
 def choice_of(items: list[ContentModel]) -> ContentModel:
-    """One of these, in the plainest form."""
+    """One of the items, simplified."""
     flat: dict[ContentModel, None] = {}
     for item in items:
         flat.update(dict.fromkeys(item.items if isinstance(item, ChoiceGroup) else [item]))
@@ -95,7 +97,7 @@ def choice_of(items: list[ContentModel]) -> ContentModel:
 
 
 def all_of(items: list[ContentModel]) -> ContentModel:
-    """All of these in any order, in the plainest form."""
+    """All items in any order, simplified."""
     left = [item for item in items if item != EMPTY_CONTENT]
     if UNMATCHABLE in left:
         return UNMATCHABLE
@@ -103,7 +105,7 @@ def all_of(items: list[ContentModel]) -> ContentModel:
 
 
 def repeat(item: ContentModel, least: int, most: int | None) -> ContentModel:
-    """An item several times, in the plainest form."""
+    """A repeated item, simplified."""
     if most == 0 or item == EMPTY_CONTENT:
         return EMPTY_CONTENT
     if item == UNMATCHABLE:
@@ -112,7 +114,7 @@ def repeat(item: ContentModel, least: int, most: int | None) -> ContentModel:
 
 
 def is_nullable(term: ContentModel) -> bool:
-    """Whether no element at all will do."""
+    """Whether a model accepts empty content."""
     match term:
         case ElementName() | NamespaceWildcard():
             return False
@@ -125,7 +127,7 @@ def is_nullable(term: ContentModel) -> bool:
 
 
 def symbols(term: ContentModel) -> set[ContentSymbol]:
-    """Every name and wildcard in a model."""
+    """All names and wildcards in a model."""
     match term:
         case ElementName() | NamespaceWildcard():
             return {term}
@@ -136,7 +138,7 @@ def symbols(term: ContentModel) -> set[ContentSymbol]:
 
 
 def occurrence_counts(term: ContentModel) -> dict[str, tuple[int, int | None]]:
-    """How often each name occurs at least and at most."""
+    """The minimum and maximum occurrences of each name; None: unlimited."""
     match term:
         case ElementName(name):
             return {name: (1, 1)}
@@ -169,7 +171,7 @@ def _largest(tops: list[int | None]) -> int | None:
 
 
 def first_symbols(term: ContentModel) -> set[ContentSymbol]:
-    """What may come first."""
+    """The symbols that content may start with."""
     match term:
         case ElementName() | NamespaceWildcard():
             return {term}
@@ -187,7 +189,7 @@ def first_symbols(term: ContentModel) -> set[ContentSymbol]:
 
 
 def derivative(term: ContentModel, symbol: ContentSymbol) -> ContentModel:
-    """What may follow in a model once a symbol has come: its derivative (Brzozowski); NOTHING where it may not come."""
+    """The model of the content after a first symbol (its Brzozowski derivative); UNMATCHABLE if it cannot be first."""
     match term:
         case ElementName() | NamespaceWildcard():
             return EMPTY_CONTENT if _matches_symbol(term, symbol) else UNMATCHABLE
@@ -216,10 +218,10 @@ def _matches_symbol(atom: ElementName | NamespaceWildcard, symbol: ContentSymbol
 
 
 def find_counterexample(writer: ContentModel, reader: ContentModel) -> tuple[str, ...] | None:
-    """The names of a shortest content that one model allows and another does not; None where there is none.
+    """The names of a shortest content that the writer allows and the reader does not; None where there is none.
 
-    Raises: LookupError when it cannot be told within bounds. Where both are alike but for what SC-36 allows, the answer
-    comes without a search, in about O(size of both).
+    Raises: LookupError where the bound is reached without a result. Where the models differ only in ways that SC-36
+    allows, no search is needed, and the cost is about O(size of both).
     """
     if _is_subset(writer, reader):
         return None
@@ -255,7 +257,7 @@ def _symbol_text(symbol: ContentSymbol) -> str:
 
 
 def _is_subset(writer: ContentModel, reader: ContentModel) -> bool:
-    """Whether the shapes alone show that one model allows all that another does; False tells nothing."""
+    """Whether the structure alone proves that the reader allows all that the writer does; False proves nothing."""
     if writer in (reader, UNMATCHABLE):
         return True
     if isinstance(writer, ChoiceGroup):
@@ -290,7 +292,7 @@ def _is_sequence_subset(writer: tuple[ContentModel, ...], reader: tuple[ContentM
 
 
 def _is_all_subset(writer: ContentModel, reader: tuple[ContentModel, ...]) -> bool:
-    """Names in any order, each so and so often: then the counts say it all, however the writer orders them."""
+    """Compares names with counts in any order: the ranges of counts decide, regardless of the writer's order."""
     if any(isinstance(symbol, NamespaceWildcard) for item in (writer, *reader) for symbol in symbols(item)):
         return _pairwise(writer.items, reader) if isinstance(writer, AllGroup) else False
     if not all(
@@ -313,5 +315,5 @@ def _pairwise(writer: tuple[ContentModel, ...], reader: tuple[ContentModel, ...]
 
 
 def is_within(inner: tuple[int, int | None], outer: tuple[int, int | None]) -> bool:
-    """Whether one range of counts lies in another."""
+    """Whether one range of counts is inside of another."""
     return outer[0] <= inner[0] and (outer[1] is None or (inner[1] is not None and inner[1] <= outer[1]))

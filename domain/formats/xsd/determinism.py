@@ -1,7 +1,7 @@
-"""Whether the parts of a content model can be told apart, in near linear time.
+"""Checks in near linear time that the parts of a content model are distinguishable.
 
-xmlschema compares every two parts of a model, which takes minutes for some thousands of elements. Two elements clash
-only where they have one name or one may stand for the other, so only those are compared, and wildcards with all.
+xmlschema compares all pairs of parts, which takes minutes for some thousands of elements. Two elements conflict only if
+they share a name or one can substitute the other. So only such pairs are compared, and wildcards with everything.
 Spec: XML Schema part 1, "Unique Particle Attribution" and "Element Declarations Consistent".
 """
 
@@ -14,14 +14,15 @@ from xmlschema import XMLSchemaModelError, limits
 from xmlschema.validators import XsdAnyElement, XsdElement, XsdGroup, models, xsd_globals
 from xmlschema.validators.exceptions import XMLSchemaModelDepthError
 
-#: Wildcards have no name; the library keeps the last one, as it keeps the last element of a name.
+#: The key of wildcards, which have no name. Like the library, the check keeps only the last part with a key.
 _WILD: Final = None
 
 
 def check_model(group: Any) -> None:
-    """Holds a content model against both rules. Raises: XMLSchemaModelError. Cost: linear but for parts that may clash.
+    """Checks a content model against both rules. Raises: XMLSchemaModelError. Cost: linear except for conflicting
+    parts.
 
-    Takes the place of the library's function of this name.
+    Replaces the library's function of this name.
     """
     places: dict[str | None, tuple[Any, list[Any]]] = {}
     named: dict[str, dict[str, None]] = {}
@@ -44,7 +45,7 @@ def check_model(group: Any) -> None:
 
 
 def _leaves(group: Any, path: list[Any]) -> Iterator[tuple[Any, list[Any]]]:
-    """Elements and wildcards, each with the groups that lead to it."""
+    """Elements and wildcards, each with the groups that contain it."""
     if len(path) > limits.MAX_MODEL_DEPTH + 1:
         raise XMLSchemaModelDepthError(group)
     for item in group:
@@ -55,13 +56,13 @@ def _leaves(group: Any, path: list[Any]) -> Iterator[tuple[Any, list[Any]]]:
 
 
 def _names(found: XsdElement) -> dict[str, None]:
-    """The names of an element, of the one that it may stand for, and of those that may stand for it."""
+    """The names of an element, of the head that it can substitute, and of its substitutes."""
     names = [found.name, found.substitution_group, *(each.name for each in found.iter_substitutes())]
     return dict.fromkeys(name for name in names if name)
 
 
 def _check_distinguishable(group: Any, one: tuple[Any, list[Any]], other: tuple[Any, list[Any]]) -> None:
-    """Holds two parts of a model against both rules. Raises: XMLSchemaModelError."""
+    """Checks two parts of a model against both rules. Raises: XMLSchemaModelError."""
     (earlier, before), (later, path) = one, other
     if not later.is_consistent(earlier):
         raise XMLSchemaModelError(group, f"{later!r} and {earlier!r} have one name and different types")
@@ -80,7 +81,7 @@ def _check_distinguishable(group: Any, one: tuple[Any, list[Any]], other: tuple[
 
 
 def _precedence(group: Any, earlier: Any, later: Any) -> bool:
-    """Whether one of two parts is a wildcard that gives way to the other, which XSD 1.1 allows."""
+    """Whether one of two parts is a wildcard that yields to the other, as XSD 1.1 allows."""
     for wild, element in ((earlier, later), (later, earlier)):
         if isinstance(wild, XsdAnyElement) and hasattr(wild, "add_precedence") and isinstance(element, XsdElement):
             wild.add_precedence(element, group)
@@ -89,5 +90,5 @@ def _precedence(group: Any, earlier: Any, later: Any) -> bool:
 
 
 def install_model_check() -> None:
-    """Has the library use this check."""
+    """Replaces the library's check with this one."""
     vars(xsd_globals)["check_model"] = check_model

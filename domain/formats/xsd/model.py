@@ -1,6 +1,6 @@
-"""What a schema means for the documents that it allows: small values, cheap to keep and to compare.
+"""The content of a schema as small immutable values, which are cheap to cache and to compare.
 
-`start` is where something begins in the text, counted in bytes of UTF-8 (`tree.at`); None for what stands in.
+`start` is the offset of a component in the text, in bytes of UTF-8 (see `xml_tree.location_at`); None for stubs.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from domain.formats.xsd.content_model import ContentModel, NamespaceWildcard
 
 @dataclass(frozen=True, slots=True)
 class ElementDeclaration:
-    """An element declaration. type: where its type stands in `Schema.types`. identities: its keys as texts.
+    """An element declaration. type: index of its type in `XsdDocument.types`. identities: its uniqueness rules as
+    texts.
 
-    default: what an empty element means, be it as `default` or as `fixed`. block: how no type may derive that stands
-    for its own.
+    default: the value of an empty element, from `default` or `fixed`. block: kinds of derivation that a substitute type
+    must not have.
     """
 
     name: str
@@ -53,8 +54,8 @@ class SimpleType:
 
     names: the built-in types (and those of other documents) that it derives from, nearest first. kind: `atomic`, `list`
     or `union`. parts: the item type of a list, the members of a union. low, high: bounds of values. shortest, longest:
-    of lengths. values: the enumeration. patterns: a set of alternatives per step of derivation; all have to match.
-    space: what becomes of white space: `preserve`, `replace` or `collapse`.
+    bounds of lengths. values: the enumeration. patterns: one set of alternatives per derivation step; all sets must
+    match. space: how white space is normalised: `preserve`, `replace` or `collapse`.
     """
 
     names: tuple[str, ...]
@@ -76,8 +77,11 @@ class SimpleType:
 
 @dataclass(frozen=True, slots=True)
 class ComplexType:
-    """A complex type. text: the simple type of its content, where that is text. derived: named types that may stand for
-    it by `xsi:type`, each with how it derives: by `extension`, `restriction` or both. block: how none may derive."""
+    """A complex type.
+
+    text: the simple type of its content, where that is text. derived: named types that may replace it by `xsi:type`,
+    each with its kinds of derivation: `extension`, `restriction` or both. block: kinds that are not allowed.
+    """
 
     name: str | None
     start: int | None
@@ -98,7 +102,7 @@ TypeDefinition = SimpleType | ComplexType
 
 @dataclass(frozen=True, slots=True)
 class XsdDocument:
-    """A schema, parsed. start: of its root. elements: the global ones. named: where global types stand in `types`."""
+    """A parsed schema. start: of its root. elements: the global ones. named: indexes in `types` of the global types."""
 
     text: str
     start: int | None

@@ -1,7 +1,7 @@
-"""Whether every value of one simple type is a value of another.
+"""Decides whether every value of one simple type is a value of another.
 
-Values are taken in the form in which they are written, whitespace normalised; numbers are values of whatever number
-type has room for them, and every value is text.
+Values are compared in their written form with normalised white space. Numbers are valid for any number type with a
+sufficient range, and every value is valid text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from domain.formats.xsd.xml_tree import XS
 
 _X: Final = f"{{{XS}}}"
 _TEXT: Final = frozenset({_X + "string", _X + "anySimpleType", _X + "anyAtomicType"})
-#: Built-in types whose values are written as values of a further type are, beside those that derive from each other.
+#: For built-in types, unrelated types in whose lexical form their values are valid.
 _WRITTEN_AS: Final = {
     _X + "decimal": (_X + "double", _X + "float"),
     _X + "float": (_X + "double",),
@@ -31,19 +31,19 @@ _ZONES: Final = {"optional": {"optional", "required", "prohibited"}}
 EMPTY_TEXT: Final = SimpleType(
     (_X + "token", _X + "string", _X + "anySimpleType"), "atomic", None, longest=0, values=("",)
 )
-#: What becomes of white space, from the facet that leaves most.
+#: Treatments of white space, from the one that keeps most.
 _SPACES: Final = ("preserve", "replace", "collapse")
 
-#: A rule's name, and what is wrong as the rest of a sentence.
+#: A rule's name, and the problem as the rest of a sentence.
 TypeMismatch = tuple[str, str]
 
 
 def simple_type_mismatch(
     writer: TypeDefinition, reader: TypeDefinition, writers: Sequence[TypeDefinition], readers: Sequence[TypeDefinition]
 ) -> TypeMismatch | None:
-    """Why a value of one simple type need not be one of another; None where every value is.
+    """Why a value of one simple type may be invalid for another; None where all values are valid.
 
-    writers, readers: the types of both schemas, for items and members.
+    writers, readers: the types of both schemas, in which `parts` are indexes.
     """
     assert isinstance(writer, SimpleType) and isinstance(reader, SimpleType)
     if reader.kind == "atomic" and reader.names[0] == _X + "anySimpleType":
@@ -92,14 +92,14 @@ def _is_number(found: SimpleType) -> bool:
 
 
 def _is_writable_as(writer: SimpleType, reader: SimpleType) -> bool:
-    """Whether the built-in type of one is that of another, or one with room for it."""
+    """Whether the built-in type of the writer is that of the reader, or its values are valid for the reader's."""
     wanted = reader.names[0]
     if wanted in writer.names or wanted in _TEXT:
         return True
     if wanted in (_X + "normalizedString", _X + "token") and _X + "string" not in writer.names:
-        return True  # only text has whitespace of its own
-    if _is_number(writer) and _is_number(reader):  # told apart by their bounds and fractions
-        # 1.0 is no integer, though it has no fraction.
+        return True  # only text has significant white space
+    if _is_number(writer) and _is_number(reader):  # bounds and fractions decide
+        # 1.0 is no integer in XSD, although it has no fraction.
         return wanted.startswith(_X) and (_INTEGER in writer.names or _INTEGER not in reader.names)
     return any(wanted in _WRITTEN_AS.get(name, ()) for name in writer.names)
 
@@ -110,7 +110,7 @@ def _facets(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
 
 
 def _form(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
-    """What is no text has several written forms: no rule about text can be relied on."""
+    """Refuses text restrictions on other types: their values have several written forms."""
     text = reader.names[0] in _TEXT or _X + "string" in reader.names
     if text and _X + "string" not in writer.names and _is_restricted(reader):
         return "type-changed", f"is {_named(writer)}, the reader expects text of a form that such values need not have"
@@ -118,7 +118,7 @@ def _form(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
 
 
 def _spaces(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
-    """Text that a reader leaves less white space in is other text. Where it leaves more, what is written is normal."""
+    """Refuses a reader that keeps less white space of a text. Keeping more is fine: written values are normalised."""
     text = _X + "string" in writer.names and _X + "string" in reader.names
     if text and _SPACES.index(reader.space) > _SPACES.index(writer.space):
         return "whitespace-changed", f"may have white space that the reader does not keep: it is set to {reader.space}"
@@ -126,7 +126,7 @@ def _spaces(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
 
 
 def _spaced(text: str, space: str) -> str:
-    """Text as a type has it."""
+    """A text with its white space normalised as a type demands."""
     if space == "preserve":
         return text
     replaced = re.sub(r"[\t\n\r]", " ", text)
@@ -143,7 +143,7 @@ def _lengths(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
 
 
 def _patterns(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
-    """Patterns are compared by their text: what one means in terms of another is not worked out."""
+    """Compares patterns by their text only; whether one pattern implies another is not computed."""
     for wanted in reader.patterns:
         if not any(given <= wanted for given in writer.patterns):
             return "pattern-changed", f"need not match {' | '.join(sorted(wanted))}, which the reader expects"
@@ -169,14 +169,14 @@ def _bounds(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
 
 
 def _by_digits(found: SimpleType, side: str) -> FacetBound | None:
-    """The bound that a whole number has by the count of its digits."""
-    if found.digits is None or found.digits > 100:  # more than any bound that people write
+    """The bound of an integer that follows from its number of digits."""
+    if found.digits is None or found.digits > 100:  # more than any bound in practice
         return None
     return FacetBound((10**found.digits - 1) * (-1 if side == "less" else 1), False)
 
 
 def _closed(bound: FacetBound | None, low: bool) -> FacetBound | None:
-    """The same bound of whole numbers, with its value among them."""
+    """An equivalent inclusive bound for integers."""
     if bound is None:
         return None
     value = _comparable(bound.value)
@@ -195,7 +195,7 @@ def _is_bound_within(ours: FacetBound | None, theirs: FacetBound, low: bool) -> 
         if a == b:
             return ours.open or not theirs.open
         return bool(a > b if low else a < b)
-    except TypeError:  # values of kinds that have no order between them
+    except TypeError:  # values without an order between them
         return False
 
 
@@ -216,7 +216,7 @@ def _digits(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
 
 
 def _most_digits(found: SimpleType, fraction: int | None) -> int | None:
-    """How many digits a number has at most: as it says, or as its bounds say; None for any number."""
+    """The maximum digits of a number, from its facets or its bounds; None: unlimited."""
     if found.digits is not None:
         return found.digits
     if found.low is None or found.high is None or fraction is None:
@@ -234,7 +234,7 @@ def _assertions(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
 
 
 def _values(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
-    """Every listed value by itself, which may fit where the types at large do not."""
+    """Compares each listed value separately, because it may be valid even where the types are not compatible."""
     if reader.values is not None and (_is_writable_as(writer, reader) or _is_writable_as(reader, writer)):
         if flaw := _enumerated(writer, reader):
             return flaw
@@ -247,7 +247,7 @@ def _values(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
         checks = [list(map(_matcher, step)) for step in wanted]
     except (re.error, ValueError, OverflowError):
         return _patterns(writer, reader)
-    # What the writer's own facets keep to needs no look at its values, of which they may leave some out.
+    # Checks that the writer's facets already pass need not run per value; facets may exclude some values.
     asked = [check for check in (_lengths, _spaces, _bounds, _digits) if check(writer, reader)]
     for value in writer.values or ():
         if not all(any(part.match(str(value)) for part in step) for step in checks):
@@ -260,7 +260,7 @@ def _values(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
 def _value(
     check: Callable[[SimpleType, SimpleType], TypeMismatch | None], value: Any, writer: SimpleType, reader: SimpleType
 ) -> TypeMismatch | None:
-    """What a check says of one value of a type."""
+    """The result of a check for one value of a type."""
     text = f"{value:f}" if isinstance(value, Decimal) else str(value)
     number, is_text = _is_number(writer), _X + "string" in writer.names
     if check is _spaces:
@@ -286,5 +286,5 @@ def _value(
 
 
 def _matcher(pattern: str) -> re.Pattern[str]:
-    """The whole text, by a pattern of XML Schema. Raises: re.error, ValueError, OverflowError."""
+    """A matcher of whole texts for an XML Schema pattern. Raises: re.error, ValueError, OverflowError."""
     return re.compile(translate_pattern(pattern, back_references=False, lazy_quantifiers=False, anchors=False))

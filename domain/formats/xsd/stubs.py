@@ -1,8 +1,8 @@
-"""Stand-ins for what a schema takes from documents that are not here.
+"""Stub schemas for the names that a schema takes from other documents.
 
-Nothing is ever fetched because a schema names it. Real schemas import and include others nevertheless, so for each name
-that they take from there something stands in that fits where it is used and that equals itself alone: a type or a group
-of another document has an element or an attribute `content-of-NAME` that nothing else has.
+Referenced documents are never fetched, but real schemas import and include others. So each name from such a document
+gets a stub that is valid where the name is used, and that equals only itself: the stub of a type or a group has an
+element or an attribute `content-of-NAME` that nothing else has.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ANY: Final = '<xs:any processContents="skip" minOccurs="0" maxOccurs="unbounded
 _ANY_ATTRIBUTE: Final = '<xs:anyAttribute processContents="skip"/>'
 _STRING: Final = '<xs:restriction base="xs:string"/>'
 
-#: What stands for a name, by how it is used; where a name is used in several ways, the first of these is taken.
+#: The stub for a name, by its use; a name with several uses gets the first of these.
 _STUBS: Final = {
     "number": '<xs:simpleType name="{0}"><xs:restriction base="xs:decimal"/></xs:simpleType>',
     "simple": '<xs:simpleType name="{0}">' + _STRING + "</xs:simpleType>",
@@ -44,8 +44,8 @@ _STUBS: Final = {
         + _ANY_ATTRIBUTE
         + "</xs:complexType>"
     ),
-    # Without an element of its own: whether it is mixed has to agree with what extends it, unless it is empty. What
-    # extends it may be narrowed in turn, naming attributes that it has had from here.
+    # Without an element of its own: a non-empty type must agree with its extension in being mixed. The extension may
+    # itself be restricted, and then names attributes that it inherits from here.
     "extended": (
         '<xs:complexType name="{0}"><xs:attribute name="{1}"/>'
         '<xs:anyAttribute namespace="##targetNamespace" processContents="skip"/></xs:complexType>'
@@ -63,10 +63,10 @@ _ORDER: Final = {use: place for place, use in enumerate(_STUBS)}
 
 
 def stub_schemas(root: XmlElement, text: str) -> dict[str, str]:
-    """Schemas with what this one takes from others, by namespace; only of those that it imports or includes.
+    """Stub schemas by namespace with the names that a schema takes from its imports and includes.
 
-    Raises: InvalidDocument where it changes what an other document defines (`redefine`, `override`), which cannot be
-    known.
+    Raises: InvalidDocument where it changes definitions of another document (`redefine`, `override`), which are
+    unknown.
     """
     target = root.attributes.get("targetNamespace", "")
     open_to = set()
@@ -104,7 +104,7 @@ def _kind(node: XmlElement) -> str:
 
 
 def _references(root: XmlElement) -> Iterator[tuple[str, tuple[str, str]]]:
-    """How each name is used that a schema refers to, and its namespace and local name."""
+    """The use of each name that a schema refers to, with namespace and local name."""
     waiting: list[tuple[XmlElement, XmlElement]] = [(root, root)]
     while waiting:
         parent, node = waiting.pop()

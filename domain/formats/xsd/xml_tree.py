@@ -1,4 +1,4 @@
-"""XML documents as trees that know their lines and prefixes, read without anything that a DTD could do."""
+"""XML documents as trees with offsets and prefixes; the parser refuses DTDs."""
 
 from __future__ import annotations
 
@@ -14,24 +14,26 @@ from domain.formats.contract import MAX_FRAGMENT, DocumentLocation, InvalidDocum
 XS: Final = "http://www.w3.org/2001/XMLSchema"
 XML: Final = "http://www.w3.org/XML/1998/namespace"
 
-#: No schema that people write comes near; what lies beyond would only exhaust the process.
+#: Limits far above any schema that people write; documents beyond them would exhaust the process.
 _DEEPEST: Final = 200
 _MOST: Final = 100_000
 
 _DECLARATION: Final = re.compile(r"\A<\?xml\s[^>]*\?>")
 _ENCODING: Final = re.compile(rb"""\A<\?xml\s[^>]*?encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
-#: What a declaration may name besides Unicode; codecs that do more than map bytes to characters are left out.
+#: Encodings besides Unicode that a declaration may name; codecs that do more than map bytes to characters are excluded.
 _EIGHT_BIT: Final = re.compile(r"(us-?)?ascii|(iso-?8859-|windows-?125|cp125)\d{1,2}|latin-?1", re.IGNORECASE)
 
 
-#: A prefix in an XPath expression, or a literal, in which there is none.
+#: A prefix in an XPath expression, or a literal, which contains no prefix.
 PREFIX_PATTERN: Final = re.compile(r"""("[^"]*"|'[^']*')|([A-Za-z_][\w.\-]*):(?=[A-Za-z_*])""")
 
 
 @dataclass(slots=True)
 class XmlElement:
-    """An element. tag, attribute names: `{namespace}local`, or `local` without one.
-    start: where it begins, in bytes of UTF-8. scope: namespaces by prefix."""
+    """An element. tag and attribute names: `{namespace}local`, or `local` without a namespace.
+
+    start: its offset in bytes of UTF-8. scope: namespaces by prefix.
+    """
 
     tag: str
     attributes: dict[str, str]
@@ -40,7 +42,7 @@ class XmlElement:
     children: list[XmlElement] = field(default_factory=list)
 
     def all(self) -> Iterator[XmlElement]:
-        """This element and all below, in document order."""
+        """This element and all its descendants, in document order."""
         waiting = [self]
         while waiting:
             node = waiting.pop()
@@ -48,15 +50,15 @@ class XmlElement:
             waiting.extend(reversed(node.children))
 
     def resolve(self, qname: str) -> tuple[str, str]:
-        """The namespace and the local name that a QName in a value stands for; no namespace where it has none."""
+        """The namespace and the local name of a QName in a value; an empty namespace where it has none."""
         prefix, colon, local = qname.strip().rpartition(":")
         return self.scope.get(prefix if colon else "", ""), local
 
 
 def decode_xml(document: bytes) -> str:
-    """A document's characters, without its XML declaration.
+    """The text of a document, without its XML declaration.
 
-    What is UTF-8 is read as such whatever it declares, since text that came inside of JSON has been recoded.
+    Valid UTF-8 is decoded as such whatever the declaration says, because text inside of JSON has been recoded.
     Raises: InvalidDocument.
     """
     try:
@@ -74,7 +76,7 @@ def decode_xml(document: bytes) -> str:
             text = document.decode(name)
         except (UnicodeDecodeError, LookupError):
             raise InvalidDocument(f"the document is not text in {name}", DocumentLocation(line=1)) from None
-    # Its lines stay, so that all others keep their numbers.
+    # Keeps its line breaks, so that the numbers of later lines do not change.
     return _DECLARATION.sub(lambda found: "\n" * found[0].count("\n"), text, count=1)
 
 
@@ -89,7 +91,7 @@ def parse_xml(text: str) -> XmlElement:
 
 
 def location_at(text: str, start: int | None) -> DocumentLocation | None:
-    """The line of a place that is counted in bytes of UTF-8, and what stands from there to the end of its line."""
+    """The line of an offset in bytes of UTF-8, with the text from there to the end of the line."""
     if start is None:
         return None
     data = text.encode()
@@ -106,7 +108,7 @@ class _XmlReader:
         self._count = 0
         self._scopes: list[Mapping[str, str]] = [{"xml": XML}]
         self._declared: dict[str, str] = {}
-        # An encoding given here overrules the declared one.
+        # An encoding given here overrides the declared one.
         self._parser = parser = expat.ParserCreate("utf-8", " ")
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = self._doctype
@@ -131,7 +133,7 @@ class _XmlReader:
         return location_at(self._text, self._parser.CurrentByteIndex)
 
     def _around(self) -> DocumentLocation:
-        """Where the parser stopped, with what is before it on its line."""
+        """The location where the parser stopped, with the text before it on the same line."""
         data, stop = self._text.encode(), max(self._parser.ErrorByteIndex, 0)
         start = max(data.rfind(b"\n", 0, stop) + 1, stop - MAX_FRAGMENT // 2)
         found = location_at(self._text, start)

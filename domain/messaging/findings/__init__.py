@@ -1,8 +1,8 @@
-"""What the endpoint, message and schema specifications ask for beyond what a model can say (levels L2 and L3).
+"""The rules of the endpoint, message and schema specifications that a model cannot express (levels L2 and L3).
 
-A rule is a validator: from one entity, and a look at the others, to findings. The same ones judge what a command is
-about to record and what the read model shows. Validators never raise, whatever an entity holds.
-Spec: endpoint, message and schema 1.0-rc4.
+A rule is a validator: a function from one entity, and a lookup of the others, to findings. The same rules check what a
+command is about to record and the read model. Validators never raise, whatever an entity contains.
+Spec: endpoint, message and schema 1.0-rc4. Begin with `finding.py`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
 ]
 __all__ += ["inline_schema", "kinds_by_type", "membership_findings", "referenced_xids"]
 
-#: The rules for each kind of entity. Schemas and their groups have none that their model does not say itself.
+#: The rules for each kind of entity. For schemas and their groups the model expresses all rules itself.
 VALIDATORS: Final[dict[str, tuple[Validator, ...]]] = {
     ENDPOINTS: (
         endpoints.roles_fit,
@@ -95,14 +95,14 @@ VALIDATORS: Final[dict[str, tuple[Validator, ...]]] = {
         payloads.datacontenttype_is_media_type,
     ),
 }
-#: The rules for a message as the member of a Group: all there are for one that stands for another.
+#: The rules for a message as the member of a Group; for a message with an xref these are all rules.
 _OF_MEMBERS: Final[tuple[Validator, ...]] = (agreement.message_matches_group, messages.base_chain_ends)
 
 
 def entity_findings(kind: str, subject: ValidatedEntity) -> Iterator[Finding]:
-    """What the rules for a kind find in an entity.
+    """The findings of an entity by the rules for its kind.
 
-    A message that stands for another one is judged as a member of its Group only: the other has the rest.
+    A message with an xref is checked only as a member of its Group: the target is checked for the rest.
     """
     pointer = kind == MESSAGES and "xref" in (subject.attributes.get("meta") or {})
     for validator in _OF_MEMBERS if pointer else VALIDATORS[kind]:
@@ -110,10 +110,10 @@ def entity_findings(kind: str, subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def membership_findings(subject: ValidatedEntity) -> Iterator[Finding]:
-    """Where a message and its Group do not agree."""
+    """The disagreements between a message and its Group."""
     return agreement.message_matches_group(subject)
 
 
 def change_findings(before: Mapping[str, Any], subject: ValidatedEntity) -> Iterator[Finding]:
-    """What the change of a message says that neither state of it does. before: the attributes so far."""
+    """Findings about the change of a message, which no single state shows. before: the previous attributes."""
     return messages.type_is_unchanged(before, subject)

@@ -1,4 +1,4 @@
-"""Addresses of endpoints: the member that has them, and what each protocol takes.
+"""Addresses of endpoints: the member that contains them, and the form that each protocol requires.
 
 Spec: endpoint 1.0-rc4, "protocoloptions.endpoints". Rules EP-23 to 25, EP-38.
 """
@@ -23,7 +23,7 @@ _SCHEMES: Final[dict[str, tuple[str, ...]]] = {
     names.MQTT5: ("mqtt", "mqtts", "tcp", "ssl", "wss"),
     names.NATS: ("nats", "tls", "ws"),
 }
-#: Schemes of MQTT that say how to connect and nothing else.
+#: MQTT schemes that only define how to connect.
 _PATHLESS: Final = ("tcp", "ssl", "wss")
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*|\{\w+\}):(?://([^/?#]*))?([^?#]*)")
 _PORT: Final = re.compile(r".*:(?:[0-9]{1,5}|\{\w+\})\Z", re.DOTALL)
@@ -36,7 +36,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class _Address(NamedTuple):
-    """A URI in parts. scheme: lower case, empty where a placeholder stands for it."""
+    """The parts of a URI. scheme: lower case, empty if it is a placeholder."""
 
     scheme: str
     authority: str
@@ -44,7 +44,7 @@ class _Address(NamedTuple):
 
 
 def addresses_fit(subject: ValidatedEntity) -> Iterator[Finding]:
-    """EP-23 to EP-25 for each entry; protocols without rules of their own take any."""
+    """EP-23 to EP-25 for each entry; protocols without rules of their own accept any address."""
     known = names.canonical_protocol(as_text(subject.attributes.get("protocol")))
     if known is None:
         return

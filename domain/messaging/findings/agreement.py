@@ -1,6 +1,6 @@
-"""Messages and the groups that have them: one protocol, one envelope.
+"""Messages agree with their groups: one protocol, one envelope.
 
-Messages that stand for others elsewhere are members like any other: what they show has to agree.
+Messages with an xref are ordinary members: the content that they show has to agree.
 Spec: endpoint 1.0-rc4, "protocol", "envelope"; message 1.0-rc4, "Message Group". Rules EP-11, EP-13, MS-03.
 """
 
@@ -14,12 +14,12 @@ from domain.messaging.findings.finding import Finding, ValidatedEntity
 from domain.messaging.findings.unchecked_values import as_text
 from domain.values import xid as xids
 
-#: What of a Group its messages have to agree with.
+#: The attributes of a Group with which its messages have to agree.
 BINDING: Final = ("envelope", "protocol")
 
 
 def message_matches_group(subject: ValidatedEntity) -> Iterator[Finding]:
-    """What a message states is what its Group states; findings are the message's."""
+    """Findings of a message whose attributes differ from those of its Group."""
     parts = xids.segments(subject.xid)
     group = subject.lookup.get(xids.join(*parts[:2]))
     judge = _GROUPS.get(parts[0])

@@ -1,4 +1,4 @@
-"""Authorization of endpoints: how clients get it, and never what they get it with.
+"""Authorization of endpoints: it describes how clients get credentials, and never contains credentials.
 
 Spec: endpoint 1.0-rc4, "protocoloptions.authorization". Rules EP-27, EP-28.
 """
@@ -14,7 +14,7 @@ from domain.messaging.findings.placeholders import is_placeholder
 from domain.messaging.findings.unchecked_values import AttributePath, as_sequence, protocol_options
 
 _DESCRIBED: Final = ("type", "mechanism", "resourceuri", "authorityuri")
-#: What credentials are called, in lower case without separators, whatever stands before the last dot.
+#: Names of credentials, in lower case without separators; any prefix up to the last dot is ignored.
 _SECRET: Final = frozenset(
     (
         *("password", "passwd", "passphrase", "secret", "clientsecret", "secretkey", "sharedsecret"),
@@ -22,14 +22,14 @@ _SECRET: Final = frozenset(
         *("apikey", "xapikey", "accesskey", "secretaccesskey", "sharedaccesskey", "privatekey", "connectionstring"),
     )
 )
-#: The names of headers that carry nothing but credentials.
+#: The names of headers that contain nothing but credentials.
 _HEADERS: Final = _SECRET | {"authorization", "proxyauthorization"}
 _SEPARATORS: Final = re.compile(r"[-_\s]")
 _END_OF_AUTHORITY: Final = re.compile(r"[/?#\s]")
 
 
 def authorization_is_described(subject: ValidatedEntity) -> Iterator[Finding]:
-    """EP-27: what describes an authorization says something, and only SASL has mechanisms."""
+    """EP-27: descriptions of an authorization are not empty, and only SASL has mechanisms."""
     for index, entry in enumerate(as_sequence(protocol_options(subject.attributes).get("authorization"))):
         if not isinstance(entry, dict):
             continue
@@ -42,7 +42,7 @@ def authorization_is_described(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def options_have_no_secrets(subject: ValidatedEntity) -> Iterator[Finding]:
-    """EP-28: no credentials anywhere in the options; what stands for one that clients bring is none."""
+    """EP-28: no credentials anywhere in the options; a placeholder for a client's credential is allowed."""
     for path in _secrets(subject.attributes.get("protocoloptions"), ("protocoloptions",)):
         yield subject.must("EP-28", "credentials do not belong into a registry", *path)
 

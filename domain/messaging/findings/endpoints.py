@@ -17,12 +17,12 @@ PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
 SUBSCRIBER: Final = "subscriber"
 _PAIR: Final = {SUBSCRIBER, CONSUMER}
-#: Protocols of which one connection both subscribes and receives.
+#: Protocols in which one connection both subscribes and receives.
 _PAIRING: Final = (*names.MQTT, names.AMQP, names.NATS)
 
 
 def roles_fit(subject: ValidatedEntity) -> Iterator[Finding]:
-    """EP-03 to EP-07, EP-32: a role, one or the pair that some protocols allow."""
+    """EP-03 to EP-07, EP-32: one role, or the pair that some protocols allow."""
     if "usage" in subject.attributes and not isinstance(subject.attributes["usage"], list):
         return
     roles = as_texts(subject.attributes.get("usage"))
@@ -48,7 +48,7 @@ def _pair_is_allowed(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def names_are_well_formed(subject: ValidatedEntity) -> Iterator[Finding]:
-    """EP-09, EP-12, EP-13: what is named has a name, the protocol one with its version."""
+    """EP-09, EP-12, EP-13: names are not empty, and the protocol's name includes its version."""
     channel, envelope, protocol = (
         as_text(subject.attributes.get(name)) for name in ("channel", "envelope", "protocol")
     )
@@ -73,9 +73,9 @@ def messagegroups_exist(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def messageids_are_unique(subject: ValidatedEntity) -> Iterator[Finding]:
-    """EP-43: no messageid comes twice, from the endpoint itself or from the groups that it refers to.
+    """EP-43: no messageid appears twice in the endpoint itself and the groups that it refers to.
 
-    Cost: a look at all of their messages, where there are several that have some.
+    Cost: it reads all of their messages, if several of them have messages.
     """
     references = enumerate(as_sequence(subject.attributes.get("messagegroups")))
     groups = {index: each for index, each in references if isinstance(each, str) and is_xid(each)}

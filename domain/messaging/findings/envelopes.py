@@ -1,4 +1,4 @@
-"""Envelopes: their names, the metadata of CloudEvents, and what else a message says of the same things.
+"""Envelopes: their names, the metadata of CloudEvents, and other members that describe the same data.
 
 Spec: message 1.0-rc4, "Metadata Envelopes"; endpoint 1.0-rc4, "envelopeoptions". Rules EP-15, MS-04, MS-05, MS-08,
 EP-44, MS-32, MS-34, MS-36, MS-38.
@@ -24,7 +24,7 @@ _DURATION: Final = re.compile(
 )
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z")
 _UUID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z")
-#: Stands for the time at which a message is sent.
+#: Represents the time at which a message is sent.
 _NOW: Final = "0000-01-01T00:00:00Z"
 #: The sections of an AMQP message whose members declare properties.
 _AMQP_SECTIONS: Final = (
@@ -33,7 +33,7 @@ _AMQP_SECTIONS: Final = (
 
 
 def options_fit_the_mode(subject: ValidatedEntity) -> Iterator[Finding]:
-    """EP-15, MS-38: a format is that of structured mode, and a media type."""
+    """EP-15, MS-38: only structured mode has a format, and the format is a media type."""
     if not names.is_cloudevents(as_text(subject.attributes.get("envelope"))):
         return
     given = as_mapping(subject.attributes.get("envelopeoptions"))
@@ -46,7 +46,7 @@ def options_fit_the_mode(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def envelope_and_protocol_names_are_well_formed(subject: ValidatedEntity) -> Iterator[Finding]:
-    """MS-04: <NAME>/<VERSION> and <NAME>[/<VERSION>]. What is in an endpoint may leave the version out (EP-13)."""
+    """MS-04: <NAME>/<VERSION> and <NAME>[/<VERSION>]. A message in an endpoint may omit the version (EP-13)."""
     envelope, protocol = as_text(subject.attributes.get("envelope")), as_text(subject.attributes.get("protocol"))
     known = names.is_name if xids.segments(subject.xid)[0] == "endpoints" else names.is_versioned
     if envelope is not None and not known(envelope):
@@ -56,7 +56,7 @@ def envelope_and_protocol_names_are_well_formed(subject: ValidatedEntity) -> Ite
 
 
 def metadata_and_options_are_present(subject: ValidatedEntity) -> Iterator[Finding]:
-    """MS-05, for names that the model knows: with others it has no place for the description. A base may have it."""
+    """MS-05, for names that the model knows: for others it has no such attribute. A base message may have it."""
     attributes = subject.attributes
     if "basemessageuri" in attributes:
         return
@@ -75,7 +75,7 @@ def messageid_is_the_type(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def metadata_is_cloudevents(subject: ValidatedEntity) -> Iterator[Finding]:
-    """MS-32, MS-34: names are those of CloudEvents, values parse as their types."""
+    """MS-32, MS-34: names are valid in CloudEvents, values parse as their types."""
     for name, declared in _metadata(subject).items():
         if not _ATTRIBUTE.match(name):
             says = "names of CloudEvents attributes are lower-case letters and digits"
@@ -96,7 +96,7 @@ def properties_parse(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def data_descriptions_agree(subject: ValidatedEntity) -> Iterator[Finding]:
-    """MS-36, MS-38: what is said of the data in two places is the same."""
+    """MS-36, MS-38: two descriptions of the data agree."""
     attributes, metadata = subject.attributes, _metadata(subject)
     schema, uri = as_mapping(metadata.get("dataschema")).get("value"), attributes.get("dataschemauri")
     if schema is not None and uri is not None and schema != uri:
@@ -116,7 +116,7 @@ def data_descriptions_agree(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def _metadata(subject: ValidatedEntity) -> Mapping[str, Any]:
-    """The metadata of a CloudEvent; none for any other envelope."""
+    """The metadata of a CloudEvent; empty for any other envelope."""
     known = names.is_cloudevents(as_text(subject.attributes.get("envelope")))
     return as_mapping(subject.attributes.get("envelopemetadata")) if known else {}
 
@@ -161,7 +161,7 @@ def _is_integer(value: str) -> bool:
     return digits.isascii() and digits.isdecimal()
 
 
-#: The types of properties: whether a text is a value of each.
+#: The types of properties: whether a text is a value of each type.
 _TYPES: Final[dict[str, Callable[[str], bool]]] = {
     "any": _anything,
     "string": _anything,
@@ -175,5 +175,5 @@ _TYPES: Final[dict[str, Callable[[str], bool]]] = {
     "uri": _parses(uris.reference),
     "uritemplate": _parses(uris.template),
 }
-#: Further ones of the message-id of AMQP.
+#: Additional types of the message-id of AMQP.
 _OF_IDS: Final[dict[str, Callable[[str], bool]]] = {"ulong": _is_ulong, "uuid": lambda value: bool(_UUID.match(value))}

@@ -1,4 +1,4 @@
-"""What a validator is given and what it says: an entity, a look at the others, and findings."""
+"""The input and output of validators: an entity, a lookup of the others, and findings."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from typing import Any, Final, Protocol
 
 from domain.values import xid as xids
 
-#: A MUST of the endpoint, message and schema specifications that the model cannot say.
+#: A MUST of the endpoint, message and schema specifications that the model cannot express.
 L2: Final = "L2"
-#: Advice, and references that lead nowhere.
+#: Advice, and references without a target.
 L3: Final = "L3"
 
-#: Why a document is not one of a format; None where it is one, or where nobody can tell.
+#: Why a document is invalid in a format; None if it is valid, or if that is unknown.
 SchemaCheck = Callable[[str, bytes], str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one rule says about one entity.
+    """The finding of one rule about one entity.
 
     level: L2 or L3. rule: its id, such as EP-29. path: a JSON Pointer into the entity. text: what is wrong, as a
-    sentence without its full stop; it never repeats what another entity holds, because that one may not be for all.
+    sentence without its full stop. It never repeats the content of another entity, which the reader may not be allowed
+    to see.
     """
 
     level: str
@@ -33,20 +34,20 @@ class Finding:
 
 
 class EntityLookup(Protocol):
-    """The entities around one, as readers would see them: a pointer shows what it points at."""
+    """The other entities, as readers would see them: a Resource with an xref shows its target."""
 
     def get(self, xid: str) -> Mapping[str, Any] | None:
-        """The attributes of a living entity, by its exact xid; a Resource's are those of its default Version."""
+        """The attributes of a live entity, by its exact xid; a Resource's are those of its default Version."""
 
     def members(self, collection: str) -> Collection[str]:
-        """The xids of the living entities of a collection, by tree key."""
+        """The xids of the live entities of a collection, by tree key."""
 
 
 @dataclass(frozen=True, slots=True)
 class BaseChains:
-    """Chains of base messages that were followed to where they end, so that nobody follows them twice.
+    """Chains of base messages that were already followed to their end, so that none is followed twice.
 
-    followed: the Versions on them. circular: those of them that are their own bases.
+    followed: the Versions on them. circular: those that are their own bases, directly or indirectly.
     """
 
     followed: set[str] = field(default_factory=set)
@@ -55,9 +56,9 @@ class BaseChains:
 
 @dataclass(frozen=True, slots=True)
 class ValidatedEntity:
-    """The entity that a validator is to judge.
+    """The entity that a validator checks.
 
-    check: judges documents (MS-65). chains: shared by the subjects of one look at the registry.
+    check: checks documents (MS-65). chains: shared by all entities of one validation run.
     """
 
     xid: str
@@ -75,7 +76,7 @@ class ValidatedEntity:
         return Finding(L3, rule, self.xid, json_pointer(path), text)
 
     def find(self, reference: str) -> Mapping[str, Any] | None:
-        """The attributes of what a text names; None where it names nothing, or is no xid at all."""
+        """The attributes of the entity that a text names; None if it names none or is not an xid."""
         return self.lookup.get(reference) if is_xid(reference) else None
 
 

@@ -1,4 +1,4 @@
-"""Kafka: the groups of consumers, and the keys and headers of messages.
+"""Kafka: consumer groups, and the keys and headers of messages.
 
 Spec: endpoint 1.0-rc4, "KAFKA options"; message 1.0-rc4, "Kafka". Rules EP-35, EP-36, MS-41, MS-45.
 """
@@ -15,12 +15,12 @@ from domain.messaging.findings.endpoints import CONSUMER, PRODUCER, SUBSCRIBER
 from domain.messaging.findings.finding import Finding, ValidatedEntity
 from domain.messaging.findings.unchecked_values import as_mapping, as_text, as_texts, protocol_options
 
-#: What only those may say who consume in a group.
+#: Options that only members of a consumer group may have.
 _OF_GROUPS: Final = ("autooffsetreset", "enableautocommit")
 
 
 def consumers_have_groups(subject: ValidatedEntity) -> Iterator[Finding]:
-    """EP-35, EP-36: a consumer joins a group, nobody else names one. An endpoint without options is an abstract one."""
+    """EP-35, EP-36: only a consumer names a group, and it has to. An endpoint without options is abstract."""
     if not _is_kafka(subject) or "protocoloptions" not in subject.attributes:
         return
     given, roles = protocol_options(subject.attributes), as_texts(subject.attributes.get("usage"))
@@ -46,7 +46,7 @@ def key_is_given_once(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def header_names_match_keys(subject: ValidatedEntity) -> Iterator[Finding]:
-    """MS-45. Keys of maps are in lower case, so the case of a name cannot show in them."""
+    """MS-45. Keys of maps are in lower case, so they cannot show the case of a name."""
     if not _is_kafka(subject):
         return
     for key, header in as_mapping(protocol_options(subject.attributes).get("headers")).items():

@@ -1,4 +1,4 @@
-"""Messages: the options of their protocols, the messages that they are based on, and changes on the wire.
+"""Messages: the options of their protocols, their base messages, and changes of their type.
 
 Spec: message 1.0-rc4, "basemessage", "Message protocols". Rules MS-09, MS-13, MS-14, MS-42 to 44.
 """
@@ -28,7 +28,7 @@ _AMQP_MAPS: Final = ("application-properties", "message-annotations", "delivery-
 
 
 def mqtt_options_are_in_range(subject: ValidatedEntity) -> Iterator[Finding]:
-    """MS-42: qualities of service there are three, formats of payloads two, and a topic has no wildcards."""
+    """MS-42: there are three qualities of service and two payload formats, and a topic has no wildcards."""
     if _protocol(subject) not in names.MQTT:
         return
     given = protocol_options(subject.attributes)
@@ -42,7 +42,7 @@ def mqtt_options_are_in_range(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def http_options_are_tokens(subject: ValidatedEntity) -> Iterator[Finding]:
-    """MS-43: methods and names of headers are tokens; a header may come several times."""
+    """MS-43: methods and names of headers are tokens; a header may appear several times."""
     if _protocol(subject) != names.HTTP:
         return
     given = protocol_options(subject.attributes)
@@ -68,10 +68,10 @@ def amqp_names_are_symbols(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def base_chain_ends(subject: ValidatedEntity) -> Iterator[Finding]:
-    """MS-13, MS-14: no message is its own base, at any remove; one that is not there is none.
+    """MS-13, MS-14: no message is its own base, directly or indirectly; a missing base has no effect.
 
-    A reference to a message means its default Version. Cost: a look-up for each message of a chain, whoever of it is
-    judged first.
+    A reference to a message means its default Version. Cost: one lookup for each message of a chain, for all messages
+    of the chain together.
     """
     reference = as_text(subject.attributes.get(_BASE))
     if reference is None or not reference.startswith("/"):
@@ -87,7 +87,7 @@ def base_chain_ends(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def _follow(subject: ValidatedEntity, start: str) -> None:
-    """Follows a chain to its end, to one that was followed, or round to where it has been."""
+    """Follows a chain to its end, to a message that was already followed, or to a cycle."""
     chains, line = subject.chains, {start: None}
     attributes: Mapping[str, Any] = subject.attributes
     while True:
@@ -107,7 +107,7 @@ def _follow(subject: ValidatedEntity, start: str) -> None:
 
 
 def type_is_unchanged(before: Mapping[str, Any], subject: ValidatedEntity) -> Iterator[Finding]:
-    """MS-09: on the wire another type is another message. before: the attributes so far."""
+    """MS-09: a message with another type is another message for its consumers. before: the previous attributes."""
     old, new = (as_text(_type_of(attributes)) for attributes in (before, subject.attributes))
     if old is not None and new is not None and old != new:
         says = "a new message would leave those alone who know the old type; deprecated.alternative can name it"
@@ -119,7 +119,7 @@ def _type_of(attributes: Mapping[str, Any]) -> Any:
 
 
 def _version_of(xid: str, attributes: Mapping[str, Any]) -> str:
-    """The Version that a reference means, under the name of the Resource that holds it."""
+    """The Version that a reference means, under the name of the Resource that has it."""
     own = as_text(as_mapping(attributes.get("meta")).get("xref"))
     resource, _, version = xid.partition("/versions/")
     return f"{own or resource}/versions/{version or attributes.get('versionid')}"

@@ -1,4 +1,4 @@
-"""Names of protocols and envelopes: which ones mean the same, and which agree.
+"""Names of protocols and envelopes: which names are equivalent, and which agree.
 
 Spec: endpoint 1.0-rc4, "protocol", "envelope". Rules EP-10 to 13, CM-14.
 """
@@ -18,7 +18,7 @@ MQTT: Final = (MQTT3, MQTT5)
 #: The protocols that the specifications define, by the names that select their options in the model.
 DEFINED_PROTOCOLS: Final = (HTTP, AMQP, MQTT3, MQTT5, KAFKA, NATS)
 
-#: The versions of a name that mean a defined protocol; `None` stands for any version and for none.
+#: The versions of a name that mean a defined protocol; `None` matches any version, or none.
 _VERSIONS: Final[dict[str, dict[str | None, str]]] = {
     "http": {None: HTTP},
     "kafka": {None: KAFKA},
@@ -32,14 +32,14 @@ _NAMED: Final = re.compile(r"[^/\s]+(?:/\S+)?\Z")
 
 
 def canonical_protocol(name: str | None) -> str | None:
-    """The defined protocol that a name or an alias of it means (EP-10); None for any other."""
+    """The defined protocol for a name or an alias (EP-10); None for any other."""
     family, _, version = (name or "").casefold().partition("/")
     known = _VERSIONS.get(family, {})
     return known.get(version) or known.get(None)
 
 
 def selects_options(name: str) -> bool:
-    """Whether the model knows the options of a protocol by this name; of an alias it does not (CM-06)."""
+    """Whether the model knows the options of a protocol by this name; it knows no aliases (CM-06)."""
     return name.casefold() in _SELECTING
 
 
@@ -49,7 +49,7 @@ def same_protocol(one: str, other: str) -> bool:
 
 
 def is_cloudevents(envelope: str | None) -> bool:
-    """Whether an envelope is the one that has rules here."""
+    """Whether an envelope is CloudEvents 1.0, the only one with rules here."""
     return (envelope or "").casefold() == "cloudevents/1.0"
 
 
@@ -64,6 +64,6 @@ def is_name(name: str) -> bool:
 
 
 def envelope_admits(group: str, message: str) -> bool:
-    """Whether an endpoint with one envelope may have a message with the other: the same, or more precise (EP-13)."""
+    """Whether an endpoint with one envelope may have a message with the other: an equal or more precise one (EP-13)."""
     outer, inner = group.casefold(), message.casefold()
     return inner == outer or inner.startswith(outer + ("." if "/" in outer else "/"))

@@ -1,4 +1,4 @@
-"""Options of endpoints that all protocols have rules for: ranges, tokens, and the roles that they are for.
+"""Options of endpoints, for all protocols: ranges, tokens, and the roles that may have them.
 
 Spec: endpoint 1.0-rc4, "Protocol Options". Rules EP-20, EP-21, EP-34, EP-36, EP-37.
 """
@@ -26,7 +26,7 @@ _SERIALIZER: Final = "org.apache.kafka.common.serialization.StringSerializer"
 
 
 class _OptionRange(NamedTuple):
-    """What an option may be beyond its type. has: whether a value is inside."""
+    """The values of an option beyond its type. has: whether a value is allowed."""
 
     says: str
     has: Callable[[Any], bool]
@@ -51,7 +51,7 @@ _RANGES: Final[dict[str, dict[str, _OptionRange]]] = {
 
 
 class _OptionRoles(NamedTuple):
-    """The roles that an option is for. default: the value that the model fills in, which says nothing (EP-22)."""
+    """The roles that use an option. default: the value that the model fills in, which is not a statement (EP-22)."""
 
     roles: tuple[str, ...]
     default: Any = None
@@ -61,7 +61,7 @@ _SENDS: Final = _OptionRoles((PRODUCER,))
 _SUBSCRIBES: Final = _OptionRoles((SUBSCRIBER,))
 _RECEIVES: Final = _OptionRoles((CONSUMER, SUBSCRIBER))
 _MQTT: Final = {"topic": _SENDS, "topicfilter": _SUBSCRIBES, "retain": _OptionRoles((PRODUCER,), False)}
-#: Options that are not for every role, but for those that have rules of their own.
+#: Options that only some roles use, without those that have rules of their own.
 _ROLES: Final[dict[str, dict[str, _OptionRoles]]] = {
     names.AMQP: {
         "durable": _OptionRoles((PRODUCER,), False),
@@ -84,7 +84,7 @@ _ROLES: Final[dict[str, dict[str, _OptionRoles]]] = {
     },
     names.NATS: {"subject": _SENDS, "subjectfilter": _SUBSCRIBES, "queuegroup": _SUBSCRIBES},
 }
-#: How AMQP options were called before: they are kept, and mean nothing.
+#: Former names of AMQP options: they are stored, but have no effect.
 _FORMER: Final = {
     name.replace("-", ""): name for name in ("link-properties", "connection-properties", "distribution-mode")
 }
@@ -113,7 +113,7 @@ def http_options_are_tokens(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def options_fit_the_role(subject: ValidatedEntity) -> Iterator[Finding]:
-    """EP-20, EP-37: options that clients in this role do not use, or that are called otherwise now."""
+    """EP-20, EP-37: options that clients in this role do not use, or that have a new name."""
     given, known = protocol_options(subject.attributes), _protocol(subject) or ""
     roles = as_texts(subject.attributes.get("usage"))
     for name, meant in _ROLES.get(known, {}).items():

@@ -1,4 +1,4 @@
-"""Payload schemas of messages: inline or by reference, with a format, and where references lead.
+"""Payload schemas of messages: inline or by reference, their format, and the targets of references.
 
 Spec: message 1.0-rc4, "dataschemaformat" to "datacontenttype"; schema 1.0-rc4, "Schema Formats". Rules MS-60 to 66,
 SC-20.
@@ -19,12 +19,12 @@ from domain.values.json_text import dumps
 
 _SCHEMAGROUPS: Final = "/schemagroups/"
 _DETAILS: Final = "$details"
-#: Characters that an id has at most.
+#: The maximum length of an id.
 _LONGEST: Final = 128
 
 
 class ResolvedSchema(NamedTuple):
-    """The schema or Version that a reference leads to, and the definition in its document that it means."""
+    """The schema or Version that a reference names. suffix: the definition in its document that the reference means."""
 
     xid: str
     suffix: str
@@ -32,9 +32,9 @@ class ResolvedSchema(NamedTuple):
 
 
 def resolve_schema(reference: str, find: Callable[[str], Mapping[str, Any] | None]) -> ResolvedSchema | None:
-    """What a local reference leads to; None where that is nothing (SC-20).
+    """The target of a local reference; None if it does not exist (SC-20).
 
-    Ids may have colons, so one that is there as a whole goes before one that a colon ends.
+    Ids may contain colons, so a longer id that exists has precedence over a shorter one before a colon.
     """
     fragment = reference.partition("#")[2]
     for xid, suffix in _reference_candidates(reference):
@@ -45,7 +45,7 @@ def resolve_schema(reference: str, find: Callable[[str], Mapping[str, Any] | Non
 
 
 def referenced_xids(attributes: Mapping[str, Any]) -> Iterator[str]:
-    """The xids that rules for an endpoint or a message look at, so that a store can read them in one go."""
+    """The xids that the rules for an endpoint or a message read, so that a store can read them in one query."""
     for name in ("basemessageuri", "dataschemaxid"):
         if is_xid(each := as_text(attributes.get(name)) or ""):
             yield each
@@ -55,7 +55,7 @@ def referenced_xids(attributes: Mapping[str, Any]) -> Iterator[str]:
 
 
 def schema_has_a_format(subject: ValidatedEntity) -> Iterator[Finding]:
-    """MS-60, MS-61: a schema is inline or elsewhere, and of a named format."""
+    """MS-60, MS-61: a schema is inline or by reference, and has a named format."""
     attributes = subject.attributes
     if "dataschema" in attributes and "dataschemauri" in attributes:
         yield subject.must("MS-60", "there is a dataschema beside it", "dataschemauri")
@@ -67,7 +67,7 @@ def schema_has_a_format(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def xid_is_of_a_schema(subject: ValidatedEntity) -> Iterator[Finding]:
-    """MS-62, MS-63: the xid is that of a schema, and the URI beside it leads to the same."""
+    """MS-62, MS-63: the xid is that of a schema, and the URI next to it has the same target."""
     xid, uri = as_text(subject.attributes.get("dataschemaxid")), as_text(subject.attributes.get("dataschemauri"))
     if xid is None:
         return
@@ -97,7 +97,7 @@ def uri_leads_to_a_schema(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def inline_schema_is_valid(subject: ValidatedEntity) -> Iterator[Finding]:
-    """MS-65: where its format is known, the schema is a document of it."""
+    """MS-65: an inline schema of a known format is valid in it."""
     given = inline_schema(subject.attributes)
     if given is None:
         return
@@ -109,9 +109,9 @@ def inline_schema_is_valid(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def inline_schema(attributes: Mapping[str, Any]) -> tuple[str, bytes | None] | None:
-    """The format of an inline schema and its document, None where that has to be a string and is none.
+    """The format and the document of an inline schema. The document is None if it has to be a string and is not.
 
-    None where there is nothing to be checked: no schema, or none of a format that is known.
+    The result is None if there is nothing to check: no schema, or an unknown format.
     """
     name, schema = as_text(attributes.get("dataschemaformat")), attributes.get("dataschema")
     room = formats.find_format(name) if name and schema is not None else None
@@ -123,14 +123,14 @@ def inline_schema(attributes: Mapping[str, Any]) -> tuple[str, bytes | None] | N
 
 
 def datacontenttype_is_media_type(subject: ValidatedEntity) -> Iterator[Finding]:
-    """MS-66: a media type, as RFC 2046 has them."""
+    """MS-66: a media type, as RFC 2046 defines it."""
     type = as_text(subject.attributes.get("datacontenttype"))
     if type is not None and parse_media_type(type) is None:
         yield subject.must("MS-66", "it is no media type", "datacontenttype")
 
 
 def _reference_candidates(reference: str) -> Iterator[tuple[str, str]]:
-    """The entities that a local reference may name, with what is left of it, the longest id first."""
+    """The entities that a local reference may name, each with the rest of the reference, the longest id first."""
     path = reference.partition("#")[0]
     if not path.startswith(_SCHEMAGROUPS):
         return
@@ -146,7 +146,7 @@ def _reference_candidates(reference: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_self(uri: str, xid: str) -> bool:
-    """Whether a URL, absolute or from the root, is the `self` of an entity; a definition in it may be named."""
+    """Whether a URL, absolute or from the root, is the `self` of an entity, or names a definition in it."""
     path = urlsplit(uri).path if not uri.startswith("/") else uri.partition("#")[0]
     known = (xid, xid + _DETAILS)
     if uri.startswith("/"):
@@ -156,6 +156,6 @@ def _is_self(uri: str, xid: str) -> bool:
 
 
 def _has_suffix(uri: str) -> bool:
-    """Whether a reference that leads elsewhere names a definition."""
+    """Whether a reference to another registry names a definition."""
     path, _, fragment = uri.partition("#")
     return bool(fragment) or ":" in path.rpartition("/")[2]

@@ -15,13 +15,13 @@ from domain.messaging.templates import template_problems
 
 _BRACED: Final = re.compile(r"\{([^{}]*)\}")
 _SYMBOL: Final = re.compile(r"[A-Za-z0-9_]+\Z")
-#: What a template of any level has in its braces. Other text in braces, such as JSON, is no template at all.
+#: The content of braces in a template of any level. Other text in braces, such as JSON, is not a template.
 _EXPRESSION: Final = re.compile(r"[+#./;?&=,!@|]?[A-Za-z_][A-Za-z0-9_.%:*\-]*(?:,[A-Za-z_][A-Za-z0-9_.%:*\-]*)*\Z")
 _HOLDERS: Final = ("envelopemetadata", "protocoloptions")
 
 
 def placeholders_are_level_1(subject: ValidatedEntity) -> Iterator[Finding]:
-    """CM-12: wherever a string may have placeholders, they are of level 1."""
+    """CM-12: where a string may have placeholders, they are of level 1."""
     for holder in _HOLDERS:
         for path, text in strings(subject.attributes.get(holder), (holder,)):
             for each in _BRACED.findall(text) if "{" in text else ():
@@ -31,7 +31,7 @@ def placeholders_are_level_1(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def blank_placeholders(template: str) -> str:
-    """The text with a letter for everything in braces, for checks that any value would pass or fail alike."""
+    """The text with a letter in place of each placeholder, for checks whose result does not depend on the value."""
     return _BRACED.sub("x", template)
 
 

@@ -1,4 +1,4 @@
-"""What MQTT and NATS endpoints send to and listen to: concrete names, filters, and groups that share them.
+"""The destinations and subscriptions of MQTT and NATS endpoints: concrete names, filters, and groups that share them.
 
 Spec: endpoint 1.0-rc4, "MQTT options", "NATS options". Rules EP-29 to 31, EP-33.
 """
@@ -15,7 +15,7 @@ from domain.messaging.findings.unchecked_values import as_text, protocol_options
 
 
 class _Addressing(NamedTuple):
-    """How one protocol names a place, a filter over places, and a group that shares a filter."""
+    """The options of one protocol for a destination, a filter of destinations, and a group that shares a filter."""
 
     place: str
     filter: str
@@ -49,7 +49,7 @@ _ADDRESSING: Final = {names.MQTT3: _TOPICS, names.MQTT5: _TOPICS, names.NATS: _S
 
 
 def destinations_are_concrete(subject: ValidatedEntity) -> Iterator[Finding]:
-    """EP-29, EP-31: one place to send to or a filter to listen with, each well-formed."""
+    """EP-29, EP-31: one destination or one filter, each well-formed."""
     how = _ADDRESSING.get(_protocol(subject) or "")
     if how is None:
         return
@@ -64,7 +64,7 @@ def destinations_are_concrete(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def groups_share_filters(subject: ValidatedEntity) -> Iterator[Finding]:
-    """EP-30: a group shares a filter, and is called by its bare name."""
+    """EP-30: a group shares a filter, and its name has no prefix."""
     how = _ADDRESSING.get(_protocol(subject) or "")
     given = protocol_options(subject.attributes)
     if how is None or how.group not in given:
@@ -76,7 +76,7 @@ def groups_share_filters(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def last_will_is_sendable(subject: ValidatedEntity) -> Iterator[Finding]:
-    """EP-33: the message that is sent as a last will is a CloudEvent or an MQTT message, where it is here at all."""
+    """EP-33: the message of a last will is a CloudEvent or an MQTT message, if this registry has it."""
     if _protocol(subject) not in names.MQTT:
         return
     reference = as_text(protocol_options(subject.attributes).get("willmessage"))

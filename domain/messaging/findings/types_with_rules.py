@@ -1,4 +1,4 @@
-"""Which types of a model the rules are about: those named and shaped like the published ones, wherever they are."""
+"""The types of a model to which the rules apply: those with the name and the shape of the published ones, anywhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MESSAGES: Final = "messages"
 #: The Group types that have rules.
 GROUP_TYPES: Final = frozenset((ENDPOINTS, MESSAGEGROUPS))
 
-#: What has to be defined for a type of that name to be the one that is meant.
+#: The attributes that a type with this name must define to count as the published one.
 _SHAPES: Final[dict[str, frozenset[str]]] = {
     ENDPOINTS: frozenset(("usage", "protocol", "envelope")),
     MESSAGEGROUPS: frozenset(("protocol", "envelope")),

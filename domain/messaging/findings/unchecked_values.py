@@ -1,4 +1,4 @@
-"""Looks into attributes whose shape nobody has checked: below `*` a client may put anything."""
+"""Reads attributes whose shape is not validated: below `*` a client may store anything."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _PARAMETER: Final = re.compile(r'[ \t]*;[ \t]*(?:([^\s=;"]+)=("(?:[^"\\]|\\.)*"|
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:
-    """The value where it is a JSON object, else an empty one."""
+    """The value if it is a JSON object, otherwise an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def as_sequence(value: Any) -> Sequence[Any]:
-    """The value where it is a JSON array, else an empty one."""
+    """The value if it is a JSON array, otherwise an empty one."""
     return value if isinstance(value, list) else ()
 
 
 def as_text(value: Any) -> str | None:
-    """The value where it is a string."""
+    """The value if it is a string."""
     return value if isinstance(value, str) else None
 
 
@@ -34,7 +34,7 @@ def as_texts(value: Any) -> list[str]:
 
 
 def as_integer(value: Any) -> int | None:
-    """The value where it is an integer."""
+    """The value if it is an integer."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
@@ -44,7 +44,7 @@ def protocol_options(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def strings(value: Any, path: AttributePath) -> Iterator[tuple[AttributePath, str]]:
-    """Every string at and below a value with its path, keys of objects included; `description` is for people."""
+    """Every string at and below a value with its path, including keys of objects; `description` is left out."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, dict):
@@ -58,12 +58,12 @@ def strings(value: Any, path: AttributePath) -> Iterator[tuple[AttributePath, st
 
 
 def is_token(value: str) -> bool:
-    """Whether a text is a token of HTTP (RFC 9110): what methods and names of headers are."""
+    """Whether a text is a token of HTTP (RFC 9110), as methods and names of headers are."""
     return bool(_TOKEN.match(value))
 
 
 def parse_media_type(value: str) -> tuple[str, frozenset[tuple[str, str]]] | None:
-    """A media type and its parameters, in the case that comparisons want; None for what is none (MS-66)."""
+    """A media type and its parameters, in the case for comparisons; None if the text is not a media type (MS-66)."""
     found = _MEDIA_TYPE.match(value)
     if found is None or not (is_token(found[1]) and is_token(found[2])):
         return None

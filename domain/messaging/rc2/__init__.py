@@ -1,7 +1,7 @@
-"""Documents in older forms, and what they say in the form of now.
+"""Translates documents of older specification versions into the current form.
 
-A dialect is a pure function from a document to a tree that an ordinary write of the registry takes, with a report of
-everything that it changed on the way.
+A dialect is a pure function from a document to a tree for an ordinary write, with a report of all its changes.
+Documents of the legacy APIs are in `domain/compat`. Begin with `endpoints.py`.
 """
 
 from __future__ import annotations
@@ -15,5 +15,5 @@ from domain.values.json_text import Json
 
 __all__ = ["DIALECTS", "DialectMismatch", "TranslatedDocument"]
 
-#: The dialects by the name that requests ask for them with. Each raises Foreign for a document that is in no such form.
+#: The dialects by the name that requests use. Each raises DialectMismatch for a document in another form.
 DIALECTS: Final[Mapping[str, Callable[[Json], TranslatedDocument]]] = {endpoints.NAME: endpoints.translate}

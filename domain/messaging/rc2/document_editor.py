@@ -1,4 +1,4 @@
-"""Editing a document, with a report of what was changed."""
+"""Edits a document and reports the changes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Members = dict[str, Json]
 
 
 class DialectMismatch(ValueError):
-    """A document is not in the form that a dialect takes; the message says why."""
+    """A document is not in the form of a dialect; the message says why."""
 
 
 class DocumentChange(NamedTuple):
-    """One change. path: JSON pointer to the object that was changed, in the document as it came.
+    """One change. path: JSON pointer to the changed object, in the original document.
 
-    was: the members that it had; now: those in their place, none where they are left out.
+    was: the members that it had; now: those that replace them, empty if they are removed.
     """
 
     path: str
@@ -33,14 +33,14 @@ class DocumentChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TranslatedDocument:
-    """A tree for a write of the registry's Groups, and what was changed to make it."""
+    """A tree for a write of the registry's Groups, and the changes that produced it."""
 
     tree: dict[str, Json]
     report: tuple[DocumentChange, ...]
 
 
 class ObjectEditor:
-    """An object of a document on its way: a copy of its own, whose place in the document is known."""
+    """An object of a document while it is edited: a copy, with its place in the document."""
 
     def __init__(self, members: Members, path: str, report: list[DocumentChange]) -> None:
         self.members = dict(members)
@@ -48,23 +48,23 @@ class ObjectEditor:
         self._report = report
 
     def change(self, names: Iterable[str], now: Members, why: str) -> None:
-        """Puts members in the place of others."""
+        """Replaces members with others."""
         was = {name: self.members.pop(name) for name in names if name in self.members}
         self.members |= now
         self._report.append(DocumentChange(self.path, was, now, why))
 
     def rename(self, old: str, new: str, why: str) -> None:
-        """Gives a member its new name, if it is there and nothing has that name yet."""
+        """Renames a member, if it exists and the new name is free."""
         if old in self.members and new not in self.members:
             self.change((old,), {new: self.members[old]}, why)
 
     def drop(self, names: Iterable[str], why: str) -> None:
-        """Leaves members out, if any are there."""
+        """Removes members, if any exist."""
         if found := [name for name in names if name in self.members]:
             self.change(found, {}, why)
 
     def inside(self, name: str) -> ObjectEditor | None:
-        """The object under a name, which takes its place here; None where there is no object."""
+        """An editor of the object under a name, whose edits apply here; None if it is not an object."""
         value = self.members.get(name)
         return self._put(self.members, name, value, name) if isinstance(value, dict) else None
 

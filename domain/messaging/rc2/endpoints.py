@@ -1,7 +1,7 @@
-"""Endpoint documents of xRegistry 1.0-rc2 in the words of 1.0-rc4.
+"""Translates endpoint documents of xRegistry 1.0-rc2 to 1.0-rc4.
 
-The texts and models of that time disagreed in places, so each of their spellings is taken. What only an operator can
-decide, such as roles that go together no longer, stays as it is and is found by the ordinary checks.
+The texts and models of 1.0-rc2 disagreed in places, so all their spellings are accepted. What only an operator can
+decide, such as a forbidden combination of roles, stays unchanged; the ordinary checks report it.
 Spec: endpoint 1.0-rc2 and 1.0-rc4, "Endpoints Groups", "Protocol Options".
 """
 
@@ -17,12 +17,12 @@ from domain.values.json_text import Json
 NAME: Final = "endpoint-1.0-rc2"
 _SPECVERSION: Final = "1.0-rc2"
 
-#: Members of a registry document that are the registry's own, which an import leaves alone.
+#: Members of a registry document that belong to the registry itself; an import ignores them.
 _OF_REGISTRY: Final = (
     *("$schema", "specversion", "registryid", "self", "shortself", "xid", "epoch", "name", "description", "icon"),
     *("documentation", "labels", "createdat", "modifiedat", "capabilities", "model", "modelsource"),
 )
-#: Members by which a registry document is told from a map of endpoints.
+#: Members that distinguish a registry document from a map of endpoints.
 _TELLING: Final = frozenset({"specversion", "registryid", "endpoints", "messagegroups", "schemagroups"})
 _KAFKA: Final = "kafka"
 _AMQP: Final = "amqp/1.0"
@@ -44,7 +44,7 @@ _OPTIONS: Final = (
     _Rename("distributionmode", "distribution-mode", "AMQP's own spelling", frozenset({_AMQP})),
     _Rename("cleansession", "cleanstart", "MQTT 5.0 names the flag so", frozenset({_MQTT5})),
 )
-#: Members of `protocoloptions` that say what a subscriber asks for.
+#: Members of `protocoloptions` that define what a subscriber receives.
 _FILTERS: Final = (
     _Rename("topic", "topicfilter", "subscribers have a filter instead of a topic", frozenset({_MQTT5, "mqtt/3.1.1"})),
     _Rename("subject", "subjectfilter", "subscribers have a filter instead of a subject", frozenset({_NATS})),
@@ -54,17 +54,17 @@ _MESSAGE: Final = (
     _Rename("basemessage", "basemessageuri", "the text's name; the model's is another"),
     _Rename("ancestor", "ancestorid", "renamed"),
 )
-#: References that were fragments of the document, by member: each names an entity of this registry.
+#: Members with references that were fragments of the document: each names an entity of this registry.
 _REFERENCES: Final = ("basemessageuri", "dataschemauri")
-#: Members of a meta that are gone.
+#: Members of a meta that no longer exist.
 _META: Final = ("compatibilityauthority", "validation")
 _SCHEMES: Final = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 
 
 def translate(document: Json) -> TranslatedDocument:
-    """A registry document, or a map of endpoints, as a write of Groups in today's words.
+    """A registry document, or a map of endpoints, as a write of Groups in the current form.
 
-    Raises: Foreign.
+    Raises: DialectMismatch.
     """
     if not isinstance(document, dict):
         raise DialectMismatch("a document is a JSON object")
@@ -106,7 +106,7 @@ def _schemas(_: str, group: ObjectEditor) -> None:
         _resource(schema, lambda version: _renamed(version, _MESSAGE[-1:]))
 
 
-#: What is done with each Group of a type, given its id.
+#: The edits of each Group of a type, given its id.
 _GROUPS: Final[Mapping[str, Callable[[str, ObjectEditor], None]]] = {
     "endpoints": _endpoint,
     "messagegroups": _messages,
@@ -115,7 +115,10 @@ _GROUPS: Final[Mapping[str, Callable[[str, ObjectEditor], None]]] = {
 
 
 def _resource(resource: ObjectEditor, edit: Callable[[ObjectEditor], None]) -> None:
-    """A Resource with its meta and its Versions. Epochs of another registry mean nothing here."""
+    """Edits a Resource with its meta and its Versions.
+
+    Epochs of another registry are dropped, because they are invalid here.
+    """
     resource.members.pop("epoch", None)
     edit(resource)
     if (meta := resource.inside("meta")) is not None:
@@ -142,7 +145,10 @@ def _message(message: ObjectEditor) -> None:
 
 
 def _flattened(metadata: ObjectEditor) -> None:
-    """Declarations out of a level between; what is no map of them is the declaration of an attribute of that name."""
+    """Moves declarations out of the member `attributes`.
+
+    If it is not a map of declarations, it declares an attribute itself.
+    """
     level = metadata.members.get("attributes")
     if not isinstance(level, dict) or not all(isinstance(each, dict) for each in level.values()):
         return
@@ -172,7 +178,7 @@ def _options(options: ObjectEditor, protocol: str, usage: Json) -> None:
 
 
 def _bootstrap(address: ObjectEditor) -> None:
-    """A Kafka address is a list of servers; how they are spoken to is no part of them."""
+    """Rewrites a Kafka address as a list of servers; the security protocol becomes a separate member."""
     uri = address.members.get("uri")
     if not isinstance(uri, str) or "bootstrap.servers" in address.members:
         return
@@ -189,7 +195,7 @@ def _bootstrap(address: ObjectEditor) -> None:
 
 
 def _protocol(members: Mapping[str, Json]) -> str:
-    """The canonical name of a protocol in lower case; empty where none is stated."""
+    """The canonical name of a protocol in lower case; empty if none is stated."""
     stated = members.get("protocol")
     name = stated if isinstance(stated, str) else ""
     return (names.canonical_protocol(name) or name).lower()

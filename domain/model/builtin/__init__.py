@@ -1,7 +1,7 @@
-"""The models of the endpoint, message and schema registries, ready to use: includes expanded, descriptions left out.
+"""The models of the endpoint, message and schema registries: includes expanded, without descriptions.
 
-They say what the published models say, but for one target: an endpoint's `messagegroups` refer to message groups, not
-to messages (EP-41).
+They equal the published models, except for one target: an endpoint's `messagegroups` refer to message groups, not to
+messages (EP-41).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ FILES: Final = {"endpoints": "endpoint.json", "messagegroups": "message.json", "
 
 
 def default_source() -> dict[str, Any]:
-    """A new modelsource with all three: what a registry starts with."""
+    """A new modelsource with all three, the initial one of a registry."""
     return source(*FILES)
 
 

@@ -1,1 +1,5 @@
-"""Links over the two older APIs: what is there is read and written as any client of theirs does it."""
+"""Links through the two legacy APIs. They use only what any client of these APIs can use.
+
+Not here: links to servers of the standard API (`standard`) and to logs (the folder above).
+Begin with `mirror.py` to pull and `sender.py` to push.
+"""

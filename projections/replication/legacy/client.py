@@ -1,6 +1,6 @@
-"""Another registry through one of its older APIs: Groups, definitions and Versions, as its clients see them.
+"""The client for another registry's legacy API: Groups, definitions and Versions, as its clients see them.
 
-Nothing is asked that Schema Registry 0.2 or the Message Catalog 0.1 does not have. Rules LEG-902, LEG-904.
+It uses nothing that Schema Registry 0.2 or the Message Catalog 0.1 lacks. Rules LEG-902, LEG-904.
 """
 
 from __future__ import annotations
@@ -20,17 +20,21 @@ from domain.compat.legacy_apis import LegacyApi
 from domain.values.header_values import InvalidHeaderValue, decode
 from projections.replication.remote_client import RemoteClient, RemoteError
 
-#: What a registry answers where there is nothing, or nothing any more.
+#: Statuses for something that does not exist, or not any more.
 _ABSENT: Final = (404, 410)
 _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True, slots=True)
 class LegacyVersion:
-    """A Version there. uri: absolute. authority: never empty (LEG-904). path: of it, below the base of the API.
+    """A Version of the other registry.
 
-    attributes: what goes with its document, less authority and id. content: None where the document is elsewhere. tag:
-    what a later request may be made conditional by; empty for none.
+    uri: absolute.
+    authority: never empty (LEG-904).
+    path: its path below the base of the API.
+    attributes: those of its document, without authority and id.
+    content: None if the document is stored elsewhere.
+    tag: ETag for a later conditional request; empty if there is none.
     """
 
     uri: str
@@ -43,18 +47,18 @@ class LegacyVersion:
 
 
 class VersionUnchanged(Exception):
-    """A Version is as its tag says."""
+    """A Version still has the given ETag."""
 
 
 class BrokenResponse(RemoteError):
-    """An answer about one thing says nothing that the API knows."""
+    """An answer about one object does not follow the API."""
 
 
 class LegacyClient:
-    """One API of another registry. Ids are decoded. What is not there is None.
+    """One legacy API of another registry. Ids are decoded. Missing objects are None.
 
-    Each method raises RemoteError for answers that are none, and BrokenAnswer for those about one thing. odd: paths of
-    what lists have that is no id, with the reason; whoever reads it empties it.
+    Each method raises RemoteError for failed requests, and BrokenResponse for an invalid answer about one object.
+    odd: paths of list members that are no ids, with the reason; the reader empties it.
     """
 
     def __init__(self, remote: RemoteClient, family: LegacyApi) -> None:
@@ -64,51 +68,54 @@ class LegacyClient:
         self._remote = remote
 
     def groups(self) -> list[str]:
-        """The ids of all Groups. Raises: RemoteError also where there is no such API: nothing can be told from that."""
+        """The ids of all Groups.
+
+        Raises: RemoteError, also if the API does not exist: then nothing is known about Groups.
+        """
         found = self._json(path := f"/{self.family.path}")
         if found is None:
             raise RemoteError(f"GET {path} finds nothing: this is no URL of the API", 404)
         return self._ids(path, found)
 
     def group(self, id: str) -> dict[str, Any] | None:
-        """A Group."""
+        """A Group's members."""
         found: dict[str, Any] | None = self._json(path := self.path(id))
         if found is not None and not isinstance(found, dict):
             raise BrokenResponse(f"GET {path} answers with something that is no Group")
         return found
 
     def definitions(self, group: str) -> list[str] | None:
-        """The ids of what is in a Group."""
+        """The ids of the definitions in a Group."""
         found = self._json(path := f"{self.path(group)}/{self.family.children}")
         return None if found is None else self._ids(path, found)
 
     def numbers(self, group: str, id: str) -> list[int]:
-        """The numbers of a definition's Versions, ascending; none where there is no such one."""
+        """The numbers of a definition's Versions, ascending; empty if the definition does not exist."""
         return self.numbers_at(self.path(group, id))
 
     def numbers_at(self, path: str) -> list[int]:
-        """The same by the path of the definition; none where there is no such one."""
+        """The same as `numbers`, by the definition's path."""
         found = self._json(f"{path}/versions") or []
         if not isinstance(found, list) or not all(type(each) is int for each in found):
             raise BrokenResponse(f"GET {path}/versions answers with something that is no list of numbers")
         return sorted(found)
 
     def version(self, group: str, id: str, number: int, tag: str = "") -> LegacyVersion | None:
-        """A Version. Raises: VersionUnchanged where it still has this tag."""
+        """A Version. Raises: VersionUnchanged if it still has this tag."""
         path = uris.default_version_path(self.family, group, id, number)
         response = self._get(path, {"if-none-match": tag} if tag else {})
         return None if response is None else self._published(response, path)
 
     def by_uri(self, uri: str) -> LegacyVersion | None:
-        """The Version that has a URI."""
+        """The Version with a URI."""
         return self.at(self.lookup(uri))
 
     def lookup(self, uri: str) -> str:
-        """The path below the base that leads to the Version of a URI."""
+        """The path below the base that finds the Version with a URI."""
         return f"/{self.family.lookup}?uri={quote(uri, safe='')}"
 
     def at(self, lookup: str) -> LegacyVersion | None:
-        """The Version that such a path leads to."""
+        """The Version that a path from `lookup` finds."""
         response = self._get(lookup)
         if response is None:
             return None
@@ -121,7 +128,7 @@ class LegacyClient:
         return None if response is None else self._published(response, "").authority
 
     def put(self, group: str, body: Mapping[str, Any]) -> None:
-        """Has a Group be as a body says."""
+        """Writes a Group."""
         self._remote.ask("PUT", self.path(group), json=body)
 
     def post(self, group: str, id: str, version: LegacyVersion) -> None:
@@ -138,7 +145,7 @@ class LegacyClient:
         self._remote.ask("POST", path, content=version.content, headers=headers)
 
     def delete(self, path: str) -> None:
-        """Removes what is at a path below the base, if it is there."""
+        """Deletes what is at a path below the base, if it exists."""
         try:
             self._remote.ask("DELETE", path)
         except RemoteError as error:
@@ -171,7 +178,10 @@ class LegacyClient:
         return ids
 
     def _get(self, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response | None:
-        """Raises: RemoteError also for what leads elsewhere, where nobody goes (LEG-1108); VersionUnchanged."""
+        """The answer to a GET; None if nothing exists there.
+
+        Raises: RemoteError, also for redirects, which are not followed (LEG-1108); VersionUnchanged.
+        """
         try:
             response = self._remote.ask("GET", path, headers=headers or {})
         except RemoteError as error:
@@ -200,20 +210,23 @@ class LegacyClient:
         )
 
     def _stated(self, response: httpx.Response) -> str | None:
-        """The URI that the other registry looks a Version up by, unless it does not know its own URL."""
+        """The URI under which the other registry finds a Version.
+
+        None if it gives none, or one below its own address.
+        """
         place = response.headers.get(f"{self.family.headers}-Id-Location", "")
         parameters = (part.partition("=") for part in urlsplit(place).query.split("&"))
         found = next((unquote(value) for name, _, value in parameters if name == "uri"), "")
         return found if uris.is_absolute(found) and not self._is_own_address(found) else None
 
     def _is_own_address(self, uri: str) -> bool:
-        """Whether a URI is below an address that says nothing elsewhere, as a server without a public URL gives it."""
+        """Whether a URI starts with an address that means nothing elsewhere, as from a server without a public URL."""
         alone = urlsplit(uri).hostname in _LOOPBACK and urlsplit(self.base).hostname not in _LOOPBACK
         unnamed = uri.startswith(UNCONFIGURED_URL) and not self.base.startswith(UNCONFIGURED_URL)
         return (alone or unnamed) and urlsplit(uri).path.startswith(self.family.base)
 
     def _authority(self, uri: str, id: str) -> str:
-        """The base URL that a URI of no stated authority begins with (LEG-904)."""
+        """The base URL of a URI without a stated authority (LEG-904)."""
         return uri.removesuffix(id).rstrip("/") if uri.endswith(id) and uri != id else self.base
 
 
@@ -226,5 +239,5 @@ def _decode_header(response: httpx.Response, header: str) -> str | None:
 
 
 def _version_path(place: str) -> str:
-    """The path of a Version below the base of its API, of a URL of it. An id has no slash, so it is six segments."""
+    """The path of a Version below the base of its API, from its URL. Ids contain no slash, so it has six segments."""
     return "/" + "/".join(urlsplit(place).path.split("/")[-6:])

@@ -1,4 +1,4 @@
-"""What a link over an older API could not bring over, for people to see in its status (LEG-907)."""
+"""The objects that a link over a legacy API could not copy, for its status (LEG-907)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Final
 from domain.errors.problems import Problem
 from projections.replication.link_state import LinkStates
 
-#: Findings that a status shows at most.
+#: Largest number of conflicts in a status.
 _MOST: Final = 100
 
 
 class LegacyConflicts:
-    """Findings of one link by what they are about, the path of an object there or here."""
+    """The conflicts of one link by subject: the path of an object in the other registry or in this one."""
 
     def __init__(self, link: str, states: LinkStates) -> None:
         self._link = link
@@ -23,19 +23,19 @@ class LegacyConflicts:
         self._changed = False
 
     def note(self, subject: str, reason: str) -> None:
-        """Something stands against an object."""
+        """Records a conflict about an object."""
         self._changed |= self._found.get(subject) != reason
         self._found[subject] = reason
 
     def settle(self, subject: str) -> None:
-        """Nothing stands against an object, nor against what is below it."""
+        """Removes the conflicts about an object and everything below it."""
         gone = [each for each in self._found if each == subject or each.startswith(f"{subject}/")]
         for each in gone:
             del self._found[each]
         self._changed |= bool(gone)
 
     def attempt(self, subject: str, act: Callable[[], None]) -> bool:
-        """Whether an act on an object is done; what refuses it stands against the object."""
+        """Whether an action on an object succeeds. A Problem is recorded as a conflict."""
         try:
             act()
         except Problem as problem:
@@ -44,12 +44,12 @@ class LegacyConflicts:
         return True
 
     def restart(self) -> None:
-        """Everything is looked at anew."""
+        """Removes all conflicts before a full pass."""
         self._changed |= bool(self._found)
         self._found.clear()
 
     def tell(self, cursor: int | None = None) -> None:
-        """Writes down how it goes. Raises: one of `store.FAILURES`."""
+        """Writes the link's status. Raises: one of `DRIVER_ERRORS`."""
         facts: dict[str, Any] = {"lastcontact": time.time(), "error": None, "failed": None}
         if self._changed:
             shown = [{"subject": subject, "reason": reason} for subject, reason in self._found.items()]

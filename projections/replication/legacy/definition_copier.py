@@ -1,4 +1,4 @@
-"""One definition of another registry with its Versions, brought over (LEG-902 to LEG-907)."""
+"""Copies one definition of another registry with its Versions (LEG-902 to LEG-907)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from projections.replication.legacy.local_registry import LegacyLocalRegistry
 
 
 class _EqualVersion(NamedTuple):
-    """A Version that was here as it was there. definition: xid of what it is a Version of here."""
+    """A Version that was equal in both registries. definition: xid of its local definition."""
 
     tag: str
     uri: str
@@ -21,7 +21,7 @@ class _EqualVersion(NamedTuple):
 
 
 class _DocumentChanged(Exception):
-    """A Version that came over the link has another document there: its definition is not the one that it was."""
+    """A Version that came over the link has another document now, so its definition was replaced."""
 
     def __init__(self, definition: str) -> None:
         super().__init__(definition)
@@ -29,7 +29,7 @@ class _DocumentChanged(Exception):
 
 
 class DefinitionCopier:
-    """What brings definitions over. It remembers what it has found equal, so that nothing is sent twice for nothing."""
+    """Copies definitions. Remembers Versions that were equal, to avoid fetching them again."""
 
     def __init__(self, there: LegacyClient, here: LegacyLocalRegistry, findings: LegacyConflicts) -> None:
         self._there = there
@@ -38,14 +38,16 @@ class DefinitionCopier:
         self._seen: dict[str, _EqualVersion] = {}
 
     def bring(self, group: str, id: str, place: str) -> set[str]:
-        """Brings over a definition as it is now; gives the xids here under which its Versions are.
+        """Copies a definition as it is now. Returns the local xids that hold its Versions.
 
-        group, id: of the other registry, decoded. place: xid of the Group here. Raises: RemoteError.
+        group, id: in the other registry, decoded.
+        place: xid of the local Group.
+        Raises: RemoteError.
         """
         try:
             return self._brought(group, id, place)
         except _DocumentChanged as changed:
-            # Other documents under known URIs: it was deleted there and made anew, or written through another API.
+            # Known URIs with other documents: it was deleted and created again, or written through another API.
             self._findings.attempt(changed.definition, partial(self._here.remove, changed.definition))
             self._seen.clear()
         try:
@@ -80,7 +82,10 @@ class DefinitionCopier:
             return seen
 
     def _taken(self, version: LegacyVersion, id: str, place: str) -> str | None:
-        """Where a Version is here, once it is; None where it is not to be. Raises: _Changed."""
+        """The local definition of a Version, after adding it; None if it must not be copied.
+
+        Raises: _DocumentChanged.
+        """
         if self._here.is_own(version.authority):
             return None
         if version.content is None:
@@ -109,7 +114,7 @@ class DefinitionCopier:
         return None
 
     def _prune(self, xid: str, uris: set[str]) -> None:
-        """Removes Versions that are not there any more, from a definition that came over the link (LEG-909)."""
+        """Deletes Versions that no longer exist remotely, from a definition that came over the link (LEG-909)."""
         if not self._here.came_at(xid):
             return
         for shown in self._here.versions(xid):

@@ -1,4 +1,4 @@
-"""What an object is called here that another registry has under its own name (LEG-903, LEG-907)."""
+"""The local names of another registry's objects (LEG-903, LEG-907)."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from domain.replication.link import Link
 from domain.values import xid as xids
 
 RENAME: Final = "rename"
-#: Hexadecimal digits of an authority in a name that would be taken otherwise.
+#: Hexadecimal digits of the authority's hash in a name that avoids a conflict.
 _DIGITS: Final = 8
 
 
 def local_xids(link: Link, collection: str, id: str, authority: str) -> list[str]:
-    """The xids that something may have here, the first choice first. id: decoded. Raises: ValueError."""
+    """The xids that an object may have in this registry, preferred first. id: decoded. Raises: ValueError."""
     return [f"{collection}/{to_registry_id(name)}" for name in candidate_ids(link, id, authority)]
 
 
 def local_group_xids(link: Link, xid: str, base: str) -> list[str]:
-    """The same of a Group. xid: that of the other registry, whose base URL stands for an authority."""
+    """The same for a Group. xid: in the other registry, whose base URL serves as the authority."""
     chosen = link.names.get(xid, xid)
     return local_xids(link, f"/{xids.segments(xid)[0]}", to_legacy_id(xids.entity_id(chosen)), base)
 
 
 def candidate_ids(link: Link, id: str, authority: str) -> list[str]:
-    """The names that something of an authority may have, its own first, and the one for when that is taken."""
+    """The names that an object may have: its own first, then one for when that is taken."""
     other = f"{id}.{sha256(authority.encode()).hexdigest()[:_DIGITS]}"
     return [id, other] if link.conflicts == RENAME else [id]

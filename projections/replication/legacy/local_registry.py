@@ -1,4 +1,4 @@
-"""This registry as a link over an older API sees and changes it: one command for each change (LEG-910)."""
+"""This registry as links over a legacy API read and change it, with one command for each change (LEG-910)."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ FAMILY_BY_DIALECT: Final[Mapping[str, LegacyApi]] = {family.name: family for fam
 
 
 class KnownVersion(NamedTuple):
-    """A Version that has been looked for by its URI. definition: xid of what it is a Version of."""
+    """A Version found by its URI. definition: xid of its Resource."""
 
     definition: str
     content: bytes
 
 
 class LegacyLocalRegistry:
-    """See the module. base: URL of this registry's own API of the link's family."""
+    """Reads and writes this registry for one link. base: URL of this registry's own API of the link's family."""
 
     def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
         self.link = link
@@ -59,12 +59,12 @@ class LegacyLocalRegistry:
 
     @contextmanager
     def view(self) -> Iterator[View]:
-        """The registry at one moment."""
+        """A consistent view of the registry."""
         with self._tools.readers.view() as view:
             yield view
 
     def entity(self, xid: str) -> EntityRow | None:
-        """What lives at an xid."""
+        """The entity at an xid."""
         return self._tools.readers.quick().entity(xid)
 
     def came(self, row: EntityRow) -> bool:
@@ -72,7 +72,7 @@ class LegacyLocalRegistry:
         return bool(loads_trusted(row.private).get(LINK) == self.link.id)
 
     def came_at(self, xid: str) -> bool:
-        """The same of what is at an xid."""
+        """Whether the entity at an xid came over this link."""
         row = self.entity(xid)
         return row is not None and self.came(row)
 
@@ -97,15 +97,15 @@ class LegacyLocalRegistry:
         return found
 
     def is_own(self, authority: str) -> bool:
-        """Whether an authority is this registry: what it has is nowhere more right than here (LEG-906)."""
+        """Whether an authority is this registry, whose own objects always take precedence (LEG-906)."""
         return normalize_uri(authority).rstrip("/") == normalize_uri(self.base)
 
     def has(self, uri: str) -> bool:
-        """Whether a Version has a URI."""
+        """Whether a Version with a URI exists."""
         return version_by_uri(self._tools.readers.quick(), self.family, uri, (self._root,)) is not None
 
     def known(self, uri: str) -> KnownVersion | None:
-        """The Version that has a URI."""
+        """The Version with a URI."""
         with self.view() as view:
             shown = version_by_uri(view, self.family, uri, (self._root,))
             found = self._definition(view, shown) if shown is not None else None
@@ -124,11 +124,11 @@ class LegacyLocalRegistry:
             return [row.xid for row in rows if scope.has(row.xid)]
 
     def group_body(self, group: EntityRow) -> dict[str, Any]:
-        """A Group as a body that would make it."""
+        """The request body that would create a Group."""
         return _comparable_group(group_object(group, self.family))
 
     def published(self, shown: CompatVersion) -> client.LegacyVersion | None:
-        """A Version as it is sent; None for one whose document is elsewhere."""
+        """A Version in the form in which it is sent; None if its document is stored elsewhere."""
         with self.view() as view:
             found = self._definition(view, shown)
         if found is None or found.elsewhere is not None:
@@ -144,7 +144,7 @@ class LegacyLocalRegistry:
         )
 
     def digest(self, shown: CompatVersion) -> str:
-        """SHA-256 of a Version's document, also of one that is made of attributes."""
+        """SHA-256 of a Version's document, including one that is built from attributes."""
         stored = shown.row.document or shown.facade.get("document")
         if stored or self.family is SCHEMAREGISTRY:
             return str(stored or "")
@@ -157,7 +157,7 @@ class LegacyLocalRegistry:
     # --- writing -----------------------------------------------------------------------------------------------------
 
     def put_group(self, xid: str, body: Mapping[str, Any]) -> None:
-        """Has a Group be as a body of the older API says; nothing where it is so. Raises: Problem."""
+        """Writes a Group from a body of the legacy API; does nothing if it is equal. Raises: Problem."""
         self._do(group_command(self.family, xid, self.base, _comparable_group(body)))
 
     def add(self, xid: str, version: client.LegacyVersion) -> None:
@@ -172,7 +172,7 @@ class LegacyLocalRegistry:
         self._do(message_command(xid, self.base, given, content, version.contenttype, format, self._schema))
 
     def remove(self, xid: str, number: int | None = None) -> None:
-        """Removes a Group or a definition, or a Version of one by its number. Raises: Problem."""
+        """Deletes a Group or a definition, or one Version by its number. Raises: Problem."""
         place = xid if number is None else f"{xid}/versions"
         self._do(DeleteEntities(place, facade=LegacyDeletion(self.family, number)))
 
@@ -184,10 +184,10 @@ class LegacyLocalRegistry:
 
 
 def _comparable_group(body: Mapping[str, Any]) -> dict[str, Any]:
-    """What a Group says of itself, less its name and what each registry sets by itself."""
+    """The attributes of a Group, without its name and what each registry sets itself."""
     return {name: body[name] for name in ("format", "description", "groupProperties") if body.get(name) is not None}
 
 
 def definition_of(xid: str) -> str:
-    """The xid of the Resource that a Version is of."""
+    """The xid of a Version's Resource."""
     return xids.join(*xids.segments(xid)[:4])

@@ -1,6 +1,6 @@
-"""What another registry has in its older API, brought over object by object, as it is there at that moment.
+"""Copies another registry's legacy API into this one, object by object, in its current state.
 
-Whatever has told that something is new, the present state is fetched, so news may come late, twice or in any order.
+Whatever triggers a copy, it fetches the current state. So notifications may be late, repeated or out of order.
 Rules LEG-902, LEG-907, LEG-909, LEG-912, LEG-913.
 """
 
@@ -25,7 +25,7 @@ _FORBIDDEN: Final = 403
 
 
 class Mirror:
-    """See the module. Ids are those of the other registry, decoded."""
+    """Copies the objects of one link. Ids are those of the other registry, decoded."""
 
     def __init__(self, there: LegacyClient, here: LegacyLocalRegistry, findings: LegacyConflicts) -> None:
         self._there = there
@@ -33,14 +33,15 @@ class Mirror:
         self._findings = findings
         self._scope = here.link.scope
         self._bringing = DefinitionCopier(there, here, findings)
-        # Xids here of what has been found there.
+        # Local xids of the objects found in the other registry.
         self._groups: dict[str, str] = {}
         self._definitions: dict[tuple[str, str], set[str]] = {}
 
     def everything(self, stopped: Callable[[], bool]) -> None:
-        """Brings over all that is in scope, and removes what came over the link and is not there any more (LEG-913).
+        """Copies everything in scope and deletes copies whose originals no longer exist (LEG-913).
 
-        stopped: whether to leave it at what is done. Raises: RemoteError.
+        stopped: whether to stop early.
+        Raises: RemoteError.
         """
         self._findings.restart()
         self._groups.clear()
@@ -53,7 +54,7 @@ class Mirror:
             self._remove_others([place for id in hidden for place in self._places(id)])
 
     def heard(self, subjects: Iterable[str]) -> None:
-        """Brings over what events of the other registry are about, or its end. Raises: RemoteError."""
+        """Copies, or deletes, the objects that events of the other registry name. Raises: RemoteError."""
         for ids in sorted({_ids_of_subject(self._here.family, subject) for subject in subjects}):
             try:
                 if len(ids) == 2:
@@ -64,7 +65,7 @@ class Mirror:
                 self._findings.note(self._there.path(*ids), str(error))
 
     def group(self, id: str) -> str | None:
-        """Brings over a Group without what is in it, or its end; gives its xid here. Raises: RemoteError."""
+        """Copies a Group without its contents, or deletes its copy. Returns its local xid. Raises: RemoteError."""
         xid = self._xid(id)
         if xid is None or not self._scope.shows(xids.stream(xid)):
             return None
@@ -85,9 +86,9 @@ class Mirror:
         return None
 
     def definition(self, group: str, id: str) -> None:
-        """Brings over a definition with its Versions, or its end. One that is broken stays as it is here.
+        """Copies a definition with its Versions, or deletes its copy. A broken original leaves its copy unchanged.
 
-        Raises: RemoteError; BrokenResponse of its Group.
+        Raises: RemoteError; BrokenResponse for its Group.
         """
         xid = self._xid(group, id)
         if xid is None or not self._scope.has(xid):
@@ -104,13 +105,16 @@ class Mirror:
         self._definitions[group, id] = found
 
     def _copies(self, xid: str, place: str) -> set[str]:
-        """What may be here of a definition, by its own name or one with a mark of its authority. xid: there."""
+        """The possible copies of a definition, under its own name or with an authority mark.
+
+        xid: in the other registry.
+        """
         name = xids.entity_id(xid).lower()
         ids = {row.xid: xids.entity_id(row.xid).lower() for row in self._here.members(place)}
         return {copy for copy, id in ids.items() if id == name or id.startswith(f"{name}.")}
 
     def _whole(self, id: str, stopped: Callable[[], bool]) -> bool:
-        """Brings over a Group with all that is in it. False where it may be known of, and cannot be read."""
+        """Copies a Group with all its contents. False if the Group may exist but cannot be read."""
         xid = self._xid(id)
         if xid is None or not self._scope.shows(xids.stream(xid)):
             return True
@@ -134,7 +138,10 @@ class Mirror:
     # --- removing ----------------------------------------------------------------------------------------------------
 
     def _remove_others(self, hidden: list[str]) -> None:
-        """Removes copies that were not found; what cannot be read may be there still."""
+        """Deletes copies whose originals were not found.
+
+        Originals that cannot be read may still exist, so their copies stay.
+        """
         kept = {*self._groups.values(), *hidden, *(xid for found in self._definitions.values() for xid in found)}
         for row in self._here.copies():
             group = xids.join(*xids.segments(row.xid)[:2])
@@ -146,7 +153,7 @@ class Mirror:
                 self._remove_copy(row.xid)
 
     def _remove_group(self, xid: str) -> None:
-        """Removes a Group that came over the link with what came into it; what others have put there stays."""
+        """Deletes a Group and its contents as far as they came over the link. Other contents stay."""
         members = self._here.members(xid)
         row = self._here.entity(xid)
         whole = row is not None and self._here.came(row) and all(map(self._here.came, members))
@@ -165,7 +172,7 @@ class Mirror:
         return xid
 
     def _xid(self, group: str, id: str | None = None) -> str | None:
-        """What the registry's own API would call something there; None for what no registry can."""
+        """The xid of an object in the other registry; None if its name is not a valid id."""
         family = self._here.family
         try:
             below = () if id is None else (family.resources, to_registry_id(id))
@@ -180,7 +187,7 @@ class Mirror:
 
 
 def _ids_of_subject(family: LegacyApi, subject: str) -> tuple[str, ...]:
-    """The ids of the Group, and of the definition, that a subject names; none for another subject."""
+    """The ids of the Group and the definition that an event's subject names; empty for other subjects."""
     parts = subject.split("/")
     if parts[:2] != ["", family.path]:
         return ()

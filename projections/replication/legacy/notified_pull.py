@@ -1,4 +1,4 @@
-"""Copying from an older API whose registry tells of its changes: each event has the object that it names fetched.
+"""Copies from a legacy API whose registry sends events: each event triggers a fetch of the object it names.
 
 Rules LEG-911 to LEG-913.
 """
@@ -25,14 +25,17 @@ _ACTIONS: Final = ("updated.v1", "deleted.v1")
 
 
 class NotifiedLegacyPull:
-    """See the module. All is fetched at the start and after each interval, for events that were lost."""
+    """Runs a link that copies from a legacy API after notifications.
+
+    Everything is fetched at the start and after each interval, in case events were lost.
+    """
 
     def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
         self._link = link
         self._tools = tools
 
     def run(self) -> None:
-        """See `Runner`. Raises: NoPublicUrl as well."""
+        """See `LinkWorker`. Also raises: NoPublicUrl."""
         link, tools, here = self._link, self._tools, LegacyLocalRegistry(self._link, self._tools)
         findings = LegacyConflicts(link.id, tools.states)
         root = link.url.removesuffix(here.family.base)
@@ -40,7 +43,7 @@ class NotifiedLegacyPull:
             subscribed = RemoteSubscription(link, tools, registry, event_selection(link, here.family))
             mirror = Mirror(LegacyClient(remote, here.family), here, findings)
             try:
-                subscribed.keep()  # before the first look: what happens after that is told
+                subscribed.keep()  # before the first fetch, so that every later change causes an event
                 while not tools.stopping.is_set():
                     tools.states.taken(link.id)
                     mirror.everything(tools.stopping.is_set)
@@ -50,7 +53,7 @@ class NotifiedLegacyPull:
                 subscribed.end()
 
     def _listen(self, subscribed: RemoteSubscription, mirror: Mirror, findings: LegacyConflicts) -> None:
-        """Fetches what events are about, until it is time to fetch everything."""
+        """Copies what events name, until it is time to fetch everything."""
         until = time.monotonic() + self._link.interval
         while (left := until - time.monotonic()) > 0 and not self._tools.stopping.is_set():
             if self._tools.hear(min(left, CHECK_SECONDS)):
@@ -64,15 +67,15 @@ class NotifiedLegacyPull:
 
 
 def event_selection(link: Link, family: LegacyApi) -> dict[str, Any]:
-    """The events that a link is to hear of, as the Subscriptions API says it; the source is the URL of the link."""
+    """The members of a subscription that select a link's events. The source is the URL of the link."""
     types = [f"{family.events}.{action}" for action in _ACTIONS]
     return {"source": link.url, "types": types, "filters": group_filters(list(_subjects(link)))}
 
 
 def _subjects(link: Link) -> Iterator[str]:
-    """The paths of what the scope names; none where it has others as well."""
+    """The paths of what the scope names; empty if filters select others too."""
     scope = link.attributes["scope"]
     if not scope.get("filters"):
         for xid in (*scope.get("groups", ()), *scope.get("resources", ())):
-            with suppress(ValueError):  # what no older API shows
+            with suppress(ValueError):  # no legacy API shows this
                 yield entity_path(xid)

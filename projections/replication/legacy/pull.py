@@ -1,4 +1,4 @@
-"""Copying from an older API: all of it at the start and then again and again, or what events are about (LEG-913)."""
+"""Copies everything from a legacy API, at the start and after each interval (LEG-913)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from projections.replication.link_worker import LinkWorkerContext
 
 
 class LegacyPull:
-    """See the module."""
+    """Runs a link that copies from a legacy API at intervals."""
 
     def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
         self._link = link
         self._tools = tools
 
     def run(self) -> None:
-        """See `Runner`."""
+        """See `LinkWorker`."""
         here, findings = (
             LegacyLocalRegistry(self._link, self._tools),
             LegacyConflicts(self._link.id, self._tools.states),

@@ -1,4 +1,4 @@
-"""Writing to another registry through an older API what comes to be here."""
+"""Writes this registry's changes to another registry through a legacy API."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ _MAPPER: Final = EventMapper()
 
 
 class PushNeedsPublicUrl(Exception):
-    """What is written elsewhere has to say where it is from."""
+    """A push needs this registry's public URL, because written objects name their origin."""
 
     def __init__(self) -> None:
         super().__init__("a link that pushes needs a public URL of this registry, set as ANNALS_PUBLIC_URL")
 
 
 class LegacyPush:
-    """All of it at the start, then whatever the log says that has changed. It needs an older API there and no more."""
+    """Sends everything at the start, then each change in the log.
+
+    It uses nothing but the legacy API of the other registry.
+    """
 
     def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
         self._link = link
@@ -34,7 +37,7 @@ class LegacyPush:
         self._here = LegacyLocalRegistry(link, tools)
 
     def run(self) -> None:
-        """See `Runner`."""
+        """See `LinkWorker`."""
         if not self._tools.public_url:
             raise PushNeedsPublicUrl
         findings = LegacyConflicts(self._link.id, self._tools.states)
@@ -52,15 +55,15 @@ class LegacyPush:
                 cursor = until
 
     def _send(self, sending: LegacySender, after: int, until: int) -> None:
-        """Sends what the log has between two positions, as it is by now."""
+        """Sends the current state of everything that changed between two log positions."""
         touched = self._touched(after, until)
-        for xid in sorted(touched, key=lambda xid: -xid.count("/")):  # a Group ends after what is in it
+        for xid in sorted(touched, key=lambda xid: -xid.count("/")):  # contents first, so that a deleted Group is empty
             if self._tools.stopping.is_set():
                 return
             sending.send(xid)
 
     def _touched(self, after: int, until: int) -> set[str]:
-        """The Groups and definitions that events are about, or about something in them."""
+        """The Groups and definitions that events are about, directly or through their contents."""
         prefix = f"/{self._here.family.groups}/"
         log = self._tools.readers.quick
         return {

@@ -1,7 +1,7 @@
-"""What this registry has in an older API, written to another one through the same API (LEG-902 to LEG-907, LEG-909).
+"""Writes objects of this registry to another registry through a legacy API (LEG-902 to LEG-907, LEG-909).
 
-Before anything is written it is asked whether it is there, and what is about to be written is noted: whatever was
-interrupted goes on where it was, and only what this link wrote is ever changed or removed there.
+Before each write it checks whether the object exists there and records the intention. So an interrupted link continues
+where it was, and only objects that this link wrote are changed or deleted there.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from projections.replication.legacy.local_registry import LegacyLocalRegistry
 from projections.replication.legacy.sent_objects import SentObject, SentObjects
 from projections.replication.remote_client import RemoteError
 
-#: Answers that say no to one object, whoever asks.
+#: Statuses that refuse one object for every caller.
 _REFUSALS: Final = (400, 404, 405, 409, 413, 415, 422)
 
 
 class LegacySender:
-    """See the module. Each method raises RemoteError for an answer that is none about an object."""
+    """Sends the objects of one link. Each method raises RemoteError for an answer that is not about one object."""
 
     def __init__(
         self, there: LegacyClient, here: LegacyLocalRegistry, sent: SentObjects, findings: LegacyConflicts
@@ -41,7 +41,7 @@ class LegacySender:
         self._names = {local: remote for remote, local in here.link.names.items()}
 
     def everything(self, stopped: Callable[[], bool]) -> None:
-        """Has the other registry have all that is in scope. stopped: whether to leave it at what is done."""
+        """Sends everything in scope and deletes what has left it. stopped: whether to stop early."""
         self._findings.restart()
         found = self._here.all()
         for xid in found:
@@ -56,9 +56,9 @@ class LegacySender:
                 self._end_group(copy)
 
     def send(self, xid: str) -> None:
-        """Has the other registry have a Group or a definition as it is here, or its end.
+        """Writes a Group or a definition in its current state to the other registry, or deletes it there.
 
-        What cannot be compared, because the other registry says nonsense of it, is noted.
+        An invalid answer of the other registry is recorded as a conflict.
         """
         try:
             self.definition(xid) if xid.count("/") > 2 else self.group(xid)
@@ -68,7 +68,10 @@ class LegacySender:
     # --- Groups ------------------------------------------------------------------------------------------------------
 
     def group(self, xid: str) -> str | None:
-        """Has the other registry have a Group as it is here, or its end; gives its id there, decoded."""
+        """Writes a Group in its current state to the other registry, or deletes it there.
+
+        Returns its remote id, decoded.
+        """
         row = self._here.entity(xid) if self._here.link.scope.shows(xids.stream(xid)) else None
         copy = self._sent.one(xid)
         if row is None:
@@ -85,7 +88,7 @@ class LegacySender:
         return id
 
     def _new_group(self, xid: str, body: Mapping[str, Any], digest: str) -> str | None:
-        """A Group that is there already, in the same format, is shared, and stays as it is."""
+        """Creates a remote Group. An existing Group of the same format is shared and not changed."""
         named = to_legacy_id(xids.entity_id(self._names.get(xid, xid)))
         for id in candidate_ids(self._here.link, named, self._here.base):
             copy, found = SentObject(xids.tree_key(xid), "", True, self._there.path(id)), self._there.group(id)
@@ -103,7 +106,7 @@ class LegacySender:
         return None
 
     def _end_group(self, copy: SentObject) -> None:
-        """Removes a Group that this link made, unless others have put something into it."""
+        """Deletes a Group that this link created, unless others have put something into it."""
         id = decode_segment(copy.place.rpartition("/")[2])
         if copy.own and self._there.definitions(id) == []:
             self._tried(copy.place, partial(self._there.delete, copy.place))
@@ -112,13 +115,14 @@ class LegacySender:
     # --- definitions -------------------------------------------------------------------------------------------------
 
     def definition(self, xid: str) -> None:
-        """Has the other registry have a definition as it is here, or its end. xid: of the Resource."""
+        """Writes a definition in its current state to the other registry, or deletes it there. xid: of the Resource."""
         self._findings.settle(xid)
         copies = dict(self._sent.below(f"{xid}/versions"))
         versions = self._here.versions(xid) if self._here.link.scope.has(xid) else []
         wanted = {xids.tree_key(shown.row.xid): (shown, self._here.digest(shown)) for shown in versions}
         changed = any(key in wanted and wanted[key][1] != copy.digest for key, copy in copies.items())
-        # Numbers only go up there, so that what comes anew has to come with all that comes after it.
+        # Remote version numbers only increase, so a Version that is written again needs all later ones written again
+        # too.
         gone = {key: copy for key, copy in copies.items() if changed or key not in wanted}
         self._remove(gone)
         left = [key for key in wanted if key in gone or key not in copies or not copies[key].certain]
@@ -129,7 +133,7 @@ class LegacySender:
             )
 
     def _version(self, group: str, shown: CompatVersion, copy: SentObject) -> None:
-        """copy: its `own` says whether it was about to be written before."""
+        """Writes a Version. copy: its `own` says whether a write of it was begun before."""
         xid, version = shown.row.xid, self._here.published(shown)
         if version is None:
             self._findings.note(xid, "its document is elsewhere")
@@ -162,7 +166,7 @@ class LegacySender:
         self._findings.note(xid, "its name belongs to a definition of another authority there")
 
     def _remove(self, copies: Mapping[str, SentObject]) -> None:
-        """Removes Versions that this link wrote; a definition with all of its Versions at once."""
+        """Deletes Versions that this link wrote. A definition is deleted as a whole if all its Versions are."""
         places: dict[str, list[str]] = {}
         for copy in copies.values():
             if copy.own and (place := self._place(copy)):
@@ -175,14 +179,14 @@ class LegacySender:
             self._sent.forget(key)
 
     def _place(self, copy: SentObject) -> str:
-        """Where a Version is, also where this link was ended while it wrote that; empty for nowhere."""
+        """The path of a Version, also after an interrupted write; empty if it does not exist."""
         if copy.certain or not copy.place:
             return copy.place
         found = self._there.at(copy.place)
         return found.path if found else ""
 
     def _tried(self, subject: str, act: Callable[[], object]) -> bool:
-        """Whether the other registry does something; what it refuses is noted. Raises: RemoteError."""
+        """Whether the other registry accepts an action. A refusal is recorded as a conflict. Raises: RemoteError."""
         try:
             act()
         except RemoteError as error:
@@ -194,6 +198,6 @@ class LegacySender:
 
 
 def _owner_key(key: str) -> str:
-    """The key of the Group or definition that a key is of, or belongs to."""
+    """The key of the Group or definition to which a key belongs."""
     parts = key.split("!")
     return "!".join(parts[:3] if len(parts) == 3 else parts[:5])

@@ -1,4 +1,4 @@
-"""What a link has written to another registry, so that only this is changed and removed there (LEG-909)."""
+"""What a link has written to another registry; it changes and deletes only that (LEG-909)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ _BELOW: Final = f"{_COLUMNS} AND key >= ? AND key < ?"
 
 
 class SentObject(NamedTuple):
-    """A Group or a Version at the other registry.
+    """A Group or a Version that was written to the other registry.
 
-    key: tree key of what it is here. digest: of what was written. own: whether this link made it. place: its path
-    there. Of a Version as long as it is not certain that it was written: the path that it is looked up by, if any.
+    key: tree key of the local entity.
+    digest: of what was written.
+    own: whether this link created it.
+    place: its remote path. For a Version whose write is not confirmed: the path of its lookup by URI, or empty.
     """
 
     key: str
@@ -28,36 +30,36 @@ class SentObject(NamedTuple):
 
     @property
     def certain(self) -> bool:
-        """Whether it is known to be at its place."""
+        """Whether it is known to exist at its place."""
         return bool(self.place) and "?" not in self.place
 
 
 class SentObjects:
-    """The copies of one link. Its methods raise one of `store.FAILURES`."""
+    """The written objects of one link. Its methods raise one of `DRIVER_ERRORS`."""
 
     def __init__(self, link: str, states: LinkStates) -> None:
         self._link = link
         self._states = states
 
     def one(self, xid: str) -> SentObject | None:
-        """The copy of one entity."""
+        """The written object of one entity."""
         with self._states.reading() as db:
             row = db.one(_ONE, (self._link, xids.tree_key(xid)))
         return _copy(row) if row else None
 
     def below(self, xid: str) -> Mapping[str, SentObject]:
-        """The copies of what is below an entity or collection, by key."""
+        """The written objects below an entity or collection, by key."""
         low, high = xids.subtree(xid)
         with self._states.reading() as db:
             return {row[0]: _copy(row) for row in db.all(_BELOW, (self._link, low, high))}
 
     def keep(self, copy: SentObject) -> None:
-        """Remembers a copy."""
+        """Stores a written object."""
         with self._states.writing() as db:
             db.upsert(tables.sent, [(self._link, copy.key, copy.digest, int(copy.own), copy.place)])
 
     def forget(self, key: str) -> None:
-        """Forgets a copy."""
+        """Deletes the record of a written object."""
         with self._states.writing() as db:
             db.delete(tables.sent, [(self._link, key)])
 

@@ -1,4 +1,4 @@
-"""Answers of a server of the standard API: JSON, pages, and none where nothing has changed."""
+"""The JSON answers and pages of a server of the standard API, with conditional requests."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from projections.replication.standard.comparable import BrokenEntity
 
 
 class CachedResponses:
-    """What one server answers. ETags are remembered as soon as `keep` says that what they stand for was taken in.
+    """The answers of one server. `keep` makes the ETags of applied answers usable for conditional requests.
 
-    Each method that asks raises RemoteError, and BrokenForm for an answer that is no JSON object.
+    Each requesting method raises RemoteError, and BrokenEntity for an answer that is not a JSON object.
     """
 
     def __init__(self, remote: RemoteClient) -> None:
@@ -25,12 +25,12 @@ class CachedResponses:
         self._seen: dict[str, str] = {}
 
     def keep(self) -> None:
-        """All answers since the last call have been taken in."""
+        """Keeps the ETags of all answers since the last call, because they were applied."""
         self._kept |= self._seen
         self._seen = {}
 
     def forget(self) -> None:
-        """Everything is asked anew, whether it has changed or not."""
+        """Drops all ETags, so that everything is fetched again."""
         self._kept, self._seen = {}, {}
 
     def object(self, path: str) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class CachedResponses:
         return _parse_object(self.remote.ask("GET", path))
 
     def found(self, path: str) -> dict[str, Any] | None:
-        """A JSON object; None where there is nothing."""
+        """A JSON object; None if it does not exist."""
         try:
             return self.object(path)
         except RemoteError as error:
@@ -47,7 +47,7 @@ class CachedResponses:
             return None
 
     def changed(self, path: str) -> dict[str, Any] | None:
-        """A JSON object; None where it is what it was when it was kept."""
+        """A JSON object; None if it has not changed since its ETag was kept."""
         known = self._kept.get(path)
         answer = self.remote.ask("GET", path, headers={"if-none-match": known} if known else {})
         if answer.status_code == 304:
@@ -72,8 +72,10 @@ class CachedResponses:
             asked.add(path)
 
     def _path(self, answer: httpx.Response, further: str) -> str:
-        """The path of a page. A server that is reached under another address than it knows is asked where it is: no
-        credential goes where a page says.
+        """The path of a page on this server.
+
+        If a link names another address than this client uses, its query is applied to the current path. So a server
+        that does not know its own address still works, and the credential never goes elsewhere.
         """
         whole = urljoin(str(answer.url), further)
         if whole.startswith(self.remote.url + "/"):

@@ -1,8 +1,8 @@
-"""Entities as two registries can be compared by them: without what each of them has of its own.
+"""Entities in a form in which two registries can be compared, without what belongs to each registry.
 
-Epochs, URLs, counts, what checks have found and when a Group or a `meta` was last touched belong to the registry that
-says them, and so do its id and its times. All else is handed over: attributes, documents, ids of Versions, births, and
-when a Version was modified.
+Epochs, URLs, counts, results of checks, and the modification times of Groups and `meta` belong to the registry that
+shows them. So do a registry's own id and times. Everything else is copied: attributes, documents, ids of Versions,
+creation times, and the modification times of Versions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ABSENT: Final = object()
 
 
 class BrokenEntity(ValueError):
-    """What another registry says is no entity of this type. xid: of the entity there; empty where it is not known."""
+    """An answer that is no valid entity of its type. xid: the remote xid; empty if unknown."""
 
     def __init__(self, said: str, xid: str = "") -> None:
         self.xid = xid
@@ -42,8 +42,11 @@ class BrokenEntity(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class DocumentContent:
-    """A document. read: its bytes, empty where there is none. digest: their SHA-256 in hex, where it is known at once.
-    value: the JSON that it was given as, where it was.
+    """A document.
+
+    read: returns its bytes, empty if there is none.
+    digest: their SHA-256 in hex, if known without reading.
+    value: the JSON value in which it was sent, if it was.
     """
 
     read: Callable[[], bytes] = field(compare=False)
@@ -52,15 +55,15 @@ class DocumentContent:
 
     @classmethod
     def of(cls, content: bytes) -> DocumentContent:
-        """That of known bytes."""
+        """The content of known bytes."""
         return cls(lambda: content, sha256(content).hexdigest())
 
     def sign(self) -> Any:
-        """What is known of it at once."""
+        """What is known without reading: the digest or the JSON value."""
         return self.digest or (None if self.value is _ABSENT else [self.value])
 
     def says(self, content: bytes) -> bool:
-        """Whether it was given as a value that bytes are a text of."""
+        """Whether some bytes are a text of the JSON value in which it was sent."""
         if isinstance(self.value, str) and self.value.encode() == content:
             return True
         try:
@@ -74,13 +77,17 @@ NO_CONTENT: Final = DocumentContent.of(b"")
 
 @dataclass(frozen=True, slots=True)
 class ComparableVersion:
-    """A Version: what it shares with its copies."""
+    """A Version without what belongs to its registry."""
 
     attributes: Mapping[str, Any]
     content: DocumentContent = NO_CONTENT
 
     def same(self, other: ComparableVersion) -> bool:
-        """Whether one is a copy of the other. Where a document is not at hand, its Version's times speak for it."""
+        """Whether one is a copy of the other.
+
+        Attributes, which include times, decide alone if one document is known neither by its digest nor by a value.
+        Reads documents only if one of them was sent as a value.
+        """
         if self.attributes != other.attributes:
             return False
         mine, theirs = self.content, other.content
@@ -90,14 +97,18 @@ class ComparableVersion:
         return given.value is _ABSENT or given.says(known.read()) or given.read() == known.read()
 
     def tree(self, type: ResourceType) -> dict[str, Any]:
-        """What a write of it says. Reads the document."""
+        """The body of a write. Reads the document."""
         content = self.content.read() if type.hasdocument else b""
         return {**self.attributes, **({f"{type.singular}base64": _base64(content)} if content else {})}
 
 
 @dataclass(frozen=True, slots=True)
 class ComparableResource:
-    """A Resource. meta: with nothing but `xref` in a pointer. modifiedat: of its meta, for those who take it over."""
+    """A Resource without what belongs to its registry.
+
+    meta: only `xref` for a Resource that points to another.
+    modifiedat: of its meta; not compared, but copied.
+    """
 
     meta: Mapping[str, Any]
     versions: Mapping[str, ComparableVersion]
@@ -105,16 +116,16 @@ class ComparableResource:
 
     @property
     def createdat(self) -> str | None:
-        """When it was made, wherever that was: with its xid it tells one thing from another. None for pointers."""
+        """When it was created, in any registry: with the xid, it identifies the Resource. None for a pointer."""
         return self.meta.get("createdat")
 
     @property
     def latest(self) -> str:
-        """When a Version of it was modified last."""
+        """The latest modification time of its Versions."""
         return max((str(each.attributes.get("modifiedat", "")) for each in self.versions.values()), default="")
 
     def changed(self, before: ComparableResource) -> dict[str, ComparableVersion]:
-        """The Versions that are not the same before, in the order in which they came to be."""
+        """The Versions that differ from those before, in order of creation."""
         known = before.versions
         return {id: form for id, form in self.versions.items() if id not in known or not form.same(known[id])}
 
@@ -124,18 +135,18 @@ class ComparableResource:
         return ids and self.meta == other.meta and not self.changed(other)
 
     def sign(self) -> bytes:
-        """Something that another form has only if it says the same."""
+        """A hash that differs whenever the contents differ."""
         return _content_hash(
             [self.meta, {id: [form.attributes, form.content.sign()] for id, form in self.versions.items()}]
         )
 
     def meta_tree(self) -> dict[str, Any]:
-        """What a write of its meta says."""
+        """The body of a write of its meta."""
         late = {"modifiedat": self.modifiedat} if self.modifiedat and "xref" not in self.meta else {}
         return {**self.meta, **late}
 
     def tree(self, type: ResourceType) -> dict[str, Any]:
-        """What a write of all of it says."""
+        """The body of a write of the whole Resource."""
         if "xref" in self.meta:
             return {"meta": self.meta_tree()}
         return {"meta": self.meta_tree(), "versions": {id: form.tree(type) for id, form in self.versions.items()}}
@@ -143,7 +154,7 @@ class ComparableResource:
 
 @dataclass(frozen=True, slots=True)
 class ComparableGroup:
-    """A Group without what is below it. modifiedat: for those who take it over."""
+    """A Group without its contents. modifiedat: not compared, but copied."""
 
     attributes: Mapping[str, Any]
     modifiedat: str | None = field(default=None, compare=False)
@@ -162,19 +173,19 @@ class ComparableGroup:
         return _content_hash(self.attributes)
 
     def tree(self) -> dict[str, Any]:
-        """What a write of it says."""
+        """The body of a write."""
         return {**self.attributes, **({"modifiedat": self.modifiedat} if self.modifiedat else {})}
 
 
 def comparable_group(given: Any, type: GroupType) -> ComparableGroup:
-    """A Group as an answer shows it. Raises: BrokenEntity."""
+    """A Group from an answer. Raises: BrokenEntity."""
     below = {f"{plural}{ending}" for plural in type.resources for ending in _BELOW}
     attributes = _shared_attributes(given, _OWN | below | {f"{type.singular}id"})
     return ComparableGroup(attributes, attributes.pop("modifiedat", None))
 
 
 def comparable_registry(given: Any, plurals: Iterable[str]) -> ComparableGroup:
-    """A registry's own attributes as an answer shows them. plurals: of its Groups. Raises: BrokenEntity."""
+    """A registry's own attributes from an answer. plurals: of its Group types. Raises: BrokenEntity."""
     below = {f"{plural}{ending}" for plural in plurals for ending in _BELOW}
     return ComparableGroup(_shared_attributes(given, _OWN | _OF_REGISTRY | below))
 
@@ -182,7 +193,7 @@ def comparable_registry(given: Any, plurals: Iterable[str]) -> ComparableGroup:
 def comparable_resource(
     given: Any, type: ResourceType, versions: Iterable[tuple[str, ComparableVersion]]
 ) -> ComparableResource:
-    """A Resource by its meta. versions: those that it has. Raises: BrokenEntity."""
+    """A Resource from its meta and its Versions. Raises: BrokenEntity."""
     meta = _shared_attributes(given, _OF_META | {f"{type.singular}id"})
     if "xref" in meta:
         return ComparableResource({"xref": meta["xref"]}, {})
@@ -193,14 +204,15 @@ def comparable_resource(
 
 
 def comparable_version(given: Any, type: ResourceType, content: DocumentContent = NO_CONTENT) -> ComparableVersion:
-    """A Version as an answer or an after-image shows it. Raises: BrokenEntity."""
+    """A Version from an answer or an after-image. Raises: BrokenEntity."""
     inlined = {type.singular, f"{type.singular}base64"} if type.hasdocument else set()
     return ComparableVersion(_shared_attributes(given, _OF_VERSIONS | inlined | {f"{type.singular}id"}), content)
 
 
 def map_xref(form: ComparableResource, names: Mapping[str, str]) -> ComparableResource:
-    """A pointer with its target where that is in the other registry. names: xids of Groups there, by lower-cased xids
-    of Groups here.
+    """A pointer with the remote xid of its target.
+
+    names: xids of remote Groups, by lower-cased xids of local ones.
     """
     parts = xids.segments(str(form.meta.get("xref", "")))
     name = names.get(xids.join(*parts[:2]).lower()) if len(parts) == 4 else None

@@ -1,33 +1,33 @@
-"""What a link could not copy, and why, for its status."""
+"""The conflicts of a link: what it could not copy and why, for its status."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-#: Conflicts that a status names at most.
+#: Largest number of conflicts in a status.
 MAX_CONFLICTS: Final = 100
 
 
 class Conflicts:
-    """One reason for each xid."""
+    """The conflicts of a link: one reason for each xid."""
 
     def __init__(self, known: list[dict[str, str]] | None = None) -> None:
-        """known: as `told` gave them."""
+        """known: in the form that `told` returns."""
         self._reasons = {each["xid"]: each["reason"] for each in known or ()}
-        self.met = 0  # how often something was added
+        self.met = 0  # how often a conflict was added
 
     def __bool__(self) -> bool:
         return bool(self._reasons)
 
     def add(self, xid: str, reason: str) -> None:
-        """It is not as it is in the other registry."""
+        """Records that an entity could not be copied."""
         self._reasons[xid] = reason
         self.met += 1
 
     def settled(self, xid: str) -> None:
-        """It is now."""
+        """Removes a conflict."""
         self._reasons.pop(xid, None)
 
     def told(self) -> list[dict[str, Any]] | None:
-        """The first ones in the order in which they were met; None where there are none."""
+        """The first conflicts as JSON, in the order in which they were added; None if there are none."""
         return [{"xid": xid, "reason": reason} for xid, reason in list(self._reasons.items())[:MAX_CONFLICTS]] or None

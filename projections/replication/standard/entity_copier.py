@@ -1,7 +1,7 @@
-"""What another registry shows, taken over as commands: one for each Group or Resource that differs.
+"""Copies another registry's entities as commands, one for each Group or Resource that differs.
 
-What is here and did not come over this link is never written. It is the same thing, going round, where it has the same
-xid and was made at the same moment, and then nothing is said of it; else it is a conflict.
+A local entity that did not come over this link is never written. If it has the same xid and creation time as the remote
+one, both are the same entity, which has come round through a cycle of links; that is no conflict. Otherwise it is one.
 Rules LEG-902, LEG-906, LEG-907, LEG-909, LEG-910.
 """
 
@@ -26,8 +26,10 @@ ComparableT = TypeVar("ComparableT", ComparableGroup, ComparableResource)
 
 
 class EntityCopier:
-    """What one look at the other registry comes to. tried: forms that could not be held as they are, by xid, from one
-    look to the next: they are not written again as long as neither side changes.
+    """One pass over the other registry.
+
+    tried: hashes of entities that this registry could not store exactly, by xid, kept from pass to pass. They are not
+    written again until either side changes.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class EntityCopier:
         self._brings = others | {None}
 
     def take(self, listed: ListedGroup) -> None:
-        """Takes a Group over with what is in scope of it; what is gone from it there goes here too."""
+        """Copies a Group and its contents in scope. Deletes copies whose originals no longer exist."""
         xid = self._names.here(listed.xid)
         self._seen.add(xid)
         if isinstance(listed.form, BrokenEntity):
@@ -75,7 +77,7 @@ class EntityCopier:
             self._prune(xid)
 
     def end(self, root: str) -> None:
-        """All that is at and below the registry or a Group of the other registry has been taken."""
+        """Deletes Groups that no longer exist, after everything at and below the registry or a Group was copied."""
         below = None if root == xids.REGISTRY else self._names.here(root)
         for xid in list(self._here.groups()):
             there = self._names.there(xid)
@@ -83,7 +85,7 @@ class EntityCopier:
                 self._gone(xid)
 
     def _group(self, xid: str, form: ComparableGroup) -> bool:
-        """Whether there is a Group then that things may come into."""
+        """Whether the Group exists afterwards, so that contents can be written."""
         held = self._here.group(xid)
         if held is None:
             return not self._deleted(xid, form) and self._do(xid, _put_command(xid, form.tree()))
@@ -101,9 +103,9 @@ class EntityCopier:
         return True
 
     def _listed(self, other: str, form: ComparableResource | BrokenEntity | None) -> None:
-        """Takes a Resource over. other: its xid there. form: None for what is as it was.
+        """Copies a Resource. other: its remote xid. form: None if it is unchanged.
 
-        What is in the way of it may go, so it is looked at again.
+        After a conflict it is read again in the next pass, because the cause may disappear.
         """
         xid, met = self._names.here(other), self.conflicts.met
         try:
@@ -113,14 +115,14 @@ class EntityCopier:
                 self._seen |= {xid, add_authority_mark(xid, self._link.url)}
             if isinstance(form, BrokenEntity):
                 self._broken(xid, form)
-        except BrokenEntity as error:  # of a document, which is read when it is needed
+        except BrokenEntity as error:  # of a document, which is read late
             self._seen |= {xid, add_authority_mark(xid, self._link.url)}
             self._broken(xid, error)
         if self.conflicts.met > met:
             self._source.again(other)
 
     def _broken(self, xid: str, error: BrokenEntity) -> None:
-        """Leaves what is here as it is. Its own xid is the one that is named, or that of what is broken in it."""
+        """Records a broken entity and leaves its copy unchanged. The conflict names the broken part, if it is known."""
         self.conflicts.add(self._names.here(error.xid) if error.xid else xid, str(error))
 
     def _resource(self, xid: str, form: ComparableResource) -> None:
@@ -130,7 +132,7 @@ class EntityCopier:
             self._write(place, form, self._here.resource(place))
 
     def _place(self, xid: str, form: ComparableResource) -> str | None:
-        """Where a Resource is to be written; None for nowhere."""
+        """The xid at which to write a Resource; None if it must not be written."""
         held = self._here.resource(xid)
         if held is None:
             return None if self._deleted(xid, form) or self._came_back(xid, form) else xid
@@ -151,19 +153,19 @@ class EntityCopier:
         return place if held is None or held.link == self._link.id else None
 
     def _own(self, xid: str, form: ComparableGroup | ComparableResource) -> bool:
-        """Whether it was here before it was there, or came here over another link: it goes round."""
+        """Whether a remote entity came from this registry or over another of its links, through a cycle of links."""
         births = self._here.births(xid) if form.createdat else []
         return any(birth.createdat == form.createdat and birth.link in self._brings for birth in births)
 
     def _deleted(self, xid: str, form: ComparableGroup | ComparableResource) -> bool:
-        """Whether it is gone here, where it was before it was there."""
+        """Whether an entity that existed in this registry first was deleted in it."""
         if not self._own(xid, form):
             return False
         self.conflicts.add(xid, "it was deleted here, and did not come over this link")
         return True
 
     def _came_back(self, xid: str, form: ComparableResource) -> bool:
-        """Whether it is one of ours that was in conflict there."""
+        """Whether it is an entity of this registry that the other one renamed after a conflict."""
         return remove_authority_mark(xid) != xid and self._own(remove_authority_mark(xid), form)
 
     def _write(self, xid: str, form: ComparableResource, held: LocalEntity[ComparableResource] | None) -> None:
@@ -209,10 +211,10 @@ class EntityCopier:
                 self._do(xid, DeleteEntities(xid))
 
     def _still(self, xid: str) -> bool:
-        """Whether the other registry has what lists did not show: pages may lose something while it changes."""
+        """Whether an entity missing in lists still exists remotely: pages can miss entries during changes."""
         base = remove_authority_mark(xid)
         if base != xid and base in self._seen:
-            return False  # its own name has become free
+            return False  # its own name is free now
         return any(self._source.has(self._names.there(each)) for each in {xid, base})
 
     def _gone(self, xid: str) -> None:
@@ -229,7 +231,7 @@ class EntityCopier:
                 self._do(resource, DeleteEntities(resource))
 
     def _do(self, xid: str, *commands: Command) -> bool:
-        """Whether commands were carried out; else there is a conflict."""
+        """Whether all commands succeed. A Problem is recorded as a conflict."""
         try:
             for command in commands:
                 self._tools.do(self._link, command)

@@ -1,4 +1,4 @@
-"""This registry's own entities in the forms by which they are compared."""
+"""This registry's entities in the form in which they are compared."""
 
 from __future__ import annotations
 
@@ -27,28 +27,33 @@ from projections.replication.standard.comparable import (
 )
 
 _MAPPER = EventMapper()
-#: Events of an entity that are looked at for who it was: `createdat` may be written, and others know the old one.
+#: Number of an entity's events to search for earlier creation times. A client may change `createdat`, while other
+#: registries know the old one.
 _BACK = 30
 ComparableT = TypeVar("ComparableT")
 
 
 @dataclass(frozen=True, slots=True)
 class LocalEntity(Generic[ComparableT]):
-    """An entity that lives here. link: id of the link that it came over, None for what is of this registry."""
+    """An entity of this registry. link: id of the link over which it came, None for the registry's own."""
 
     form: ComparableT
     link: str | None
 
 
 class CreationRecord(NamedTuple):
-    """createdat: with the xid it tells one thing from another. link: see `Held`."""
+    """The identity of an entity at one of its events.
+
+    createdat: with the xid, it identifies the entity.
+    link: see `LocalEntity`.
+    """
 
     createdat: str | None
     link: str | None
 
 
 class LocalRegistry:
-    """What a view shows, one entity at a time."""
+    """Reads entities from a view, one at a time."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -61,7 +66,7 @@ class LocalRegistry:
         return _local_entity(comparable_registry(loads(row.attributes), self.model.groups), row)
 
     def spoke(self) -> bool:
-        """Whether the registry has lately said something of itself that came over no link."""
+        """Whether one of its latest events wrote registry attributes that did not come over a link."""
         events = map(_MAPPER.of_row, self._view.log.latest(xids.REGISTRY, _BACK))
         own = [event.attributes for event in events if LINK not in event.private]
         return any(comparable_registry(attributes, _counted_collections(attributes)).attributes for attributes in own)
@@ -78,20 +83,20 @@ class LocalRegistry:
             yield from [row.xid for row in self._view.subtree(f"/{plural}", (plural,))]
 
     def resources(self, group: str) -> list[tuple[str, str | None]]:
-        """The xids of a Group's Resources, in order, each with the link that it came over."""
+        """The xids of a Group's Resources, in order, each with the link over which it came."""
         plural = xids.segments(group)[0]
         types = [f"{plural}.{name}" for name in self.model.groups[plural].resources]
         return [(row.xid, _link(row)) for row in self._view.subtree(group, types)]
 
     def group(self, xid: str) -> LocalEntity[ComparableGroup] | None:
-        """A living Group."""
+        """An existing Group."""
         row = self._view.entity(xid)
         if row is None:
             return None
         return _local_entity(comparable_group(loads(row.attributes), self.model.groups[xids.segments(xid)[0]]), row)
 
     def resource(self, xid: str) -> LocalEntity[ComparableResource] | None:
-        """A living Resource."""
+        """An existing Resource."""
         row = self._view.entity(xid)
         if row is None:
             return None
@@ -112,7 +117,7 @@ class LocalRegistry:
         return self.model.groups[plural].resources[resources]
 
     def births(self, xid: str) -> list[CreationRecord]:
-        """What lived at an xid by its last events here, the last one first."""
+        """The identities of an xid's entity at its last events, latest first."""
         events = map(_MAPPER.of_row, self._view.log.latest(xids.stream(xid), _BACK))
         return [_creation_record(event) for event in events if not isinstance(event, EntityDeleted)]
 
@@ -127,7 +132,7 @@ def _local_entity(form: ComparableT, row: EntityRow) -> LocalEntity[ComparableT]
 
 
 def _counted_collections(attributes: Mapping[str, Any]) -> list[str]:
-    """The collections that an after-image of the registry counts: the model may have had others then."""
+    """The collections that an after-image of the registry counts. The model of that time may have had others."""
     return [name.removesuffix("count") for name in attributes if name.endswith("count")]
 
 

@@ -1,4 +1,4 @@
-"""Copying from a server of the standard API: looks at it, and what differs becomes commands here (LEG-910, LEG-913)."""
+"""Copies from a server of the standard API: reads it and turns differences into commands (LEG-910, LEG-913)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from projections.replication.standard.source import StandardSource
 
 
 class StandardPull:
-    """See the module."""
+    """Runs a link that copies from a server of the standard API at intervals."""
 
     def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
         self._link = link
@@ -30,7 +30,7 @@ class StandardPull:
         self._plurals: Sequence[str] = ()
 
     def run(self) -> None:
-        """See `Runner`."""
+        """See `LinkWorker`."""
         with closing(self._tools.remote(self._link)) as remote:
             source = StandardSource(remote)
             while not self._tools.stopping.is_set():
@@ -38,7 +38,7 @@ class StandardPull:
                 self._tools.stopping.wait(self._link.interval)
 
     def look(self, source: StandardSource) -> None:
-        """Has this registry hold what the other one has in scope. Raises: RemoteError, BrokenEntity, Problem."""
+        """Copies everything in scope once. Raises: RemoteError, BrokenEntity, Problem."""
         conflicts = Conflicts()
         self._define(source, conflicts)
         source.look()
@@ -58,15 +58,15 @@ class StandardPull:
             copies.end(root)
         source.answers.keep()
         if conflicts:
-            source.answers.forget()  # what stands against something here may go, and then it is to be taken
+            source.answers.forget()  # the cause of a conflict may disappear, and then its entity must be copied
         told = conflicts.told()
         self._tools.states.note(self._link.id, 0, lastcontact=time.time(), error=None, conflicts=told)
 
     def _define(self, source: StandardSource, conflicts: Conflicts) -> None:
-        """Has the model say of the link's Groups what the other one says, as often as that changes.
+        """Copies the definitions of the link's Group types each time they change in the other registry.
 
-        What somebody changes here meanwhile stays until then: two registries that copy from each other would otherwise
-        exchange their models for ever.
+        Local changes of the model in between stay until then. Otherwise two registries that copy from each other would
+        exchange their models forever.
         """
         found = source.modelsource()
         new = found is not None and found != self._model
@@ -85,7 +85,7 @@ class StandardPull:
 
 
 def _scope_roots(link: Link) -> list[str]:
-    """What is looked at as one: the whole registry, or the Groups that a scope names or names something of."""
+    """The roots to read: the whole registry, or the Groups that a scope names, directly or through Resources."""
     scope = link.attributes["scope"]
     if link.scope.whole or scope.get("filters"):
         return [xids.REGISTRY]

@@ -1,7 +1,7 @@
-"""Writing to a server of the standard API what is this registry's own: all of it at first, then change by change.
+"""Writes this registry's own entities to a server of the standard API: everything at first, then each change.
 
-Each thing is compared before it is written, so whatever was written already when a process ended is not written again.
-What came from there never goes back (LEG-906), and what is there by another hand stays (LEG-907).
+Each entity is compared before it is written, so a restarted process does not write it again. What came from the other
+registry never goes back (LEG-906), and remote entities that others wrote stay unchanged (LEG-907).
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from projections.replication.standard.source import StandardSource
 from projections.replication.standard.target import StandardTarget
 from projections.replication.standard.xid_mapping import XidMapping
 
-#: Interactions whose things are looked at together.
+#: Interactions that are handled together.
 BATCH_INTERACTIONS: Final = 200
-#: The fact that says of which scope all was sent, up to the cursor.
+#: The fact with the scope of which everything up to the cursor was sent.
 SENT_SCOPE_FACT: Final = "sent"
-#: What differs in a Group when something comes or goes below it.
+#: Attributes of a Group that change when its contents are created or deleted.
 _TOUCHED: Final = frozenset(("epoch", "modifiedat"))
 _LOG: Final = logging.getLogger("annals.replication")
 _TAKEN: Final = "what is there under this name did not come from here"
 
 
 class StandardPush:
-    """See the module."""
+    """Runs a link that writes to a server of the standard API."""
 
     def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
         self._link = link
@@ -54,7 +54,7 @@ class StandardPush:
         self._conflicts = Conflicts(known.facts.get("conflicts"))
 
     def run(self) -> None:
-        """See `Runner`."""
+        """See `LinkWorker`."""
         with closing(self._tools.remote(self._link)) as remote:
             source = StandardSource(remote)
             while not self._tools.stopping.is_set():
@@ -62,7 +62,7 @@ class StandardPush:
                 self._tools.wait(self._link.interval)
 
     def look(self, remote: RemoteClient, source: StandardSource) -> None:
-        """Has the other registry hold what this one has in scope by now. Raises: RemoteError, BrokenEntity."""
+        """Writes everything that the other registry lacks. Raises: RemoteError, BrokenEntity."""
         view = self._tools.readers.quick()
         self._source = source
         if (self._cursor or 0) > (head := view.log.head().last):
@@ -90,7 +90,7 @@ class StandardPush:
             self._note(some[-1].last)
 
     def _renew(self, remote: RemoteClient, view: View) -> None:
-        """Looks up what types and links there are by now."""
+        """Reads the current types and links."""
         self._here = LocalRegistry(view)
         self._links = list(view.links.all())
         self._source.model = self._here.model
@@ -110,8 +110,9 @@ class StandardPush:
                 yield from [xid for xid, _ in self._here.resources(group)]
 
     def _gone(self, until: int) -> Iterator[str]:
-        """Groups and Resources in scope that the log up to a position has and that live no more: they may have gone
-        while they were out of scope.
+        """Deleted Groups and Resources in scope, from the log up to a position.
+
+        They may have been deleted while they were out of scope.
         """
         readers = self._tools.readers
         for _, rows in interactions(lambda: readers.quick().log, 0, until):
@@ -121,7 +122,7 @@ class StandardPush:
                     yield event.xid
 
     def _send(self, xids_: Iterable[str]) -> None:
-        """Has each of some Groups and Resources be there as it is here."""
+        """Writes each of some Groups and Resources in its current state."""
         for xid in xids_:
             if self._tools.stopping.is_set():
                 return
@@ -131,7 +132,7 @@ class StandardPush:
                 refused = self._sent(xid) if self._here.knows(xid) else "there is no such type any more"
             except RemoteError as error:
                 if not is_about_entity(error):
-                    raise  # it speaks of the server, which is asked again later
+                    raise  # the error is about the server, so the link retries later
                 refused = str(error)
             except BrokenEntity as error:
                 refused = f"what is there cannot be read: {error}"
@@ -141,7 +142,7 @@ class StandardPush:
                 self._conflicts.settled(xid)
 
     def _sent(self, xid: str) -> str | None:
-        """Has a Group or a Resource be there as it is here. Gives what stands against that."""
+        """Writes a Group or a Resource in its current state. Returns the reason if it must not be written."""
         group = len(xids.segments(xid)) == 2
         held = self._here.group(xid) if group else self._here.resource(xid)
         if held is None:
@@ -174,7 +175,7 @@ class StandardPush:
         return None
 
     def _same(self, xid: str, known: ComparableGroup | ComparableResource) -> bool:
-        """Whether it is what is or was here; a pointer does not tell."""
+        """Whether a remote entity is one that exists or existed in this registry; always True for a pointer."""
         return known.createdat in (None, *(birth.createdat for birth in self._here.births(xid)))
 
     def _came_from_there(self, xid: str, link: str | None) -> bool:
@@ -189,7 +190,7 @@ def _are_copies(form: ComparableGroup | ComparableResource, known: ComparableGro
 
 
 def _affected_xids(event: EntityEvent) -> list[str]:
-    """The Group or Resource that an event is about, where it says something that is shared."""
+    """The Group or Resource that an event changes, if it changes anything that is copied."""
     parts = xids.segments(event.xid)
     if len(parts) < 2 or xids.is_outside_tree(event.stream) or isinstance(event, EntityRefreshed):
         return []

@@ -1,7 +1,7 @@
-"""What another registry says of itself, and which documents it lets in, taken over by a registry that says nothing yet.
+"""Copies another registry's own attributes and data capabilities to a registry that has not set any.
 
-Only a link to a whole registry brings that, and only where no other link brings anything: a registry that gathers from
-several is none of them. As soon as somebody here has written it, it stays. Rules LEG-909, LEG-910.
+Only a link to a whole registry does this, and only if it is the only inbound link: a registry that collects from
+several others is none of them. Once a client has written them here, they stay. Rules LEG-909, LEG-910.
 """
 
 from __future__ import annotations
@@ -24,7 +24,12 @@ from projections.replication.standard.source import StandardSource
 
 
 class RemoteModel(NamedTuple):
-    """The other registry's modelsource. new: whether it has changed since it was taken over. plurals: of its Groups."""
+    """The other registry's model.
+
+    model: its modelsource.
+    new: whether it has changed since it was copied.
+    plurals: of its Group types.
+    """
 
     model: Mapping[str, Any]
     new: bool
@@ -32,7 +37,7 @@ class RemoteModel(NamedTuple):
 
 
 class RegistryAttributesCopier:
-    """The registry itself as one link brings it. It remembers what the other one said last."""
+    """Copies the registry entity for one link. Remembers the last attributes of the other registry."""
 
     def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
         self._link = link
@@ -41,7 +46,10 @@ class RegistryAttributesCopier:
         self._capabilities: Mapping[str, Any] = {}
 
     def ask(self, source: StandardSource, conflicts: Conflicts) -> None:
-        """Learns what the other registry says by now; its capabilities change with its epoch. Raises: RemoteError."""
+        """Fetches the other registry's attributes, and its capabilities if they changed. Raises: RemoteError.
+
+        Capabilities change with the registry's epoch.
+        """
         try:
             said = source.registry() if self._link.scope.whole else None
             if said is not None and said != self._said:
@@ -51,7 +59,7 @@ class RegistryAttributesCopier:
             conflicts.add(xids.REGISTRY, str(error))
 
     def admit(self, here: LocalRegistry, conflicts: Conflicts) -> None:
-        """Has those documents be let in here that are let in there, before any of them comes."""
+        """Allows the documents in this registry that the other registry allows, before any of them arrives."""
         held = here.capabilities()
         if self._said is None or not self._may(
             held.link, held.form, capabilities.INITIAL, capabilities.DATA_CAPABILITIES
@@ -65,9 +73,9 @@ class RegistryAttributesCopier:
             conflicts.add(xids.CAPABILITIES, problem.text())
 
     def define(self, given: RemoteModel, here: LocalRegistry, conflicts: Conflicts) -> None:
-        """Has the model have the Groups of the other registry, and this registry say of itself what that one says.
+        """Copies the Group types of the other registry, and its own attributes.
 
-        Raises: Problem where the model is refused.
+        Raises: Problem if the model is refused.
         """
         form = self._form(given.plurals, here, conflicts)
         if form is not None and self._do(self._written(form, given, here), conflicts):
@@ -78,7 +86,7 @@ class RegistryAttributesCopier:
                 self._tools.do(self._link, ReplaceModel(wanted))
 
     def _form(self, plurals: Sequence[str], here: LocalRegistry, conflicts: Conflicts) -> ComparableGroup | None:
-        """What is to be said here; None for what is here anyway."""
+        """The attributes to write to this registry; None if none may be or need to be written."""
         if self._said is None:
             return None
         try:
@@ -92,7 +100,7 @@ class RegistryAttributesCopier:
         return form if self._may(held.link, held.form.attributes, {}, held.form.attributes) else None
 
     def _written(self, form: ComparableGroup, given: RemoteModel, here: LocalRegistry) -> Command | None:
-        """One write of both, because an attribute may be required; None where all is so already."""
+        """One write of attributes and model, because an attribute may be required; None if both are equal already."""
         said = given.model if given.new else {"attributes": given.model.get("attributes")}
         wanted = merge_models(here.model.source, said, self._link.scope, attributes=True)
         if _differs(wanted, here, "groups", "attributes"):
@@ -109,7 +117,10 @@ class RegistryAttributesCopier:
         return True
 
     def _may(self, link: str | None, held: Mapping[str, Any], first: Mapping[str, Any], names: Any) -> bool:
-        """Whether the link brings something, or may begin to. first: what a registry has that nobody has written."""
+        """Whether the link already copies this part, or may start to.
+
+        first: values of a registry that was never written.
+        """
         if link == self._link.id:
             return True
         living = [each for each in self._tools.readers.quick().links.all() if each.inbound and not each.promoted]
@@ -118,7 +129,7 @@ class RegistryAttributesCopier:
 
 
 def _differs(wanted: Mapping[str, Any], here: LocalRegistry, *parts: str) -> bool:
-    """Whether a modelsource says something else of some parts of the model than the one that is here."""
+    """Whether some parts of the model would differ from the current model under a modelsource."""
     if wanted == here.model.source:
         return False
     full = compile_model(dict(wanted)).full

@@ -1,4 +1,4 @@
-"""What of another registry's answers can be used, and what an answer that says no is about."""
+"""Checks of another registry's answers, and of what its errors are about."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from domain.values.json_text import dumps
 from projections.replication.remote_client import RemoteError
 from projections.replication.standard.comparable import BrokenEntity
 
-#: Refusals that speak of the server or of who asks; all others speak of one thing.
+#: Client errors about the server or the caller. All others are about one entity.
 _OF_SERVER: Final = (401, 403, 408, 429)
 
 
 def is_about_entity(error: RemoteError) -> bool:
-    """Whether an error is about the one thing that was asked for, and says nothing of the server."""
+    """Whether an error is about the requested entity and not about the server."""
     return error.status is not None and 400 <= error.status < 500 and error.status not in _OF_SERVER
 
 
 def items_of(given: Any) -> tuple[Any, ...]:
-    """The items of a list, or the names of an object; none of anything else."""
+    """The items of a list, or the names of an object; empty for anything else."""
     return tuple(given) if isinstance(given, list | dict) else ()
 
 
 def nested_members(given: Any, name: str) -> list[tuple[str, Any]]:
-    """The members of a nested collection by id. Raises: BrokenEntity for a collection that is none."""
+    """The members of a nested collection by id. Raises: BrokenEntity for an invalid collection."""
     found = given.get(name) if isinstance(given, Mapping) else None
     if found is None:
         return []
@@ -38,13 +38,13 @@ def nested_members(given: Any, name: str) -> list[tuple[str, Any]]:
 
 
 def check_id(id: str) -> None:
-    """Raises: BrokenEntity for what can be no part of a path."""
+    """Raises: BrokenEntity for an id that cannot be part of a path."""
     if not xids.ID.match(id):
         raise BrokenEntity(f"{id[:200]!r} is no id")
 
 
 def decode_base64(encoded: Any) -> bytes:
-    """Raises: BrokenEntity."""
+    """The decoded bytes. Raises: BrokenEntity."""
     try:
         return b64decode(encoded, validate=True)
     except (binascii.Error, TypeError, ValueError) as error:
@@ -52,5 +52,5 @@ def decode_base64(encoded: Any) -> bytes:
 
 
 def content_hash(given: Any) -> bytes:
-    """Something that other JSON has only if it is the same."""
+    """A hash that differs whenever the JSON differs."""
     return sha256(dumps(given)).digest()

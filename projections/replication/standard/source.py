@@ -1,4 +1,4 @@
-"""A server of the standard API as what it holds: all at once where it nests answers, else page by page."""
+"""Reads the contents of a server of the standard API: all at once if it can inline, else page by page."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from projections.replication.standard.response_checks import (
     nested_members,
 )
 
-#: Where lists show no Versions but the default ones, a look takes in all of them the first time, and then each so many
-#: times.
+#: Interval of full passes, in passes. A full pass, such as the first one, reads all Versions, even if lists show only
+#: default ones.
 FULL_LOOK_INTERVAL: Final = 10
-#: What lists of Resources are to show as well, for a look to see all that changes.
+#: The inline flag for lists of Resources, so that a pass sees all changes.
 _INLINE: Final = "?inline=meta,versions"
-#: Answers that refuse to nest anything, or that much.
+#: Statuses of servers that refuse to inline anything, or that much.
 _NOT_NESTED: Final = (400, 405, 406, 413, 501)
-#: Answers of a server that has no such thing to show.
+#: Statuses of servers that do not offer something.
 _NOTHING: Final = (400, 404, 405, 410, 501)
 
 
@@ -46,9 +46,9 @@ FormedT = TypeVar("FormedT")
 
 
 class ListedGroup(NamedTuple):
-    """A Group with its Resources by xid, each None where it looks as it did in the last look.
+    """A Group with its Resources by xid. A Resource is None if it is unchanged since the last pass.
 
-    What is none of its type is the error that says why; its xid may be any text.
+    An invalid entity is replaced by the error that gives the reason; its xid may be any text.
     """
 
     xid: str
@@ -57,9 +57,11 @@ class ListedGroup(NamedTuple):
 
 
 class StandardSource:
-    """model: what its Groups are. types: of which Groups anybody wants to know. Both are set before the first look.
+    """A server of the standard API.
 
-    What it does raises RemoteError, and BrokenForm for what is no xRegistry. A look passes over what is broken.
+    model: the definitions of its Groups.
+    types: the Group types to read. Both are set before the first pass.
+    Its methods raise RemoteError, and BrokenEntity for answers that are not xRegistry. A pass skips broken entities.
     """
 
     def __init__(self, remote: RemoteClient) -> None:
@@ -69,42 +71,42 @@ class StandardSource:
         self._remote = remote
         self._flags, self._exports = self._capabilities()
         self._nests = self._inlines = "inline" in self._flags
-        self._signs: dict[str, bytes] = {}  # by xid: of what is listed, and of what is seen in thorough looks only
+        self._signs: dict[str, bytes] = {}  # hashes by xid, of listings; reset in full passes
         self._looks = 0
         self._model = "/modelsource"
 
     def modelsource(self) -> Mapping[str, Any] | None:
-        """Its model; None where it is what it was when it was kept."""
+        """Its model; None if it has not changed since its ETag was kept."""
         try:
             return self.answers.changed(self._model)
         except RemoteError as error:
             if self._model == "/model" or error.status not in _NOTHING:
                 raise
-        self._model = "/model"  # which says the same and more
+        self._model = "/model"  # it contains the same and more
         return self.answers.changed(self._model)
 
     def registry(self) -> Mapping[str, Any] | None:
-        """What it says of itself; None where it is what it was when it was kept, or says nothing."""
+        """Its own attributes; None if they have not changed, or it shows none."""
         return self._said(self.answers.changed, "/")
 
     def capabilities(self) -> Mapping[str, Any]:
-        """Its capabilities as it shows them; empty where it shows none."""
+        """Its capabilities; empty if it shows none."""
         return self._said(self.answers.object, "/capabilities") or {}
 
     def again(self, xid: str) -> None:
-        """The next look gives a Resource whether it has changed or not."""
+        """Makes the next pass return a Resource even if it has not changed."""
         self._signs.pop(xid, None)
 
     def look(self) -> None:
-        """Another look begins."""
+        """Begins another pass."""
         if self._looks % FULL_LOOK_INTERVAL == 0:
             self._signs = {}
         self._looks += 1
 
     def groups(self, root: str) -> Iterator[ListedGroup] | None:
-        """The Groups at and below the registry or a Group; None where nothing has changed there.
+        """The Groups at and below the registry or a Group; None if nothing there has changed.
 
-        None of them where there is no such Group.
+        Empty if the Group does not exist.
         """
         if self._nests:
             try:
@@ -114,25 +116,25 @@ class StandardSource:
                     return iter(())
                 if error.status not in (404, *_NOT_NESTED):
                     raise
-                self._nests = False  # it says that it nests, and does not, or not that much
+                self._nests = False  # it offers inlining, but refuses it, or that much
             except BrokenEntity:
-                pass  # one thing that is no JSON spoils all that it is nested in
+                pass  # one invalid value spoils everything that contains it
             else:
                 return None if found is None else self._nested_groups(root, found)
         return self._listed_groups(root)
 
     def group(self, xid: str) -> ComparableGroup | None:
-        """One Group without what is below it; None where there is none."""
+        """One Group without its contents; None if it does not exist."""
         found = self.answers.found(quote(xid))
         return None if found is None else comparable_group(found, self._group_type(xid))
 
     def resource(self, xid: str) -> ComparableResource | None:
-        """One Resource; None where there is none."""
+        """One Resource; None if it does not exist."""
         meta = self.answers.found(f"{quote(xid)}/meta")
         return None if meta is None else self._resource(xid, meta)
 
     def has(self, xid: str) -> bool:
-        """Whether there is a Group or a Resource."""
+        """Whether a Group or a Resource exists."""
         suffix = "/meta" if len(xids.segments(xid)) == 4 else ""
         try:
             return self.answers.found(quote(xid) + suffix) is not None
@@ -140,11 +142,11 @@ class StandardSource:
             return True
 
     def _capabilities(self) -> tuple[frozenset[str], bool]:
-        """The flags that it offers, and whether it exports."""
+        """The flags that it offers, and whether it offers exports."""
         try:
             given = self.capabilities()
         except BrokenEntity:
-            given = {}  # it offers nothing that could be relied on
+            given = {}  # nothing reliable is offered
         flags = given.get("flags")
         apis = {str(name).strip("/") for name in (*items_of(given.get("available")), *items_of(given.get("apis")))}
         return frozenset(map(str, items_of(flags))), "export" in apis
@@ -226,7 +228,7 @@ class StandardSource:
                 yield f"{group}/{name}", error
 
     def _listed_resource(self, xid: str, given: Any) -> tuple[bytes, Callable[[], ComparableResource]] | None:
-        """What its list and its meta show, as a sign, and what makes its form of that; None where it is gone by now."""
+        """A hash of a Resource's listing and meta, and a function that reads it; None if it was deleted meanwhile."""
         if isinstance(given, Mapping) and "meta" in given and "versions" in given:
             return content_hash(given), partial(self._nested_resource, xid, given)
         meta = self.answers.found(f"{quote(xid)}/meta")
@@ -246,7 +248,7 @@ class StandardSource:
         return self._formed(xid, id, lambda: comparable_group(given, self._group_type(xid)))
 
     def _formed(self, xid: str, id: str, make: Callable[[], FormedT]) -> FormedT | BrokenEntity:
-        """What is made of an entity's answers, or the error that tells why there is nothing. Raises: RemoteError."""
+        """The form that make returns, or the error that explains why there is none. Raises: RemoteError."""
         try:
             check_id(id)
             return make()
@@ -258,7 +260,7 @@ class StandardSource:
             return BrokenEntity(str(error), xid)
 
     def _resources(self, path: str) -> Iterator[tuple[str, Any]]:
-        """The Resources of a collection with all that a list can show of them."""
+        """The Resources of a collection, with as much as a list can show."""
         if self._inlines:
             try:
                 yield from self._collection(path, _INLINE)
@@ -270,7 +272,7 @@ class StandardSource:
         yield from self._collection(path)
 
     def _collection(self, path: str, query: str = "") -> Iterator[tuple[str, Any]]:
-        """Its members; none where the server has no such collection."""
+        """The members of a collection; empty if the server has no such collection."""
         try:
             yield from self.answers.members(quote(path) + query)
         except RemoteError as error:
@@ -285,7 +287,7 @@ class StandardSource:
             raise BrokenEntity(str(error), xid) from None
 
     def _content(self, xid: str, given: Any, type: ResourceType) -> DocumentContent:
-        """A Version's document as far as it came with it."""
+        """A Version's document, as far as it was sent with the Version."""
         if not type.hasdocument or not isinstance(given, dict) or given.get(f"{type.singular}url"):
             return NO_CONTENT
         encoded = given.get(f"{type.singular}base64")

@@ -13,18 +13,18 @@ from projections.replication.standard.comparable import ComparableGroup, Compara
 
 
 class StandardTarget:
-    """What is called its is under xids of the other registry. All that it does raises RemoteError."""
+    """Writes entities under xids of the other registry. Its methods raise RemoteError."""
 
     def __init__(self, remote: RemoteClient, model: Model) -> None:
         self._remote = remote
         self._model = model
 
     def write_group(self, xid: str, form: ComparableGroup) -> None:
-        """A Group, without what is in it."""
+        """Writes a Group without its contents."""
         self._ask("PUT", xid, form.tree())
 
     def write_resource(self, xid: str, form: ComparableResource, known: ComparableResource | None) -> None:
-        """A Resource. known: what is there; what is the same is not written again."""
+        """Writes a Resource. known: its current remote state; equal parts are not written."""
         plural, _, resources = xids.segments(xid)[:3]
         type = self._model.groups[plural].resources[resources]
         if known is None or "xref" in form.meta or "xref" in known.meta:
@@ -39,7 +39,7 @@ class StandardTarget:
             self._ask("DELETE", f"{xid}/versions", {id: {} for id in gone})
 
     def delete(self, xid: str) -> None:
-        """A Group or Resource with all that is in it."""
+        """Deletes a Group or Resource with its contents."""
         self._ask("DELETE", xid)
 
     def _ask(self, method: str, xid: str, body: Any = None, view: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Xids of Groups, and of what is in them, as they are here and as they are in the other registry."""
+"""Maps xids of Groups and their contents between this registry and the other one."""
 
 from __future__ import annotations
 
@@ -13,29 +13,33 @@ _MARK: Final = re.compile(r"\.[0-9a-f]{8}\Z")
 
 
 class XidMapping:
-    """local, other: xids of Groups here and there, each by the lower-cased one that it stands for."""
+    """The mapping of Group xids between two registries. The keys of both mappings are lower-cased.
+
+    local: local xids by remote ones.
+    other: remote xids by local ones.
+    """
 
     def __init__(self, names: Mapping[str, str]) -> None:
-        """names: those here by those there."""
+        """names: local xids by remote ones."""
         self.local = {other.lower(): local for other, local in names.items()}
         self.other = {local.lower(): other for other, local in names.items()}
 
     def here(self, xid: str) -> str:
-        """What the other registry's xid is called here."""
+        """The local xid of a remote entity."""
         return _renamed(xid, self.local)
 
     def there(self, xid: str) -> str:
-        """What an xid of this registry is called there."""
+        """The remote xid of a local entity."""
         return _renamed(xid, self.other)
 
 
 def add_authority_mark(xid: str, authority: str) -> str:
-    """The xid under which a Resource comes whose name is taken by one of another authority (LEG-907)."""
+    """The xid for a Resource whose own is taken by one of another authority (LEG-907)."""
     return f"{xid}.{sha256(authority.encode()).hexdigest()[:8]}"
 
 
 def remove_authority_mark(xid: str) -> str:
-    """The xid that may have been marked; the same where it was not."""
+    """An xid without its authority mark, if it has one."""
     return _MARK.sub("", xid)
 
 

@@ -1,5 +1,5 @@
-"""Decisions about deliveries, without I/O: from the state and what happened to the next state and action.
+"""Decisions about deliveries, without I/O: from a state and an occurrence to the next state and action.
 
-What is stored is in `state`, what is done in `workers`.
+The stored form is in `state`, the running tasks are in `workers`.
 Begin with `delivery_state.py` and `retry.py`.
 """

@@ -1,6 +1,6 @@
-"""What an event of a subscription's own stream changes in the state of its deliveries.
+"""The changes that an event of a subscription's own stream makes to its delivery state.
 
-Functions of the state alone; what else has to be done is returned as `Effect`s.
+These functions change the state only; other necessary work is returned as an `Effect`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from projections.subscriptions.state.subscription_changes import SubscriptionCha
 
 
 class Effect(Flag):
-    """What has to be done beside the state.
+    """Work that remains after a state change.
 
-    REOPEN_SINK: the next request uses the new settings. ASK_CONSENT: the sink is asked soon. READ_LOG: the queues are
-    at another place of the log.
+    REOPEN_SINK: the next request must use the new settings.
+    ASK_CONSENT: the sink must be asked for consent soon.
+    READ_LOG: the queues start at another place of the log.
     """
 
     NONE = 0
@@ -31,7 +32,7 @@ class Effect(Flag):
 
 
 def apply_change(state: DeliveryState, change: SubscriptionChange) -> Effect | None:
-    """Applies the next event of the subscription's stream; None for one that was applied before, or a deletion."""
+    """Applies the next event of the subscription's stream. None for a deletion or an event that was applied before."""
     subscription = change.subscription
     if subscription is None or change.revision <= state.revision:
         return None
@@ -43,7 +44,7 @@ def apply_change(state: DeliveryState, change: SubscriptionChange) -> Effect | N
 
 
 def _update(state: DeliveryState, subscription: Subscription) -> Effect:
-    """The owner has written the subscription: what stopped it may be mended."""
+    """Applies an update by the owner, which may have fixed what stopped the deliveries."""
     facts = state.facts
     state.plan = DeliveryPlan.of(subscription, state.families)
     if facts.since != subscription.since:
@@ -61,7 +62,7 @@ def _update(state: DeliveryState, subscription: Subscription) -> Effect:
 
 
 def _act(state: DeliveryState, action: Mapping[str, Any]) -> Effect:
-    """The owner has asked for an action. A pause is part of the subscription itself."""
+    """Applies an action that the owner requested. A pause is part of the subscription itself."""
     match action["name"]:
         case "resume":
             _resume(state)
@@ -93,13 +94,13 @@ def _replay(state: DeliveryState, action: Mapping[str, Any]) -> None:
 
 
 def _redeliver(state: DeliveryState, sequence: int | None) -> None:
-    """Gives a dead letter a new set of attempts, without regard to the order of other events."""
+    """Gives a dead letter a new set of attempts, regardless of the order of other events."""
     if sequence is not None and sequence not in state.lanes[DEAD_LETTERS]:
         state.lanes[DEAD_LETTERS].add(QueuedEvent(sequence, f"#{sequence}"))
 
 
 def _discard(state: DeliveryState, sequence: int | None) -> None:
-    """Removes a dead letter; an attempt that runs may end."""
+    """Removes a dead letter. A running attempt is not interrupted."""
     if sequence is not None:
         state.lanes[DEAD_LETTERS].discard(sequence)
         state.letters.append(sequence)

@@ -1,4 +1,4 @@
-"""What a subscription's settings come to for those who deliver."""
+"""The settings of a subscription in the form that the delivery workers use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from projections.subscriptions.decisions.retry import RetryPolicy
 from projections.subscriptions.event_messages import EventMessage, SubscriptionFilter
 from projections.subscriptions.sequence import sequence_text
 
-#: Names of secrets: members of the credential, headers, what signs deliveries, and queries of URIs.
+#: Names of secrets: members of the credential, headers, the signing key, and queries of URIs.
 _CREDENTIAL: Final = "sinkcredential."
 _HEADERS: Final = "protocolsettings.headers."
 _KEY: Final = "protocolsettings.signingkey"
@@ -27,14 +27,17 @@ _QUERY: Final = ".query"
 _SINK: Final = "sink"
 _LETTERS: Final = "protocolsettings.deadletter.uri"
 _ENDPOINT: Final = "sinkcredential.refreshtokenendpoint"
-#: Before a key as Standard Webhooks writes it.
+#: The prefix of a key in the form of Standard Webhooks.
 _KEY_PREFIX: Final = "whsec_"
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPlan:
-    """position: of the event that settled it. most: events of one request; gather: seconds to wait for that many.
+    """The settings that one version of a subscription prescribes for its deliveries.
 
+    position: log position of the event that set them.
+    most: largest number of events in one request.
+    gather: seconds to wait for that many.
     deadletter: `store`, `drop`, or the URI of a sink for dead letters.
     """
 
@@ -53,7 +56,7 @@ class DeliveryPlan:
 
     @classmethod
     def of(cls, subscription: Subscription, families: Sequence[EventFamily]) -> DeliveryPlan:
-        """The plan of a subscription as the log has it."""
+        """The plan of a subscription as recorded in the log."""
         attributes = subscription.attributes
         settings: Mapping[str, Any] = attributes.get("protocolsettings") or {}
         batched = settings.get("contentmode") == "batched"
@@ -70,12 +73,12 @@ class DeliveryPlan:
             seconds=settings.get("timeout") or 30,
             deadletter=letters["uri"] if letters.get("mode") == "sink" else letters.get("mode") or "store",
             rate=settings.get("requestrate"),
-            # A hash, as a query may hold a secret, which another reference stands for once it has changed.
+            # A hash, because a query may hold a secret; a changed secret has another reference.
             sink=_hash(attributes["protocol"], attributes["sink"], subscription.secrets.get(_SINK + _QUERY, "")),
         )
 
     def key(self, told: EventMessage) -> str:
-        """What a message is kept in order by (SUB-811)."""
+        """The ordering key of a message: messages of one key stay in order (SUB-811)."""
         match self.ordering:
             case "none":
                 return sequence_text(told.sequence)
@@ -85,11 +88,11 @@ class DeliveryPlan:
 
     @property
     def validates(self) -> bool:
-        """Whether its sink is one that consents."""
+        """Whether the protocol has a consent handshake."""
         return self.protocol == "HTTP"
 
     def target(self, secrets: Mapping[str, str], origin: str) -> SinkTarget:
-        """Where events go, with what the sink is to be shown."""
+        """The target of deliveries, with the secrets that the sink needs."""
         attributes = self.subscription.attributes
         settings: dict[str, Any] = deepcopy(dict(attributes.get("protocolsettings") or {}))
         headers = {name.removeprefix(_HEADERS): secrets[name] for name in secrets if name.startswith(_HEADERS)}
@@ -107,29 +110,32 @@ class DeliveryPlan:
         )
 
     def for_letters(self, secrets: Mapping[str, str], origin: str) -> SinkTarget:
-        """Where dead letters go, where that is a sink (SUB-832)."""
+        """The target of dead letters, if that is a sink (SUB-832)."""
         uri = _with_query(self.deadletter, _LETTERS, secrets)
         return SinkTarget(self.subscription.id, uri, {"method": "POST"}, seconds=self.seconds, origin=origin)
 
     def endpoint(self, secrets: Mapping[str, str]) -> str:
-        """Where tokens are renewed, with its query."""
+        """The URL at which tokens are renewed, with its query."""
         return _with_query(self.renewal, _ENDPOINT, secrets)
 
     @property
     def renewal(self) -> str:
-        """Where a token is renewed, less its query; nothing where none is."""
+        """The URL at which tokens are renewed, without its query; empty if there is none."""
         credential = self.subscription.attributes.get("sinkcredential") or {}
         return str(credential.get("refreshtokenendpoint") or "") if _has_type(credential, "REFRESHTOKEN") else ""
 
     @property
     def expires(self) -> float | None:
-        """When the token of the settings ends, in seconds since 1970; None for credentials without an end."""
+        """When the token of the settings expires, in seconds since 1970; None for a credential that does not expire."""
         credential = self.subscription.attributes.get("sinkcredential") or {}
         given = credential.get("accesstokenexpiresutc")
         return datetime.fromisoformat(given).timestamp() if given else None
 
     def guarantee(self, stored: bool) -> str:
-        """What the sink's acknowledgement is worth (SUB-709). stored: whether who acknowledged last keeps events."""
+        """The delivery guarantee that the sink's acknowledgement gives (SUB-709).
+
+        stored: whether the peer that acknowledged the last event stores events.
+        """
         settings: Mapping[str, Any] = self.subscription.attributes.get("protocolsettings") or {}
         once = (
             (self.protocol in ("MQTT3", "MQTT5") and settings.get("qos") == 0)
@@ -141,7 +147,7 @@ class DeliveryPlan:
 
     @property
     def conformant(self) -> bool | None:
-        """Whether deliveries are as the webhook specification wants them; None for other protocols (SUB-715)."""
+        """Whether deliveries follow the webhook specification; None for protocols other than HTTP (SUB-715)."""
         if self.protocol != "HTTP":
             return None
         attributes = self.subscription.attributes
@@ -170,13 +176,13 @@ def _has_type(credential: Mapping[str, Any], type: str) -> bool:
 
 
 def _with_query(uri: str, name: str, secrets: Mapping[str, str]) -> str:
-    """A URI with the query that was kept apart from it."""
+    """A URI with its query, which is stored separately as a secret."""
     query = secrets.get(name + _QUERY)
     return uri if query is None else f"{uri}?{query}"
 
 
 def _signing_key(key: str) -> bytes:
-    """A key as Standard Webhooks writes it, or any text."""
+    """The bytes of a key: decoded if it is in the form of Standard Webhooks, else its text."""
     try:
         return b64decode(key.removeprefix(_KEY_PREFIX), validate=True) if key.startswith(_KEY_PREFIX) else key.encode()
     except Error:

@@ -1,6 +1,6 @@
-"""What a process knows of the deliveries of one subscription: its settings, its queues, and what attempts found out.
+"""The delivery state of one subscription in memory: its settings, its queues and its DeliveryRecord.
 
-Nothing here sends, waits or reads a clock. What has changed is written from a `Page`.
+Nothing here sends, waits or reads a clock. A `StateUpdate` carries the changes to the tables.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ from projections.subscriptions.ports import ValidationPolicy
 from projections.subscriptions.state.delivery_queries import PendingEvents, StateUpdate
 from projections.subscriptions.state.delivery_record import DeadLetter, DeliveryRecord, SavedDelivery
 
-#: Queues of a subscription: events as they come, events that are replayed, dead letters that are tried again.
+#: The queues of a subscription: new events, replayed events, and dead letters that are retried.
 LIVE: Final = 0
 REPLAY: Final = 1
 DEAD_LETTERS: Final = 2
 
 
 class DeliveryState:
-    """busy: keys of events that are being attempted. letters: dead letters to be stored, or by sequence to be removed.
+    """The delivery state of one subscription.
 
-    callbacks: hashes of secrets by which a sink may consent later, with their ends; they are yet to be stored.
+    busy: keys of events that are being attempted.
+    letters: dead letters to store; a bare sequence is one to delete.
+    callbacks: hashes of secrets with which a sink may consent later, with their expiry times; not stored yet.
     """
 
     def __init__(
@@ -37,7 +39,7 @@ class DeliveryState:
         saved: SavedDelivery | None,
         policy: ValidationPolicy,
     ) -> None:
-        """saved: what the tables have of it. policy: whether sinks are asked for consent, and whether it is needed."""
+        """saved: the stored state. policy: whether sinks are asked for consent, and whether consent is required."""
         self.id = subscription.id
         self.families = families
         self.subscription = subscription
@@ -65,31 +67,34 @@ class DeliveryState:
             if number in self.lanes:
                 self.lanes[number].restore(pending)
 
-    # --- which events ------------------------------------------------------------------------------------------------
+    # --- events ------------------------------------------------------------------------------------------------------
 
     def may_read(self, xid: str, reads: Callable[[str, str], bool]) -> bool:
-        """Whether the owner may read now what an event is about (SUB-911). reads: whether an owner may read an xid."""
+        """Whether the owner may now read the entity that an event is about (SUB-911).
+
+        reads: whether an owner may read an xid.
+        """
         groups = self.subscription.groups
         if groups is not None and group_of(xid) not in groups:
             return False
         return reads(self.subscription.owner, xid)
 
     def offer(self, number: int, told: EventMessage) -> bool:
-        """Puts an event into a queue; returns whether there is room for more."""
+        """Adds an event to a queue. Returns whether there is room for more."""
         lane = self.lanes[number]
         lane.offer(told, self.plan.key(told), self.plan.position)
         return lane.has_room()
 
     def end_replay(self) -> None:
-        """Removes the queue of a replay that is at its end."""
+        """Removes the queue of a finished replay."""
         del self.lanes[REPLAY]
         self.facts.replay = None
 
-    # --- what may be attempted ---------------------------------------------------------------------------------------
+    # --- permission to attempt ---------------------------------------------------------------------------------------
 
     @property
     def stopped(self) -> str:
-        """Why nothing is attempted until somebody acts; empty where nothing stops it."""
+        """Why nothing is attempted until the owner or the sink acts; empty if nothing blocks deliveries."""
         if self.subscription.paused:
             return "paused"
         if self.facts.state in ("gone", "suspended"):
@@ -98,18 +103,18 @@ class DeliveryState:
 
     @property
     def is_parallel(self) -> bool:
-        """Whether events that come are delivered now, and not after a replay."""
+        """Whether new events are delivered now, instead of after a replay."""
         return self.facts.replay is None or self.facts.replay["parallel"]
 
     @property
     def blocked_keys(self) -> Set[str]:
-        """Keys of which nothing may be attempted now."""
+        """Keys whose events may not be attempted now."""
         return self.busy.keys() | self._unwritten.keys() if self._unwritten else self.busy.keys()
 
     def give_up(self, key: str) -> None:
-        """An event of a key is never delivered: the next one of its key waits until this is stored (SUB-811).
+        """Blocks a key whose event was given up, until that is stored (SUB-811).
 
-        Otherwise, after a crash, the first one would be tried again after those that it comes before.
+        Otherwise, after a crash, the given-up event would be retried after events that follow it.
         """
         self._unwritten[key] = None
 
@@ -117,41 +122,41 @@ class DeliveryState:
 
     @property
     def asks_consent(self) -> bool:
-        """Whether the sink is asked for its consent."""
+        """Whether the sink is asked for consent."""
         return self._policy != "off" and self.plan.validates
 
     @property
     def awaits_consent(self) -> bool:
-        """Whether nothing is attempted before the sink consents, or before it is asked for the first time."""
+        """Whether deliveries wait for the sink's consent, or for the first request for consent."""
         consent = self.facts.consent
         return self.asks_consent and consent != "validated" and (not consent or self._policy == "required")
 
     @property
     def is_unlimited(self) -> bool:
-        """Whether the sink takes any number of requests."""
+        """Whether the sink accepts any number of requests."""
         return not self.asks_consent or (self.facts.consent == "validated" and not self.facts.rate)
 
     def origin(self, own: str) -> str:
-        """What deliveries say in `WebHook-Request-Origin`: nothing as long as the sink has not consented."""
+        """The value of `WebHook-Request-Origin`; empty until the sink has consented."""
         return own if self.facts.consent == "validated" else ""
 
-    # --- how far it is -----------------------------------------------------------------------------------------------
+    # --- progress ----------------------------------------------------------------------------------------------------
 
     @property
     def cursor(self) -> int:
-        """See DeliveryQueue."""
+        """The cursor of the live queue; see DeliveryQueue."""
         return self.lanes[LIVE].cursor
 
     @property
     def pending(self) -> int:
-        """How many events are being sent or wait for another attempt, those of replays and dead letters included."""
+        """Number of events that are queued or being sent, including those of replays and dead letters."""
         return sum(map(len, self.lanes.values()))
 
     def page(self, now: float) -> StateUpdate:
-        """What is to be written."""
+        """The changes to write to the tables."""
         self._summarize(now)
         pending = {(number, each.sequence): each for number, lane in self.lanes.items() for each in lane.pending()}
-        # An attempt that runs is a retry still, until its outcome is known.
+        # An event with a running attempt counts as a retry until the outcome is known.
         waits = any(lane.retrying for lane in self.lanes.values())
         self.facts.retrying = waits or any(each.attempts for each in pending.values())
         return StateUpdate(
@@ -168,7 +173,7 @@ class DeliveryState:
         )
 
     def mark_written(self, page: StateUpdate) -> bool:
-        """Notes that a page is in the tables; returns whether keys that waited for that are free now."""
+        """Records that an update is in the tables. Returns whether this unblocked keys."""
         self._stored = page.pending
         del self.letters[: len(page.dead)]
         del self.callbacks[: len(page.callbacks)]
@@ -177,7 +182,7 @@ class DeliveryState:
         return bool(page.keys)
 
     def _summarize(self, now: float) -> None:
-        """Updates the facts that follow from the queues."""
+        """Updates the members of the DeliveryRecord that follow from the queues."""
         facts = self.facts
         facts.reach = self.lanes[LIVE].reach
         facts.pending = self.pending

@@ -1,4 +1,4 @@
-"""What follows from an attempt's outcome: a table of results, and when the next attempt is (8.3)."""
+"""The next step after an attempt's outcome: a table of results, and the time of the next attempt (8.3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from projections.subscriptions.contract import DeliveryResult, Outcome
 
 
 class NextStep(Enum):
-    """What becomes of an event. SETTLED: it has arrived. AGAIN: at a time. DEAD: never. KEPT: until somebody says."""
+    """What happens to an event after an attempt.
+
+    SETTLED: it was delivered. AGAIN: it is retried at a given time. DEAD: it is given up. KEPT: it waits until the
+    subscription is resumed.
+    """
 
     SETTLED = "settled"
     AGAIN = "again"
@@ -20,7 +24,12 @@ class NextStep(Enum):
 
 
 class RetryDecision(NamedTuple):
-    """at: of the next attempt. counts: whether the one that was made uses one up. reason: why an event is dead."""
+    """The decision about an event after an attempt.
+
+    at: time of the next attempt.
+    counts: whether this attempt uses one up.
+    reason: why a dead event was given up.
+    """
 
     next: NextStep
     at: float = 0.0
@@ -40,13 +49,16 @@ class RetryPolicy:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> RetryPolicy:
-        """From `protocolsettings`; what is not said has its default."""
+        """The policy in `protocolsettings`, with defaults for missing members."""
         given = settings.get("retry") or {}
         return cls(**{name: given[name] for name in cls.__dataclass_fields__ if given.get(name) is not None})
 
     def delay(self, attempts: int, chance: float) -> float:
-        """Seconds after so many attempts, at least one: doubled each time, and a random part of that (full jitter)."""
-        # From some power on the result would overflow; the most is reached long before.
+        """Seconds to wait after a number of attempts (at least 1): exponential backoff with full jitter.
+
+        chance: the random factor, from 0 to 1.
+        """
+        # Larger exponents would overflow; the result exceeds maxdelay long before.
         steps = min(attempts - 1, 1000) if self.multiplier > 1 else 0
         try:
             longest = self.initialdelay * self.multiplier**steps
@@ -58,7 +70,7 @@ class RetryPolicy:
 def decide_retry(
     outcome: Outcome, attempts: int, first: float, retries: RetryPolicy, now: float, chance: float
 ) -> RetryDecision:
-    """What becomes of an event. attempts: with this one. first: when the first one was made."""
+    """What happens to an event next. attempts: including this one. first: time of the first attempt."""
     if outcome.until is not None and outcome.result is DeliveryResult.RETRY and now < first + retries.maxage:
         return RetryDecision(NextStep.AGAIN, max(outcome.until.timestamp(), now), counts=False)
     match outcome.result:

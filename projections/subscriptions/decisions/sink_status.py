@@ -1,4 +1,4 @@
-"""What the outcomes of attempts say about a sink as a whole, noted in the facts of its subscription."""
+"""The state of a sink as a whole, derived from outcomes of attempts and recorded in the DeliveryRecord."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Final
 from projections.subscriptions.contract import DeliveryResult, Outcome
 from projections.subscriptions.state.delivery_record import DeliveryRecord
 
-#: Dead letters in a row, and seconds without any success, after which a subscription is suspended (SUB-822).
+#: Consecutive dead letters, and seconds without success, after which a subscription is suspended (SUB-822).
 MAX_DEAD_LETTERS: Final = 50
 MAX_FAILING_SECONDS: Final = 72 * 3600.0
-#: Refusals in a row after which a sink that has consented no longer does.
+#: Consecutive refusals after which a sink's consent is withdrawn.
 MAX_REFUSALS: Final = 3
 
 
 def note_outcome(facts: DeliveryRecord, outcome: Outcome, message: str, now: float) -> None:
-    """Notes the outcome of a request. message: the sink's own words, fit to be shown."""
+    """Records the outcome of a request. message: the sink's message, without secrets."""
     if outcome.result is DeliveryResult.DELIVERED:
         facts.lastsuccess, facts.failing, facts.dead, facts.stored = now, 0.0, 0, outcome.stored
         if facts.state == "unauthorized":
@@ -34,14 +34,14 @@ def note_outcome(facts: DeliveryRecord, outcome: Outcome, message: str, now: flo
 
 
 def note_dead_letter(facts: DeliveryRecord) -> None:
-    """Notes that an event is not delivered."""
+    """Records that an event was given up."""
     facts.dead += 1
     if facts.dead >= MAX_DEAD_LETTERS:
         _suspend(facts)
 
 
 def note_consent(facts: DeliveryRecord, allowed: bool, rate: int | None) -> bool:
-    """Notes a sink's answer to the question for its consent; returns whether it differs from what was known."""
+    """Records a sink's answer to a request for consent. Returns whether the consent changed."""
     before = facts.consent
     if allowed:
         facts.consent, facts.rate, facts.refusals = "validated", rate or 0, 0
@@ -53,6 +53,6 @@ def note_consent(facts: DeliveryRecord, allowed: bool, rate: int | None) -> bool
 
 
 def _suspend(facts: DeliveryRecord) -> None:
-    """Stops deliveries until somebody resumes them (SUB-822)."""
+    """Stops deliveries until the owner resumes them (SUB-822)."""
     if facts.state in ("", "unauthorized"):
         facts.state = "suspended"

@@ -1,4 +1,9 @@
-"""Sinks, one protocol per folder; the module `sink` of each registers itself in `contract.SINKS` when imported."""
+"""The sinks, one folder per protocol.
+
+The module `sink` of each folder registers its factory in `contract.SINKS` when imported. What sinks promise is in
+`contract.py` of the folder above.
+Begin with `http/sink.py`.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +21,9 @@ _LOG: Final = logging.getLogger("annals.subscriptions")
 
 @cache
 def load_sinks() -> Mapping[str, OpenSink]:
-    """How to open sinks, by protocol; looked up when first asked for, as clients take time to load.
+    """Sink factories by protocol, loaded on first use because client libraries are slow to import.
 
-    One whose client is not installed, or fails to load, is not there.
+    A protocol whose client is not installed, or fails to load, is missing.
     """
     for module in iter_modules(__path__, f"{__name__}."):
         if not module.ispkg:
@@ -26,7 +31,7 @@ def load_sinks() -> Mapping[str, OpenSink]:
         try:
             import_module(f"{module.name}.sink")
         except ImportError:
-            continue  # its client is not installed
+            continue  # the client library is not installed
         except Exception:
             _LOG.warning("the sink %s is not there: its client may be of another version", module.name, exc_info=True)
     return SINKS

@@ -1,4 +1,4 @@
-"""An event in the parts that messages are made of: its JSON form, its data as bytes, its attributes as text.
+"""The parts of an event from which messages are built: its JSON form, its data as bytes, its attributes as text.
 
 Spec: CloudEvents 1.0, "Type System"; JSON Event Format; SUB-702, 703.
 """
@@ -13,25 +13,28 @@ from typing import Any, Final
 import orjson
 from cloudevents.core.v1.event import CloudEvent
 
-#: The media type of an event as one JSON value.
+#: The media type of one event as a JSON value.
 STRUCTURED: Final = "application/cloudevents+json"
 
 _JSON: Final = re.compile(r"[^/;]+/(?:[^;]+\+)?json\s*(?:;|\Z)", re.IGNORECASE)
-#: What JSON has a form of that is the canonical one too.
+#: Types whose JSON form is also their canonical form.
 _PLAIN: Final = (str, bool, int)
-#: What strings of CloudEvents may not hold; JSON has a way to write it, headers of most protocols have none.
+#: Characters that CloudEvents strings may not hold. JSON can escape them; headers of most protocols cannot.
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def is_sent_binary(event: CloudEvent, contentmode: str) -> bool:
-    """Whether an event is sent in binary mode: where it is asked for, and the event has data (SUB-702)."""
+    """Whether an event is sent in binary mode: the setting asks for it and the event has data (SUB-702).
+
+    Control characters in an attribute rule out binary mode.
+    """
     if contentmode != "binary" or event.get_data() is None:
         return False
     return not any(_CONTROLS.search(attribute_text(value)) for value in event.get_attributes().values())
 
 
 def structured_json(event: CloudEvent) -> bytes:
-    """An event as one JSON value. Raises: ValueError for one that JSON cannot hold."""
+    """An event as one JSON value. Raises: ValueError if JSON cannot represent it."""
     whole: dict[str, Any] = {
         name: value if isinstance(value, _PLAIN) else attribute_text(value)
         for name, value in event.get_attributes().items()
@@ -49,14 +52,14 @@ def structured_json(event: CloudEvent) -> bytes:
 
 
 def text_attributes(event: CloudEvent) -> dict[str, str]:
-    """The context attributes as text, `datacontenttype` with them."""
+    """The context attributes as text, including `datacontenttype`."""
     return {name: attribute_text(value) for name, value in event.get_attributes().items() if value is not None}
 
 
 def data_bytes(event: CloudEvent) -> bytes:
-    """The data of an event as bytes, in the format that `datacontenttype` names; JSON where it names none.
+    """The data of an event as bytes, in the format that `datacontenttype` names; JSON if it names none.
 
-    Raises: ValueError for what JSON cannot hold.
+    Raises: ValueError if JSON cannot represent the data.
     """
     data = event.get_data()
     if isinstance(data, bytes):
@@ -70,7 +73,7 @@ def data_bytes(event: CloudEvent) -> bytes:
 
 
 def attribute_text(value: Any) -> str:
-    """The canonical string of an attribute's value."""
+    """The canonical string of an attribute value."""
     match value:
         case bool():
             return "true" if value else "false"

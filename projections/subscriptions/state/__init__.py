@@ -1,5 +1,5 @@
-"""What is stored of deliveries: tables, records of subscriptions, leases.
+"""The stored state of deliveries: tables, records of subscriptions, leases.
 
-What follows from it is in `decisions`.
+Decisions based on it are in `decisions`.
 Begin with `tables.py` and `delivery_record.py`.
 """

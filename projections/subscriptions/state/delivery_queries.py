@@ -1,6 +1,7 @@
-"""The state of deliveries in its tables: read when a process takes a subscription over, written in batches.
+"""Reads and writes the delivery state of subscriptions in its tables.
 
-A batch is written by who holds the leases only, which the same transaction sees to.
+A process reads the state when it takes a subscription over, and writes it in batches. A batch writes only subscriptions
+whose lease the process holds, which the same transaction checks.
 """
 
 from __future__ import annotations
@@ -25,20 +26,23 @@ _GONE: Final = (
     "SELECT subscription FROM delivery_state WHERE '!subscriptions!' || subscription NOT IN"
     " (SELECT tree_key FROM head WHERE type = 'subscriptions' AND live)"
 )
-#: Tables with rows of single subscriptions.
+#: Tables with rows per subscription.
 _OWN: Final = ("delivery_state", "delivery_pending", "delivery_deadletter", "delivery_wish", "delivery_callback")
 
 ColumnTypes = tuple[tuple[type, ...], ...]
-#: A pending event by lane and sequence.
+#: Pending events by queue number and sequence.
 PendingEvents = dict[tuple[int, int], PendingEvent]
 
 
 @dataclass(slots=True)
 class StateUpdate:
-    """What is to be written about one subscription. pending: all of it; stored: what the table has of it.
+    """The changes to write about one subscription.
 
-    dead: dead letters to be kept, or by sequence alone to be forgotten. callbacks: hashes of secrets and their ends.
-    keys: those that wait until this is written.
+    pending: all pending events.
+    stored: the pending events that the table holds.
+    dead: dead letters to store; a bare sequence is one to delete.
+    callbacks: hashes of secrets and their expiry times.
+    keys: ordering keys that stay blocked until this is written.
     """
 
     id: str
@@ -53,14 +57,14 @@ class StateUpdate:
     keys: Sequence[str] = ()
 
 
-#: The types of a state's columns and of a pending event's, and of a dead letter's: SQLite keeps any in any.
+#: Column types of a state, of a pending event and of a dead letter. SQLite accepts any type in any column.
 _STATE: Final[ColumnTypes] = ((int,), (int,), (int,), (str,))
 _WAITING: Final[ColumnTypes] = ((int,), (str,), (int,), (int, float, NoneType), (int, float))
 DEAD_LETTER_TYPES: Final[ColumnTypes] = ((int,), (str,), (str,), (str,), (int,), (int, float), (int, float))
 
 
 def has_column_types(row: Sequence[Any], kinds: ColumnTypes) -> bool:
-    """Whether values are of their columns' types, and numbers ones that positions and times can be."""
+    """Whether values have their columns' types, and numbers are in the range of positions and times."""
     return all(
         isinstance(value, kind) and (not isinstance(value, int | float) or abs(value) < BEYOND_ALL_SEQUENCES)
         for value, kind in zip(row, kinds, strict=True)
@@ -68,7 +72,7 @@ def has_column_types(row: Sequence[Any], kinds: ColumnTypes) -> bool:
 
 
 def _saved_delivery(row: Sequence[Any]) -> SavedDelivery | None:
-    """A row of a state without its pending events; None where it cannot be read."""
+    """A row of the state table, without pending events; None if it cannot be read."""
     revision, position, cursor, facts = row
     try:
         return (
@@ -81,7 +85,7 @@ def _saved_delivery(row: Sequence[Any]) -> SavedDelivery | None:
 
 
 def load_deliveries(db: Database, ids: Collection[str]) -> dict[str, SavedDelivery]:
-    """What is stored of subscriptions, where anything is that can be read and is of this log."""
+    """The stored deliveries by subscription id. Leaves out those that cannot be read or belong to another log."""
     among, listed = db.named("subscription"), db.listed(ids)
     found: dict[str, SavedDelivery] = {}
     for id, *row in db.all(_STATES.format(among), (listed,)):
@@ -95,11 +99,11 @@ def load_deliveries(db: Database, ids: Collection[str]) -> dict[str, SavedDelive
         elif id in found:
             report_once(f"what waits for the subscription {id} cannot be read, its deliveries begin again")
             del found[id]
-    return _of_this_log(found, Log(db).head().last)  # read last: states never say more than the log has
+    return _of_this_log(found, Log(db).head().last)  # the log is read last, because a state is never ahead of its log
 
 
 def _of_this_log(found: Mapping[str, SavedDelivery], head: int) -> dict[str, SavedDelivery]:
-    """Those that say nothing beyond the log's end: one of another log would leave out all up to there."""
+    """The states that do not go beyond the log's end. A state of another log would skip events up to its position."""
     kept = {id: saved for id, saved in found.items() if _last_position(saved) <= head}
     for id in found.keys() - kept.keys():
         reached = f"is at position {_last_position(found[id])}, beyond the end of the log"
@@ -108,7 +112,7 @@ def _of_this_log(found: Mapping[str, SavedDelivery], head: int) -> dict[str, Sav
 
 
 def _last_position(saved: SavedDelivery) -> int:
-    """The highest position that a state speaks of."""
+    """The highest position that a state mentions."""
     replay = saved.facts.replay or {}
     waiting = (each.sequence for some in saved.pending.values() for each in some)
     sequences = (saved.facts.reach, replay.get("reach", 0), *waiting)
@@ -117,16 +121,16 @@ def _last_position(saved: SavedDelivery) -> int:
 
 
 def save_updates(db: Database, process: str, pages: Sequence[StateUpdate]) -> set[str]:
-    """Writes about those subscriptions that a process holds; gives their ids."""
+    """Writes the updates of subscriptions that a process holds. Returns their ids."""
     ids = [page.id for page in pages]
-    # Held on to until the end, where others could take the lease meanwhile.
+    # Locks the lease rows until commit, on databases where others could take a lease meanwhile.
     lock = " FOR SHARE" if db.stored == "" else ""
     held = {row[0] for row in db.all(_HELD.format(db.named("subscription")) + lock, (process, db.listed(ids)))}
     pages = [page for page in pages if page.id in held]
     _upsert(db, tables.state, [(page.id, page.revision, page.position, page.cursor, page.facts) for page in pages])
     _upsert(db, tables.pending, [row for page in pages for row in _changed_rows(page)])
     _delete(db, tables.pending, [(page.id, *key) for page in pages for key in page.stored.keys() - page.pending.keys()])
-    # One letter may be kept, forgotten and kept again within a batch: the last word counts.
+    # A batch may store, delete and store one dead letter again; the last change counts.
     last = {(page.id, _sequence(each)): each for page in pages for each in page.dead}
     _upsert(db, tables.deadletter, [(id, *each) for (id, _), each in last.items() if isinstance(each, DeadLetter)])
     _delete(db, tables.deadletter, [key for key, each in last.items() if not isinstance(each, DeadLetter)])
@@ -135,14 +139,14 @@ def save_updates(db: Database, process: str, pages: Sequence[StateUpdate]) -> se
 
 
 def delete_subscriptions(db: Database, ids: Iterable[str]) -> None:
-    """Removes everything about subscriptions that are no more (SUB-504)."""
+    """Deletes all state of subscriptions that were deleted (SUB-504)."""
     listed = list(ids)
     for table in (*_OWN, "delivery_lease"):
         db.run(f"DELETE FROM {table} WHERE {db.named('subscription')}", (db.listed(listed),))
 
 
 def delete_expired(db: Database, now: float, kept: float) -> None:
-    """Removes what has had its time: dead letters, secrets, and all about subscriptions that were deleted unseen.
+    """Deletes expired dead letters and callback secrets, and the state of subscriptions deleted unnoticed.
 
     kept: seconds that dead letters are kept.
     """
@@ -153,7 +157,7 @@ def delete_expired(db: Database, now: float, kept: float) -> None:
 
 
 def take_requests(db: Database, ids: Collection[str]) -> list[tuple[str, str, str]]:
-    """Takes out what others want of subscriptions: their ids, names and values."""
+    """Removes and returns the requests of other processes about subscriptions: id, name and value."""
     if db.one("SELECT 1 FROM delivery_wish LIMIT 1") is None:
         return []
     among, listed = db.named("subscription"), db.listed(ids)

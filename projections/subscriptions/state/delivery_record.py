@@ -1,4 +1,4 @@
-"""What deliveries have found out about one subscription, as it is kept between two runs."""
+"""The stored record of one subscription's deliveries."""
 
 from __future__ import annotations
 
@@ -9,21 +9,28 @@ import orjson
 
 from projections.subscriptions.decisions.delivery_queue import PendingEvent
 
-#: Why nothing is attempted, beside a pause; `unauthorized` only tells of the last attempt.
+#: Why nothing is attempted, besides a pause. `unauthorized` does not stop attempts; it describes the last one.
 StopReason = Literal["", "gone", "suspended", "unauthorized", "credentialexpired"]
 
 
 @dataclass(slots=True)
 class DeliveryRecord:
-    """Times are seconds since 1970; 0 where there was none.
+    """The record of one subscription's deliveries. Times are seconds since 1970, 0 for never.
 
-    epoch, since, sink: what was known of the subscription last; the sink is a hash of where it is. reach: see
-    DeliveryQueue. stored: whether the last event that arrived was stored by who acknowledged it, where settings do not
-    say so. dead: dead letters since the last success; failing: since when no attempt has succeeded. hold: no request
-    before. bucket: see TokenBucket. expires: of a renewed token. pending: events on their way. consent: "" as long as
-    nobody has asked, then `validated` or `unvalidated`; rate: requests a minute that it allows, 0 for any number;
-    refusals: in a row; checked: when it was asked last. replay: `from`, `to`, `cursor`, `reach` and `parallel` of the
-    one that runs.
+    epoch, since, sink: the version of the subscription that was applied last; sink is a hash of the address.
+    reach: see DeliveryQueue.
+    stored: whether the peer that acknowledged the last event stores events, where settings do not say so.
+    dead: dead letters since the last success.
+    failing: time since which no attempt has succeeded.
+    hold: no request before this time.
+    bucket: see TokenBucket.
+    expires: expiry time of a renewed token.
+    pending: number of pending events.
+    consent: "" until the sink was asked, then `validated` or `unvalidated`.
+    rate: requests a minute that the sink allows, 0 for unlimited.
+    refusals: consecutive refusals of consent.
+    checked: time of the last request for consent.
+    replay: `from`, `to`, `cursor`, `reach` and `parallel` of the running replay.
     """
 
     state: StopReason = ""
@@ -51,14 +58,14 @@ class DeliveryRecord:
     replay: dict[str, Any] | None = None
 
     def json(self) -> str:
-        """As it is stored."""
+        """The record as stored JSON."""
         return orjson.dumps({name: getattr(self, name) for name in _NAMES}).decode()
 
     @classmethod
     def of(cls, text: str) -> DeliveryRecord:
-        """The inverse of `json`; what another release kept and this one does not know is left out.
+        """The inverse of `json`. Ignores members that other releases stored and this one does not know.
 
-        Raises: ValueError for a text that is damaged.
+        Raises: ValueError for damaged text.
         """
         kept = orjson.loads(text)
         if not isinstance(kept, dict):
@@ -70,7 +77,7 @@ _NAMES: Final = frozenset(each.name for each in fields(DeliveryRecord))
 
 
 class SavedDelivery(NamedTuple):
-    """What is stored of one subscription. pending: by lane."""
+    """The stored state of one subscription. pending: pending events by queue number."""
 
     revision: int
     position: int
@@ -80,7 +87,7 @@ class SavedDelivery(NamedTuple):
 
 
 class DeadLetter(NamedTuple):
-    """An event that nobody tries to deliver any more, by reference (SUB-831)."""
+    """An event that was given up, by reference (SUB-831)."""
 
     sequence: int
     reason: str

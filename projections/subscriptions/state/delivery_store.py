@@ -1,4 +1,4 @@
-"""Connections for durable state beside the log, and its tables made where there are none."""
+"""Connections for durable state that is stored next to the log, and the creation of its tables."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from commands.store.engine import WRITING, open_engine
 from projections.database.drivers import Database, PostgresDatabase, SqliteDatabase
 from projections.subscriptions.state import tables
 
-#: What the drivers raise when the database cannot be used now.
+#: Exceptions that the drivers raise when the database is unavailable.
 DRIVER_ERRORS: Final = (sqlite3.Error, psycopg.Error)
-#: Seconds between two looks whether a SQLite file is free.
+#: Seconds between checks whether a SQLite file is unlocked.
 _LOOK: Final = 0.002
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('annals-deliveries'))"
 
 
 class DeliveryStore:
-    """One connection that writes, for one thread at a time. It opens when it is needed, again after a failure.
+    """One writing connection, for one thread at a time. It opens on demand, and again after a failure.
 
-    Its commits wait for no disk: after a loss of power the last moments are as they were before, all of them alike, and
-    what was delivered in these is delivered once more, which at least once allows. The log is always ahead of them.
+    Commits do not wait for the disk. After a power loss all tables return to one earlier moment, and the deliveries
+    since then are repeated, which at-least-once allows. The log on disk is never behind this state.
     patience: seconds to wait for other writers of a SQLite file.
     """
 
@@ -39,9 +39,9 @@ class DeliveryStore:
 
     @contextmanager
     def writing(self, *, alone: bool = False) -> Iterator[Database]:
-        """A transaction. alone: no two of those run at a time, in whatever processes.
+        """A transaction. alone: it excludes other such transactions in all processes.
 
-        Raises: one of FAILURES; the next call then opens a new connection.
+        Raises: one of DRIVER_ERRORS; the next call then opens a new connection.
         """
         db = self._begin()
         try:
@@ -63,7 +63,7 @@ class DeliveryStore:
             raise
 
     def close(self) -> None:
-        """Gives the connection back; what was not committed is undone."""
+        """Closes the connection and rolls back what was not committed."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
@@ -81,10 +81,10 @@ class DeliveryStore:
         return db
 
     def _begin_in_file(self) -> None:
-        """Begins between two writes of others.
+        """Begins a transaction between the writes of others.
 
-        SQLite itself looks ten times a second only whether a file is free; beside one import after the other that took
-        seconds, and a crash had all of them delivered again.
+        SQLite itself checks only ten times a second whether a file is unlocked. Next to consecutive imports it waited
+        seconds that way, and after a crash all deliveries of that time were repeated.
         """
         until = time.monotonic() + self._patience
         self._connection.execute("PRAGMA busy_timeout = 0")
@@ -120,7 +120,7 @@ class DeliveryStore:
 
 
 def create_tables(url: str, metadata: MetaData = tables.METADATA) -> None:
-    """Makes those of some tables that are not there yet, beside those of the log."""
+    """Creates missing tables in the database of the log."""
     engine = open_engine(url)
     try:
         with engine.execution_options(**{WRITING: True}).begin() as connection:

@@ -1,7 +1,8 @@
-"""Which process works on what, such as subscriptions: one each, shared evenly, taken over after a crash (SUB-805).
+"""Leases: which process works on which item, such as a subscription (SUB-805).
 
-Each process says again and again that it lives. What a silent one held is given up by the next that speaks, in a
-transaction that runs alone, so no lease has two holders; who comes back late finds its own row gone.
+Each item has one process; items are shared evenly and taken over after a crash. Each process sends heartbeats. The next
+heartbeat of another process frees the leases of a silent one, in a transaction that runs alone, so no lease has two
+holders. A process that returns late finds its own row deleted.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from projections.database.drivers import Database
 from projections.subscriptions.state.delivery_store import DRIVER_ERRORS, DeliveryStore
 from projections.subscriptions.state.tables import LeaseTables
 
-#: Seconds to wait for another writer of a SQLite file; a long import keeps everybody from writing, and a lease as well.
+#: Seconds to wait for another writer of a SQLite file. A long import blocks all writers, including lease renewals.
 LOCK_WAIT_SECONDS: Final = 0.5
-#: Seconds beyond which no process of any settings can have taken a lease.
+#: The longest lease that any process can have, in seconds.
 MAX_LEASE_SECONDS: Final = 3600.0
-#: The clock that all processes share.
+#: The clock of the database, which all processes share.
 _NOW: Final = {
     True: "SELECT (julianday('now') - 2440587.5) * 86400.0",
     False: "SELECT extract(epoch FROM clock_timestamp())::float8",
@@ -30,11 +31,14 @@ _NOW: Final = {
 
 @dataclass(frozen=True, slots=True)
 class HeldLeases:
-    """held: ids of what is this process's. surplus: those of them that it should let another one have.
+    """The leases of one process after a heartbeat.
 
-    until: the `time.monotonic()` up to which nobody else can have them. process: under which name; with a new one,
-    whatever is held may have been another's in the meantime. written: whether the database took that down; False where
-    a long write of another kept it from that, and nobody can have taken anything over meanwhile.
+    held: ids that this process holds.
+    surplus: held ids that it should release to another process.
+    until: the `time.monotonic()` before which no other process can take them.
+    process: the name of this process. After a change of name, other processes may have held the items in between.
+    written: whether the database recorded the heartbeat. False if a long write of another process prevented it, in
+    which case nobody can have taken a lease either.
     """
 
     process: str
@@ -45,7 +49,11 @@ class HeldLeases:
 
 
 class Leases:
-    """The leases of one process. lease: seconds that they last without a word from it. tables: of its kind."""
+    """The leases of one process.
+
+    lease: seconds without a heartbeat after which they expire.
+    tables: the tables of this kind of process.
+    """
 
     def __init__(self, url: str, lease: float, tables: LeaseTables) -> None:
         self._books = DeliveryStore(url, LOCK_WAIT_SECONDS)
@@ -56,9 +64,9 @@ class Leases:
         self._held = frozenset[str]()
 
     def beat(self, wanted: Collection[str]) -> HeldLeases | None:
-        """Says that the process lives, and takes what is free. wanted: ids of all that there is.
+        """Sends a heartbeat and takes free leases. None if the database is unavailable.
 
-        None where that cannot be said now.
+        wanted: ids of all existing items.
         """
         began = time.monotonic()
         try:
@@ -68,27 +76,27 @@ class Leases:
             return self._as_it_was(began)
         held, surplus = taken
         self._held, self._known = held, True
-        # A second less than all others think, for clocks that run unevenly and for requests that are on their way.
+        # One second less than other processes assume, for drifting clocks and requests in flight.
         return HeldLeases(self._process, held, surplus, began + self._lease - min(1.0, self._lease / 4))
 
     def release(self, ids: Collection[str]) -> None:
-        """Lets others have some."""
+        """Releases some leases."""
         with self._books.writing(alone=True) as db:
             among = db.named(self._tables.id)
             db.run(f"DELETE FROM {self._tables.lease} WHERE process = ? AND {among}", (self._process, db.listed(ids)))
 
     def end(self) -> None:
-        """Lets others have all."""
+        """Releases all leases."""
         try:
             with self._books.writing(alone=True) as db:
                 for table in (self._tables.lease, self._tables.process):
                     db.run(f"DELETE FROM {table} WHERE process = ?", (self._process,))
         except DRIVER_ERRORS:
-            pass  # they run out by themselves
+            pass  # they expire
         self.close()
 
     def close(self) -> None:
-        """Gives the connection back and says nothing to others."""
+        """Closes the connection without releasing leases."""
         self._books.close()
 
     def _taken(self, db: Database, wanted: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
@@ -96,9 +104,9 @@ class Leases:
         now: float = db.one(_NOW[self._books.is_sqlite])[0]
         if self._known and not self._missed_by_nobody(db):
             self._process = uuid4().hex
-        # First its own row, so that one who is late but whom nobody has missed yet keeps what it has.
+        # Its own row first, so that a process that is late, but not replaced yet, keeps its leases.
         db.upsert(process, [(self._process, now + self._lease)])
-        # Text and bytes, which only a damaged store has here, are above all numbers.
+        # Only a damaged store has text or bytes here; SQLite orders them above all numbers.
         db.run(f"DELETE FROM {process} WHERE until <= ? OR until > ?", (now, now + max(MAX_LEASE_SECONDS, self._lease)))
         db.run(f"DELETE FROM {lease} WHERE process NOT IN (SELECT process FROM {process})")
         processes = sorted(str(row[0]) for row in db.all(f"SELECT process FROM {process}"))
@@ -111,25 +119,26 @@ class Leases:
         return held, frozenset(id for id in mine if _preferred_process(id, processes) != self._process)
 
     def _as_it_was(self, began: float) -> HeldLeases | None:
-        """What was held is held still, where nobody has taken it and all that is amiss is a long write."""
+        """The leases as before, if nobody took one and only a long write blocks the heartbeat; else None."""
         try:
             with self._books.reading() as db:
                 known = self._missed_by_nobody(db)
         except DRIVER_ERRORS:
             return None
-        # To take leases over is to write, which nobody could since; what begins in a moment is noticed in another.
+        # Another process can take a lease only by a write, and no write was possible meanwhile. If one begins now, the
+        # next check notices it.
         if not known or not self._books.is_sqlite:
             return None
         return HeldLeases(self._process, self._held, frozenset(), began + 2.0, written=False)
 
     def _missed_by_nobody(self, db: Database) -> bool:
-        """Whether the process's own row is still there."""
+        """Whether the process's own row still exists."""
         found = db.one(f"SELECT 1 FROM {self._tables.process} WHERE process = ?", (self._process,))
         return found is not None
 
 
 def _preferred_process(id: str, processes: Collection[str]) -> str:
-    """The process that should have something: every process finds the same one, and few move when one comes."""
+    """The process that should hold an item. All processes agree, and few items move when a process joins."""
     if len(processes) == 1:
         return next(iter(processes))
     return max(processes, key=lambda each: blake2b(f"{each} {id}".encode(), digest_size=8).digest())

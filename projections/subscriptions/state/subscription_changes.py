@@ -1,6 +1,6 @@
-"""The subscriptions that there are, followed from the log itself.
+"""The changes of subscriptions, read from the log.
 
-Read in whole at the start, from `head`, and from then on event by event: created, updated, paused, deleted.
+At the start, all subscriptions are read through `head`; from then on, each event: created, updated, paused, deleted.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from projections.log.reader import Log
 
 _COLUMNS: Final = "l.position, l.stream, l.revision, l.topic, l.state"
 _LIVE: Final = f"SELECT {_COLUMNS} FROM head h JOIN log l ON l.position = h.position WHERE h.type = ? AND h.live"
-#: An expression instead of the column, so that the stretch of positions is what is looked through.
+#: An expression instead of the column, so that the database scans the range of positions.
 _SINCE: Final = (
     f"SELECT {_COLUMNS} FROM log l WHERE l.position > ? AND l.position <= ?"
     " AND l.stream || '' >= '/subscriptions/' AND l.stream || '' < '/subscriptions0' ORDER BY l.position"
 )
 _STREAM: Final = "/subscriptions/"
 _MAPPER: Final = EventMapper()
-#: Events of one stream that are read at once.
+#: Events of one stream that one query reads.
 _MANY: Final = 1_000
 
 
 class SubscriptionChange(NamedTuple):
-    """One event of a subscription's stream. subscription: as the event leaves it, None once deleted."""
+    """One event of a subscription's stream. subscription: its state after the event, None once deleted."""
 
     id: str
     revision: int
@@ -39,17 +39,17 @@ class SubscriptionChange(NamedTuple):
 
 
 def read_living(db: Database) -> list[SubscriptionChange]:
-    """The last events of all subscriptions that live."""
+    """The last event of each live subscription."""
     return list(_decode_changes(db.all(_LIVE, (TYPE,))))
 
 
 def read_changes(db: Database, after: int, until: int) -> list[SubscriptionChange]:
-    """The events of all subscriptions beyond a position and up to another, in order."""
+    """The events of all subscriptions after one position, up to and including another, in order."""
     return list(_decode_changes(db.all(_SINCE, (after, until))))
 
 
 def read_history(db: Database, id: str, revision: int, until: int) -> list[SubscriptionChange]:
-    """The events of one subscription beyond a revision and up to a position, in order."""
+    """The events of one subscription after a revision, up to and including a position, in order."""
     found: list[SubscriptionChange] = []
     while some := Log(db).revisions(_STREAM + id.lower(), revision, until, _MANY):
         found += _decode_changes(some)
@@ -64,7 +64,7 @@ def _decode_changes(rows: Sequence[Any]) -> Iterator[SubscriptionChange]:
             entity = evolve(event, position)
             subscription = Subscription.of(entity, position) if entity is not None else None
         except (UnreadableEvent, KeyError, TypeError) as error:
-            # Others are read by the same thread.
+            # The same thread reads other subscriptions, so one bad event must not stop it.
             report_once(f"the subscription at position {position} is left as it was: {error}")
             continue
         yield SubscriptionChange(event.xid.removeprefix(_STREAM), revision, position, subscription)

@@ -1,4 +1,4 @@
-"""Subscriptions as the log has them, now or at a position, and the sealed values that they refer to."""
+"""Subscriptions read from the log, now or at a position, and the sealed secrets that they refer to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLLECTION: Final = f"/{TYPE}"
 
 _ROW: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
 _ONE: Final = f"SELECT {_ROW} FROM log l WHERE l.stream = ? AND l.position <= ? ORDER BY l.revision DESC LIMIT 1"
-# A stream begins with the creation, and no id is ever given to another subscription.
+# The first revision is the creation, because an id is never reused for another subscription.
 _BORN: Final = "(SELECT f.position FROM log f WHERE f.stream = l.stream AND f.revision = 1)"
 _NOW: Final = (
     f"SELECT * FROM (SELECT {_BORN} AS born, {_ROW} FROM head h JOIN log l ON l.position = h.position"
@@ -34,14 +34,14 @@ _END: Final = (1 << 63) - 1
 
 
 class CreatedSubscription(NamedTuple):
-    """A subscription, and the position at which it was created."""
+    """A subscription and the position of its creation."""
 
     born: int
     subscription: Subscription
 
 
 class StoredSubscriptions:
-    """Subscriptions over one connection. position: as of which they are; None for now."""
+    """Subscriptions over one connection. position: the position to read at; None for now."""
 
     def __init__(self, db: Database, position: int | None = None) -> None:
         self._db = db
@@ -49,17 +49,17 @@ class StoredSubscriptions:
         self._mapper = EventMapper()
 
     def one(self, id: str) -> Subscription | None:
-        """A living subscription by its exact id. Look-ups by index."""
+        """A live subscription by its exact id. Uses index lookups."""
         if "\0" in id:
-            return None  # PostgreSQL takes no such text, not even to find nothing
+            return None  # PostgreSQL rejects such text even in queries
         row = self._db.one(_ONE, (f"{COLLECTION}/{id}".lower(), self._end))
         found = self._subscription(row) if row else None
         return found if found is not None and found.id == id else None
 
     def all(self, after: int = 0) -> Iterator[CreatedSubscription]:
-        """The living subscriptions that were created beyond a position, in the order of their creation.
+        """The live subscriptions that were created after a position, in order of creation.
 
-        Cost: O(subscriptions); of the past, those that have gone included.
+        Cost: O(subscriptions); for a past position, deleted ones included.
         """
         if self._position is None:
             rows = self._db.all(_NOW, (TYPE, after))
@@ -70,7 +70,7 @@ class StoredSubscriptions:
                 yield CreatedSubscription(born, found)
 
     def reveal(self, vault: Vault, secret: Secret) -> str | None:
-        """A secret value; None where it is destroyed or no key opens it."""
+        """A secret value; None if it was destroyed or no key opens it."""
         return reveal_secret(self._db, vault, secret)
 
     @property
@@ -85,6 +85,6 @@ class StoredSubscriptions:
 
 
 def reveal_secret(db: Database, vault: Vault, secret: Secret) -> str | None:
-    """A secret value; None where it is destroyed or no key opens it."""
+    """A secret value; None if it was destroyed or no key opens it."""
     row = db.one(_SECRET, (secret.reference, secret.owner, secret.name))
     return vault.opened(secret, blob(row[0]), blob(row[1])) if row else None

@@ -1,4 +1,4 @@
-"""The tables of deliveries. They are no projection: no rebuild touches them (SUB-802).
+"""The tables of deliveries. They are durable state, not a projection: no rebuild touches them (SUB-802).
 
 Times are seconds since 1970. Text compares by code point.
 """
@@ -15,9 +15,10 @@ from commands.store.tables import TEXT
 
 @dataclass(frozen=True, slots=True)
 class LeaseTables:
-    """Where processes of one kind, and nobody else, find each other.
+    """The tables through which processes of one kind share work.
 
-    process: `process` and `until`. lease: the id of what is leased, which is its primary key, and `process`.
+    process: `process` and `until`.
+    lease: the id of the leased item, which is the primary key, and `process`.
     """
 
     process: Table
@@ -25,7 +26,7 @@ class LeaseTables:
 
     @property
     def id(self) -> str:
-        """The name of the column with the ids of what is leased."""
+        """The name of the column with the ids of leased items."""
         [column] = self.lease.primary_key
         return column.name
 
@@ -34,9 +35,9 @@ TIME: Final = Float(53)
 
 
 def lease_tables(metadata: MetaData, prefix: str, id: str) -> LeaseTables:
-    """The tables of one kind of processes, under names of their own.
+    """The tables for one kind of process, under their own names.
 
-    A process is there until a time unless it says so again; there is no lease of a process that is gone.
+    A process row expires at `until` unless it is renewed. No lease outlives its process row.
     """
     process = Table(
         f"{prefix}_process",
@@ -56,8 +57,8 @@ def lease_tables(metadata: MetaData, prefix: str, id: str) -> LeaseTables:
 
 METADATA: Final = MetaData()
 
-#: How far each subscription is. revision, position: of the last event of its own that deliveries have taken in.
-#: cursor: highest position below which, itself included, nothing is pending. facts: JSON, see `facts.Facts`.
+#: The progress of each subscription. revision, position: of the last event of its own stream that was applied.
+#: cursor: highest position at or below which nothing is pending. facts: JSON of a `DeliveryRecord`.
 state: Final = Table(
     "delivery_state",
     METADATA,
@@ -68,8 +69,8 @@ state: Final = Table(
     Column("facts", TEXT, nullable=False),
 )
 
-#: Events beyond a cursor that wait while others behind them are done. lane: 0 as they come, 1 replayed, 2 dead letters
-#: that are tried again. key: what keeps them in order. attempts: that counted; next: no attempt before.
+#: Events after a cursor that are pending while later events are done. lane: 0 live, 1 replayed, 2 dead letters that are
+#: retried. key: ordering key. attempts: number that counted; next: no attempt before this time.
 pending: Final = Table(
     "delivery_pending",
     METADATA,
@@ -82,7 +83,7 @@ pending: Final = Table(
     Column("next", TIME, nullable=False),
 )
 
-#: Events that nobody tries to deliver any more, by reference (SUB-831). first, last: times of attempts.
+#: Events that were given up, by reference (SUB-831). first, last: times of attempts.
 deadletter: Final = Table(
     "delivery_deadletter",
     METADATA,
@@ -97,7 +98,7 @@ deadletter: Final = Table(
     Index("delivery_deadletter_last", "last"),
 )
 
-#: What others want of the process that delivers for a subscription: `consent` with a rate.
+#: Requests to the process that delivers for a subscription: `consent` with a rate.
 wish: Final = Table(
     "delivery_wish",
     METADATA,
@@ -106,9 +107,9 @@ wish: Final = Table(
     Column("value", TEXT, nullable=False),
 )
 
-#: Later than any time. SQLite keeps texts in columns of numbers, too, and orders them behind all of these.
+#: Later than any time. SQLite also stores text in number columns, and orders it after all numbers.
 NEVER: Final = 1e15
-#: Secrets of callbacks that a sink may consent at, hashed, once each (SUB-714).
+#: Hashes of callback secrets with which a sink may consent, valid once each (SUB-714).
 callback: Final = Table(
     "delivery_callback",
     METADATA,
@@ -117,5 +118,5 @@ callback: Final = Table(
     Column("until", TIME, nullable=False),
 )
 
-#: Processes that deliver, and which of them for a subscription (SUB-805).
+#: The processes that deliver, and the process of each subscription (SUB-805).
 LEASES: Final = lease_tables(METADATA, "delivery", "subscription")

@@ -1,4 +1,4 @@
-"""Requests that deliveries make beside events: handshakes of webhooks, renewed tokens, connections.
+"""Connections to sinks, and requests other than events: webhook handshakes and token renewals.
 
 The HTTP client is in `projections/outgoing`.
 Begin with `connect.py`.

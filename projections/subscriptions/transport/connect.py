@@ -1,6 +1,6 @@
-"""The way to a sink: a connection to the checked address, TLS with the host's name, and what fails on the way.
+"""Connects to a sink: TCP to the checked address, TLS with the host's name, and the outcomes of failures.
 
-Nothing here needs a thread or looks a name up: whom to connect to is what the Resolver says.
+This module uses no threads and resolves no names: the Resolver supplies the address.
 Spec: SUB-901, 904, 906.
 """
 
@@ -25,12 +25,12 @@ T = TypeVar("T")
 
 
 def target_address(target: SinkTarget, protocol: str) -> SinkAddress:
-    """Where a target is, in parts. Raises: InvalidSubscription for a URI that was never checked."""
+    """The parts of a target's URI. Raises: InvalidSubscription for a URI that was never checked."""
     return parse_sink(target.uri, protocol, ErrorPlace())
 
 
 class SinkRefused(Exception):
-    """A sink that says no, with what that comes to."""
+    """A refusal by the sink, or before reaching it. outcome: the outcome of the attempt."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.code)
@@ -38,7 +38,7 @@ class SinkRefused(Exception):
 
 
 async def dial(host: str, port: int, resolver: Resolver) -> socket.socket:
-    """A connection to the one address that the resolver gives. Raises: ForbiddenAddress, OSError."""
+    """A connection to the one address that the resolver returns. Raises: ForbiddenAddress, OSError."""
     checked = await resolver.resolve(host, port)
     connection = socket.socket(socket.AF_INET6 if ":" in checked else socket.AF_INET, socket.SOCK_STREAM)
     try:
@@ -52,7 +52,7 @@ async def dial(host: str, port: int, resolver: Resolver) -> socket.socket:
 
 
 def is_private(connection: socket.socket, tls: bool) -> bool:
-    """Whether a secret may be said on a connection: through TLS, or where it stays on the machine (SUB-306)."""
+    """Whether a connection may carry a secret: it has TLS or stays on this machine (SUB-306)."""
     return tls or ip_address(connection.getpeername()[0]).is_loopback
 
 
@@ -62,7 +62,7 @@ INSECURE_CHANNEL: Final = Outcome(
 
 
 async def start_tls(connection: socket.socket, host: str, resolver: Resolver) -> ssl.SSLSocket:
-    """A connection with TLS, whose certificate is the host's. Raises: ssl.SSLError, OSError; then it is closed."""
+    """The connection with TLS, verified for the host. Raises: ssl.SSLError, OSError, and closes the connection."""
     try:
         wrapped = certificates.client_tls_context(resolver).wrap_socket(
             connection, server_hostname=host, do_handshake_on_connect=False
@@ -79,7 +79,7 @@ async def start_tls(connection: socket.socket, host: str, resolver: Resolver) ->
 
 
 async def retry_when_ready(connection: socket.socket, act: Callable[[], T]) -> T:
-    """What an action on a non-blocking socket comes to, once it can be done."""
+    """The result of an operation on a non-blocking socket, once the socket is ready."""
     while True:
         try:
             return act()
@@ -106,7 +106,7 @@ async def _wait_until_ready(connection: socket.socket, writing: bool) -> None:
 
 
 def failure_outcome(error: Exception) -> Outcome:
-    """What an attempt comes to that did not get through. The message names no address (SUB-904)."""
+    """The outcome of an attempt that could not connect. The message contains no address (SUB-904)."""
     match error:
         case SinkRefused():
             return error.outcome

@@ -1,4 +1,4 @@
-"""What a sink says, fit to be shown to the owner of a subscription: short, on one line, and without secrets.
+"""A sink's answer as text for the owner of a subscription: short, on one line, without secrets.
 
 Rules SUB-303 and SUB-823.
 """
@@ -12,19 +12,19 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import quote, quote_plus
 
-#: Bytes that are kept.
+#: Largest size of the text in bytes.
 MAX_TEXT_BYTES: Final = 1024
 MASK: Final = "***"
 
 
 def scrub_secrets(body: bytes, secrets: Iterable[str], whole: bool = True) -> str:
-    """At most 1 KiB of what an answer says. whole: whether the body was read to its end."""
+    """At most 1 KiB of an answer's text. whole: whether the body was read to its end."""
     forms = sorted({form for secret in secrets if secret for form in _encodings(secret)}, key=len, reverse=True)
     text = _mask_secrets(body.decode("utf-8", "replace"), forms)
     if not whole and forms:
-        # The beginning of a secret may stand where reading ended.
+        # The body may end with the beginning of a secret.
         text = text[: -len(forms[0])]
-    # A secret with blanks in it may come about only now.
+    # A secret that contains blanks may appear only after joining the lines.
     line = _mask_secrets(" ".join("".join(each if each.isprintable() else " " for each in text).split()), forms)
     return line.encode()[:MAX_TEXT_BYTES].decode(errors="ignore")
 
@@ -36,7 +36,7 @@ def _mask_secrets(text: str, forms: Iterable[str]) -> str:
 
 
 def _encodings(secret: str) -> Iterator[str]:
-    """A secret as programs write it when they repeat what they were sent."""
+    """A secret in the encodings in which programs repeat their input."""
     yield secret
     yield quote(secret, safe="")
     yield quote_plus(secret)

@@ -1,4 +1,4 @@
-"""Renewing access tokens with a refresh token, over TLS and under the same guard as deliveries.
+"""Renewal of access tokens with a refresh token, over TLS and with the same address checks as deliveries.
 
 Spec: RFC 6749, "Refreshing an Access Token"; rule SUB-307.
 """
@@ -19,13 +19,13 @@ from projections.outgoing.resolver import Resolver
 from projections.subscriptions.ports import RenewedTokens
 from projections.subscriptions.transport.scrub import scrub_secrets
 
-#: Seconds that an endpoint may take.
+#: Time limit of a request to the endpoint, in seconds.
 RENEWAL_SECONDS: Final = 30.0
-#: Characters of a token, and seconds that one is good for at most.
+#: Largest length of a token in characters, and longest accepted lifetime in seconds.
 MAX_TOKEN_LENGTH: Final = 16 * 1024
 MAX_LIFETIME_SECONDS: Final = 10 * 365 * 86400
 
-#: Codes such as `invalid_grant`.
+#: OAuth error codes such as `invalid_grant`.
 _ERROR: Final = re.compile(r"[a-z_]{1,64}\Z")
 _FORM: Final = (
     ("User-Agent", USER_AGENT),
@@ -36,25 +36,29 @@ _FORM: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RenewalFailure:
-    """Why there are no tokens. code: a status, an OAuth error, or a word; message: for the owner, without secrets."""
+    """Why a renewal failed.
+
+    code: a status, an OAuth error, or a word.
+    message: for the owner, without secrets.
+    """
 
     code: str
     message: str
 
 
 class TokenRenewal:
-    """Asks endpoints of tokens. One may be used for all of them, by any number of tasks."""
+    """A client for token endpoints. One instance serves all endpoints and concurrent tasks."""
 
     def __init__(self, resolver: Resolver, now: Callable[[], float] = time.time) -> None:
         self._resolver, self._now = resolver, now
 
     async def __call__(self, endpoint: str, refreshtoken: str) -> RenewedTokens | None:
-        """See ports.Renew."""
+        """See ports.RenewTokens."""
         found = await self.renew(endpoint, refreshtoken)
         return found if isinstance(found, RenewedTokens) else None
 
     async def renew(self, endpoint: str, refreshtoken: str) -> RenewedTokens | RenewalFailure:
-        """What an endpoint answers to a refresh token."""
+        """The tokens, or the reason for failure, from an endpoint."""
         body = urlencode({"grant_type": "refresh_token", "refresh_token": refreshtoken}).encode()
         try:
             client = HttpClient(endpoint, self._resolver, private=True)
@@ -83,7 +87,7 @@ def _parse_response(answer: HttpResponse, refreshtoken: str, began: float) -> Re
 
 
 def _members(answer: HttpResponse) -> dict[str, Any]:
-    """The JSON object of an answer; empty where it has none."""
+    """The JSON object of an answer; empty if there is none."""
     if not answer.whole:
         return {}
     try:
@@ -94,12 +98,12 @@ def _members(answer: HttpResponse) -> dict[str, Any]:
 
 
 def _is_token(value: Any) -> TypeGuard[str]:
-    """Whether this can stand in a header and be kept."""
+    """Whether a value can be sent in a header and stored."""
     return isinstance(value, str) and 0 < len(value) <= MAX_TOKEN_LENGTH and value.isascii() and value.isprintable()
 
 
 def _expires(given: Any, began: float) -> float | None:
-    """Seconds since 1970. Some endpoints write numbers as text; what is no number says nothing."""
+    """Expiry in seconds since 1970; None without a valid number. Some endpoints write numbers as text."""
     try:
         seconds = float(given)
     except (TypeError, ValueError, OverflowError):

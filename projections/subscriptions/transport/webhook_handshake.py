@@ -1,6 +1,6 @@
-"""The handshake of webhooks as a client: whether a sink wants deliveries, and how many a minute.
+"""The client side of the webhook handshake: whether a sink accepts deliveries, and how many a minute.
 
-When it is made, and what is done without consent, is up to deliveries.
+The deliverer decides when to ask, and what to do without consent.
 Spec: CloudEvents HTTP 1.1 Web Hooks, "Abuse Protection"; rules SUB-711 to 714.
 """
 
@@ -15,13 +15,17 @@ from projections.outgoing.http_client import USER_AGENT, HttpClient, HttpRespons
 from projections.outgoing.resolver import Resolver
 from projections.subscriptions.contract import SinkTarget
 
-#: Digits of a rate that anybody means.
+#: Largest number of digits of a rate.
 _DIGITS: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
 class HandshakeResult:
-    """What a sink answered. rate: requests a minute, None for any number. reason: why not, for the owner."""
+    """A sink's answer.
+
+    rate: requests a minute, None for unlimited.
+    reason: why it refused, for the owner.
+    """
 
     allowed: bool
     rate: int | None = None
@@ -29,15 +33,17 @@ class HandshakeResult:
 
 
 class WebhookHandshake:
-    """Asks sinks. One may be used for all of them, by any number of tasks."""
+    """A client for handshakes. One instance serves all sinks and concurrent tasks."""
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
 
     async def validate(self, target: SinkTarget, rate: int | None, callback: str | None) -> HandshakeResult:
-        """Whether a sink consents. rate: requests a minute that are wanted. callback: where it may do so later.
+        """Whether a sink consents.
 
-        Nothing that identifies the subscription's owner to the sink goes along, as this is no login.
+        rate: requests a minute to ask for.
+        callback: URL at which the sink may consent later.
+        The request is no login: it carries nothing that identifies the subscription's owner to the sink.
         """
         try:
             client = HttpClient(target.uri, self._resolver)
@@ -64,7 +70,7 @@ def _request_headers(origin: str, rate: int | None, callback: str | None) -> Ite
 
 
 def handshake_result(answer: HttpResponse, origin: str, asked: int | None) -> HandshakeResult:
-    """What an answer says. asked: the rate that was wanted. Of statuses only 405 means anything: a refusal."""
+    """The meaning of an answer. asked: the requested rate. Only status 405 has a meaning of its own: a refusal."""
     allowed, rate = answer.header("webhook-allowed-origin"), answer.header("webhook-allowed-rate")
     if answer.status == 405:
         return HandshakeResult(False, reason="the sink does not know OPTIONS (405)")
@@ -82,7 +88,7 @@ def handshake_result(answer: HttpResponse, origin: str, asked: int | None) -> Ha
 
 
 def parse_rate(text: str) -> int | None:
-    """The rate in a `WebHook-Allowed-Rate`, None for any number. Raises: ValueError."""
+    """The rate in a `WebHook-Allowed-Rate`, None for unlimited. Raises: ValueError."""
     stripped = text.strip()
     if stripped == "*":
         return None
@@ -92,5 +98,5 @@ def parse_rate(text: str) -> int | None:
 
 
 def callback_url(public: str, id: str, secret: str) -> str:
-    """Where a sink consents. public: the registry's root, as sinks see it."""
+    """The URL at which a sink consents. public: the registry's root URL, as sinks see it."""
     return f"{public.rstrip('/')}/-/subscriptions/{quote(id, safe='')}/consent/{quote(secret, safe='')}"

@@ -1,4 +1,4 @@
-"""What delivers: one worker for each subscription, and what all of them share in a process.
+"""The tasks that deliver: one SubscriptionWorker for each subscription, and the components that a process shares.
 
 Decisions are in `decisions`, protocols in `sinks`.
 Begin with `deliverer.py` and `subscription_worker.py`.

@@ -1,4 +1,4 @@
-"""One attempt: events of one lane as one request, and what follows from its outcome for each of them."""
+"""One attempt: sends events of one DeliveryQueue in one request and applies the outcome to each of them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from projections.subscriptions.workers.dead_letter_sink import send_dead_letter
 from projections.subscriptions.workers.deliverer_context import DelivererContext
 from projections.subscriptions.workers.sink_manager import SinkManager
 
-#: Bytes of the events of one batch (SUB-706).
+#: Largest size of a batch's events in bytes (SUB-706).
 MAX_BATCH_BYTES: Final = 1 << 20
-#: Characters of a sink's own words that are kept (SUB-823).
+#: Largest stored length of a sink's message, in characters (SUB-823).
 MAX_ERROR_LENGTH: Final = 1024
-#: Seconds beyond the time of an attempt that a sink has to notice by itself that it is up.
+#: Seconds that a sink may exceed the time limit of an attempt before it is cancelled.
 _GRACE: Final = 5.0
 
 
 class Attempt:
-    """See the module. Events that it comes to no conclusion about are given back to their queue.
+    """One attempt. Events without a result return to their queue.
 
-    may_start: whether a request may be made now. number: of the queue, which an action may replace meanwhile.
+    may_start: whether a request may be sent now.
+    number: the queue's number; an action may replace the queue during the attempt.
     """
 
     def __init__(
@@ -51,7 +52,10 @@ class Attempt:
         self._left = {entry.sequence: entry for entry in entries}
 
     async def made(self) -> None:
-        """Returns when each of the events is where it belongs. Raises: what reading the log may."""
+        """Runs the attempt until each event is settled, rescheduled or back in its queue.
+
+        Raises: what reading the log may.
+        """
         try:
             await self._tried(await self._prepared())
         finally:
@@ -63,10 +67,10 @@ class Attempt:
         del self._left[entry.sequence]
         self._state.busy.pop(entry.key, None)
 
-    # --- before ------------------------------------------------------------------------------------------------------
+    # --- before the request ------------------------------------------------------------------------------------------
 
     async def _prepared(self) -> list[QueuedEvent]:
-        """Those of the events that are to be sent still, each with what there is to send."""
+        """The events that still have to be sent, with their messages."""
         await self._read_again()
         wanted: list[QueuedEvent] = []
         size = 0
@@ -81,7 +85,7 @@ class Attempt:
         return wanted
 
     async def _read_again(self) -> None:
-        """Fills in what there is to send, of those that follow their keys as well."""
+        """Reads missing messages from the log, also those of the next events of the same keys."""
         missing = {entry.sequence: entry for entry in self._left.values() if entry.told is None}
         if missing:
             for key in {entry.key for entry in missing.values()}:
@@ -91,7 +95,7 @@ class Attempt:
                 entry.told = found.get(sequence)
 
     def _is_wanted(self, entry: QueuedEvent, told: EventMessage) -> bool:
-        """Whether the owner may read it now, and wants it under settings that are newer than its last match."""
+        """Whether the owner may read the event now and, if the settings changed since it matched, still wants it."""
         plan = self._state.plan
         if not self._state.may_read(told.message.xid, self._hub.ports.reads):
             return False
@@ -111,12 +115,12 @@ class Attempt:
             return
         half = len(entries) // 2
         await self._tried(entries[:half])
-        # Those whose turn has not come, because one before them waits now, are left for later.
+        # Events whose key now waits for a retry are left for later.
         waits = {entry.key for entry in entries[:half] if entry.sequence in self._lane}
         await self._tried([entry for entry in entries[half:] if entry.key not in waits])
 
     async def _sent(self, entries: Sequence[QueuedEvent]) -> Outcome | None:
-        """The outcome of a request; None where it may not be made."""
+        """The outcome of a request; None if it may not be sent."""
         outcome = await self._once(entries)
         if outcome is not None and outcome.result is DeliveryResult.UNAUTHORIZED and await self._access.renewed():
             return await self._once(entries)
@@ -129,7 +133,7 @@ class Attempt:
             return None
         events = [entry.told.cloudevent() for entry in entries if entry.told]
         await self._hub.caught_up()
-        # From here to the sink nothing may be waited for: a pause that was answered is known by now.
+        # No `await` from here to the send, so that every pause that was answered is respected.
         if not self._may_start() or plan is not self._state.plan:
             return None
         now = self._state.facts.lastattempt = self._hub.ports.time.now()
@@ -145,7 +149,7 @@ class Attempt:
         self._hub.metrics.attempted(self._state.id, outcome.result)
         return outcome
 
-    # --- after -------------------------------------------------------------------------------------------------------
+    # --- after the request -------------------------------------------------------------------------------------------
 
     async def _concluded(self, entries: Sequence[QueuedEvent], outcome: Outcome) -> None:
         now = self._hub.ports.time.now()
@@ -175,7 +179,7 @@ class Attempt:
                 self._lane.back(entry)
 
     def _settle(self, entry: QueuedEvent) -> None:
-        """An event has arrived, or is not wanted; a dead letter that it was is none any more."""
+        """Removes an event that was delivered or is not wanted. If it was a dead letter, deletes that."""
         self._leave(entry)
         self._lane.settle(entry)
         if self._number == DEAD_LETTERS:
@@ -187,7 +191,7 @@ class Attempt:
             self._hub.metrics.delivered(self._state.id, now - committed)
 
     async def _buried(self, entry: QueuedEvent, reason: str, outcome: Outcome, now: float) -> None:
-        """Gives an event up, as the settings say: it is kept by reference, told to another sink, or dropped."""
+        """Gives an event up as the settings say: stores a reference, sends it to the dead letter sink, or drops it."""
         state, where = self._state, self._state.plan.deadletter
         self._hub.metrics.buried(state.id)
         told = where not in ("store", "drop") and entry.told is not None and await self._told(entry.told, reason, entry)

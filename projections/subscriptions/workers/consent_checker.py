@@ -1,4 +1,4 @@
-"""Whether a sink wants events at all: when it is asked, and what its answer allows (SUB-711 to 714)."""
+"""The consent of a sink: when the sink is asked, and what its answer allows (SUB-711 to 714)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from projections.subscriptions.workers.deliverer_context import DelivererContext
 from projections.subscriptions.workers.request_scheduler import RequestScheduler
 from projections.subscriptions.workers.sink_manager import SinkManager
 
-#: Seconds between two times that a sink is asked, and that a callback's secret is good for.
+#: Seconds between two requests for consent, and lifetime of a callback secret.
 CHECK_SECONDS: Final = 86400.0
 
 
 class ConsentChecker:
     """The consent of one subscription's sink.
 
-    save: has the state written soon. settled: runs when an answer is there.
+    save: schedules a write of the state.
+    settled: called when an answer has arrived.
     """
 
     def __init__(
@@ -42,11 +43,11 @@ class ConsentChecker:
         self._wanted = False
 
     def ask(self) -> None:
-        """Has the sink asked soon."""
+        """Requests a handshake soon."""
         self._wanted = True
 
     def see_to(self) -> None:
-        """Asks the sink where it is time to."""
+        """Starts a handshake if one is due."""
         if not self._state.asks_consent or self._asking:
             return
         facts, now = self._state.facts, self._hub.ports.time.now()
@@ -58,7 +59,7 @@ class ConsentChecker:
             self._pace.wait(due)
 
     def grant(self, rate: int | None) -> None:
-        """The sink has consented by itself, to a rate or to the one that was asked for."""
+        """Records that the sink consented through a callback, to a given rate or else to the requested one."""
         self._settle(True, rate if rate is not None else self._state.plan.rate)
         self._settled()
 
@@ -81,11 +82,11 @@ class ConsentChecker:
 
     def _settle(self, allowed: bool, rate: int | None) -> None:
         if note_consent(self._state.facts, allowed, rate):
-            self._access.forget()  # deliveries say another origin now
+            self._access.forget()  # the origin in deliveries changes
         self._save()
 
     def _callback(self) -> str | None:
-        """Where the sink may consent later, with a secret of 192 bits that is good once."""
+        """The URL at which the sink may consent later, with a 192-bit secret that is valid once."""
         make = self._hub.ports.callback
         if make is None:
             return None
@@ -96,5 +97,5 @@ class ConsentChecker:
 
 
 def hash_secret(secret: str) -> str:
-    """As a secret is kept."""
+    """The hash under which a secret is stored."""
     return sha256(secret.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Dead letters that are told to a sink of their own (SUB-832)."""
+"""Sends dead letters to a sink of their own (SUB-832)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from projections.subscriptions.ports import DeliveryPorts
 async def send_dead_letter(
     ports: DeliveryPorts, plan: DeliveryPlan, secrets: Mapping[str, str], told: EventMessage, reason: str, attempts: int
 ) -> bool:
-    """Whether the sink for dead letters has taken an event, which says why it is one."""
+    """Whether the dead letter sink accepted an event. The event carries the reason why it was given up."""
     whole = told.cloudevent()
     more = {"dlreason": reason, "dlattempts": attempts, "dlsubscription": plan.subscription.id}
     letter = CloudEvent({**whole.get_attributes(), **more}, whole.get_data())
@@ -28,4 +28,4 @@ async def send_dead_letter(
         finally:
             await sink.close()
     except Exception:
-        return False  # it is stored instead
+        return False  # the caller stores the dead letter instead

@@ -1,7 +1,7 @@
-"""All deliveries of one process: reading the log, matching, and seeing to it that what is found out is kept.
+"""The deliverer: all deliveries of one process. It reads the log, matches events, and writes delivery state.
 
-Everything runs in one event loop; what waits for the store runs in threads of its own, one for each purpose. The log is
-read for many subscriptions at once: those at its end first, then a piece for whoever is furthest behind.
+Everything runs in one event loop; blocking calls to the store run in threads, one for each purpose. The log is read for
+many subscriptions at once: first for those at its end, then one chunk for the subscription that is furthest behind.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from projections.subscriptions.workers.threads import ReaderThread, WorkerThread
 
 T = TypeVar("T")
 
-#: Seconds between looks at the log, for what other processes commit.
+#: Seconds between polls of the log, for commits of other processes.
 POLL_SECONDS: Final = 0.1
-#: See Deliverer.
+#: Seconds from a change of state until it is written.
 WRITE_DELAY_SECONDS: Final = 0.1
 _LOG: Final = logging.getLogger("annals.deliveries")
 
 
 class Deliverer:
-    """See the module. `run` it; `committed` and `hurry` may be called from any thread.
+    """The deliverer of a process. Call `run`; `committed` and `hurry` may be called from any thread.
 
-    lease: seconds after which other processes take over from this one when it says nothing. write: seconds from a
-    change to its being written, together with all others of that time.
+    lease: seconds without a heartbeat after which other processes take over.
+    write: seconds from a change until it is written, together with all other changes of that time.
     """
 
     def __init__(
@@ -76,19 +76,19 @@ class Deliverer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    # --- what others call --------------------------------------------------------------------------------------------
+    # --- for the service ---------------------------------------------------------------------------------------------
 
     def committed(self) -> None:
-        """Says that something was committed, before anybody is answered."""
+        """Called after each commit, before the client gets its answer."""
         self.following.committed()
         self._in_loop(self._woken.set)
 
     def hurry(self) -> None:
-        """Has wishes seen to now."""
+        """Handles requests of other processes now."""
         self._in_loop(self._caring.hurry)
 
     def stop(self) -> None:
-        """Lets `run` come to its end, also where it is yet to begin."""
+        """Ends `run`, even if it has not started yet."""
         self._stopping = True
         self._in_loop(self._ended.set)
 
@@ -98,11 +98,11 @@ class Deliverer:
         return [(id, max(0, self.following.head - now.cursor)) for id, now in found if now is not None]
 
     def progress(self, id: str) -> DeliveryProgress | None:
-        """How far the deliveries of a subscription are by now, where it is this process that makes them."""
+        """The current progress of a subscription; None if another process delivers for it."""
         line = self.lines.get(id)
         return _worker_progress(line) if line is not None else None
 
-    # --- see hub.Hub -------------------------------------------------------------------------------------------------
+    # --- see DelivererContext ----------------------------------------------------------------------------------------
 
     @property
     def may_send(self) -> bool:
@@ -134,7 +134,7 @@ class Deliverer:
     # --- running -----------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Delivers until `stop`. Cancelled it ends at once, as in a crash: nothing is written any more."""
+        """Delivers until `stop`. When cancelled, it ends at once like a crash and writes nothing."""
         self._loop = asyncio.get_running_loop()
         loops: list[asyncio.Task[None]] = []
         try:
@@ -153,7 +153,7 @@ class Deliverer:
                 each.close()
 
     async def _end(self) -> None:
-        """Attempts come to their end, what they came to is written, and other processes may have what was held."""
+        """Lets attempts finish, writes their results, and releases the leases."""
         self._stopping = True
         lines = list(self.lines.values())
         await asyncio.gather(*(line.close(GRACE_SECONDS) for line in lines))
@@ -164,7 +164,7 @@ class Deliverer:
             self.failed(error)
 
     async def _lasting(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Does work for ever, whatever happens to the store."""
+        """Repeats work forever, even while the store fails."""
         while True:
             try:
                 await work()
@@ -173,7 +173,7 @@ class Deliverer:
                 await asyncio.sleep(1.0)
 
     async def _read(self) -> None:
-        """Follows the log, and matches what it brings, until there is no more."""
+        """Follows and matches the log until its end, then waits for more."""
         self._woken.clear()
         await self.following.follow()
         while await self._readings.turn(self.following.head):
@@ -185,10 +185,10 @@ class Deliverer:
     async def _piece(self, after: int, head: int) -> tuple[int, list[EventMessage]]:
         return await self._reader.look(self._feed.chunk, after, head)
 
-    # --- lines -------------------------------------------------------------------------------------------------------
+    # --- workers -----------------------------------------------------------------------------------------------------
 
     def begin(self, id: str, changes: list[SubscriptionChange], saved: SavedDelivery | None) -> None:
-        """Delivers for a subscription from now on, from where others have left off."""
+        """Starts delivering for a subscription, from its saved state."""
         if id in self.lines:
             return
         line = self.lines[id] = SubscriptionWorker(self, changes, saved)
@@ -197,18 +197,18 @@ class Deliverer:
         line.pump()
 
     def drop(self, line: SubscriptionWorker) -> None:
-        """Delivers no more for a subscription; attempts that run may end."""
+        """Stops delivering for a subscription. Running attempts may finish."""
         self.lines.pop(line.id, None)
         self._readings.remove(line)
         self.saving.drop(line)
         self.start(line.close(GRACE_SECONDS))
 
     def wake(self) -> None:
-        """Has the log read now."""
+        """Makes the deliverer read the log now."""
         self._woken.set()
 
     def _take(self, change: SubscriptionChange) -> None:
-        """Takes in what became of a subscription."""
+        """Applies a change of a subscription."""
         line = self.lines.get(change.id)
         if change.subscription is None:
             if line is not None:
@@ -216,7 +216,7 @@ class Deliverer:
                 self.saving.deleted(change.id)
             self.metrics.forget(change.id)
         elif change.id not in self.following.known:
-            self._holding.hurry()  # it is nobody's yet
+            self._holding.hurry()  # no process holds it yet
         elif line is not None:
             line.take(change)
             self._readings.put(line)
@@ -224,12 +224,12 @@ class Deliverer:
     def _in_loop(self, work: Callable[[], object]) -> None:
         loop = self._loop
         if loop is not None and not loop.is_closed():
-            with suppress(RuntimeError):  # it was closed in between
+            with suppress(RuntimeError):  # the loop was closed in between
                 loop.call_soon_threadsafe(work)
 
 
 def _worker_progress(line: SubscriptionWorker) -> DeliveryProgress | None:
-    """How far a line is, for another thread; None where that is just changing."""
+    """The progress of a worker, for another thread; None while it is changing."""
     try:
         return DeliveryProgress.of(line)
     except RuntimeError:

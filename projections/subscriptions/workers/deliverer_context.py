@@ -1,4 +1,4 @@
-"""What the lines of a deliverer need of it."""
+"""What the workers of a deliverer need from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Line = TypeVar("Line", contravariant=True)
 
 
 class DelivererContext(Protocol[Line]):
-    """See the module. Line: what delivers for one subscription."""
+    """The interface of a deliverer to its workers. Line: the type of worker for one subscription."""
 
     @property
     def ports(self) -> DeliveryPorts: ...
@@ -25,22 +25,22 @@ class DelivererContext(Protocol[Line]):
     def metrics(self) -> DeliveryMetrics: ...
     @property
     def may_send(self) -> bool:
-        """Whether the lease holds and the deliverer goes on."""
+        """Whether the lease is valid and the deliverer is not stopping."""
 
     async def caught_up(self) -> None:
-        """Returns when every change of a subscription that was answered by now is known to its line (SUB-833)."""
+        """Returns when the workers know every subscription change whose command was answered before (SUB-833)."""
 
     async def again(self, sequences: Sequence[int]) -> Mapping[int, EventMessage]:
-        """Messages, read from the log once more."""
+        """Messages by sequence, read from the log once more."""
 
     def changed(self, line: Line) -> None:
-        """Has a line's state written soon."""
+        """Schedules a write of a worker's state."""
 
     def hungry(self, line: Line) -> None:
-        """Says that a line has room for more of the log, or is elsewhere in it than it was."""
+        """Records that a worker has room for more of the log, or that its read position changed."""
 
     def failed(self, error: Exception) -> None:
-        """Notes what should not have happened."""
+        """Logs an unexpected error."""
 
     def start(self, work: Any) -> asyncio.Task[Any]:
-        """Runs a coroutine as a task that is kept."""
+        """Runs a coroutine as a task and keeps a reference to it."""

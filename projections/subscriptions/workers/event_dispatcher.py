@@ -1,7 +1,7 @@
-"""The log read for many subscriptions at once, and what they want of it handed to their lines.
+"""Reads the log once for many subscriptions and hands matching events to their SubscriptionWorkers.
 
-Most of them are at its end: they share one place, and an event costs nothing to those that do not want it. Who is
-behind, because it is new, was full or replays, is read for apart, a piece in each turn.
+Most queues are at the end of the log and share one read position; there, an event costs nothing for subscriptions that
+do not want it. Queues that lag, because they are new, were full or replay, are read for separately, one chunk a turn.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from projections.subscriptions.event_messages import CHUNK_POSITIONS, EventMessa
 from projections.subscriptions.sequence import last_sequence, position_of
 from projections.subscriptions.workers.subscription_worker import SubscriptionWorker
 
-#: Messages that are matched before others have a turn: a millisecond or so.
+#: Messages that are matched before other tasks get a turn: about one millisecond of work.
 _SLICE: Final = 20
-#: Seconds between two of these where nobody waits for them: a thread that only offers its turn has it back before
-#: another one wakes up.
+#: Seconds to sleep between slices that are not urgent. A thread that only yields gets its turn back before another
+#: thread wakes up.
 _YIELD_SECONDS: Final = 0.0005
-#: Subscriptions from which on an index is asked instead of each of them.
+#: Number of subscriptions from which on an index is used instead of checking each.
 _MANY: Final = 16
 
-#: Gives the messages of a piece of the log beyond a position, up to another at most, and where it ends.
+#: Reads a chunk of the log after one position and at most up to another; returns its end and its messages.
 ReadChunk = Callable[[int, int], Awaitable[tuple[int, list[EventMessage]]]]
 _Key = tuple[str, int]
 
 
 class _LaggingQueue(NamedTuple):
-    """A lane that is not at the end. after: the position that it is at."""
+    """A queue that is not at the end of the log. after: its position."""
 
     line: SubscriptionWorker
     number: int
@@ -40,7 +40,7 @@ class _LaggingQueue(NamedTuple):
 
 
 class EventDispatcher:
-    """See the module. All of it belongs to one event loop."""
+    """Dispatches events of the log to subscriptions. Belongs to one event loop."""
 
     def __init__(self, pieces: ReadChunk) -> None:
         self._pieces = pieces
@@ -50,19 +50,19 @@ class EventDispatcher:
         self._behind: dict[_Key, SubscriptionWorker] = {}
 
     def put(self, line: SubscriptionWorker) -> None:
-        """Reads for a line from now on, under the settings that it has now."""
+        """Starts reading for a worker, under its current settings."""
         self._index.put(line.id, line.state.plan.wants.interest)
         self.hungry(line)
 
     def remove(self, line: SubscriptionWorker) -> None:
-        """Reads no more for a line."""
+        """Stops reading for a worker."""
         self._index.remove(line.id)
         self._live.pop(line.id, None)
         self._behind.pop((line.id, LIVE), None)
         self._behind.pop((line.id, REPLAY), None)
 
     def hungry(self, line: SubscriptionWorker) -> None:
-        """Sees where a line is: it may have been set back, or has room again."""
+        """Queues a worker for reading, because its position was reset or it has room again."""
         self._live.pop(line.id, None)
         for number in (LIVE, REPLAY):
             if number in line.state.lanes:
@@ -74,7 +74,7 @@ class EventDispatcher:
         behind = list(self._those_behind())
         at = position_of(self._tail.sequence + 1) - 1
         if not self._live:
-            self._tail.sequence = last_sequence(head)  # nobody is there
+            self._tail.sequence = last_sequence(head)  # no subscription is at the shared position
         elif at < head:
             await self._at_the_end(at, head)
         if not behind:
@@ -85,7 +85,10 @@ class EventDispatcher:
         return True
 
     def _those_behind(self) -> Iterator[_LaggingQueue]:
-        """The lanes to be read for now. Those that have caught up join the others; the rest says when it is hungry."""
+        """The queues to read for now. Those that have caught up join the shared position.
+
+        Full or stopped queues are dropped until the worker calls `hungry`.
+        """
         at = position_of(self._tail.sequence + 1) - 1
         for key, line in list(self._behind.items()):
             lane = line.state.lanes.get(key[1])
@@ -100,7 +103,7 @@ class EventDispatcher:
                     lane.join(self._tail)
                     self._live[line.id] = line
                 else:
-                    self._behind[key] = line  # it starts where the log has not come to
+                    self._behind[key] = line  # it starts at a position that the log has not reached
             elif after >= lane.end:
                 del self._behind[key]
 
@@ -121,7 +124,7 @@ class EventDispatcher:
         self._tail.sequence = last_sequence(end)
 
     async def _piece(self, behind: Iterable[_LaggingQueue], after: int) -> None:
-        """Reads the log beyond a position for those who are at it, or in the piece behind it."""
+        """Reads the chunk after a position, for the queues that are at it or inside the chunk."""
         at = position_of(self._tail.sequence + 1) - 1
         some = {
             (each.line.id, each.number): each
@@ -148,10 +151,10 @@ class EventDispatcher:
             if each.lane.read == reads[key]:
                 each.lane.passed(end if each.lane.end is None else min(end, each.lane.end))
                 if each.number == REPLAY:
-                    each.line.pump()  # it may be at its end
+                    each.line.pump()  # it may have ended
 
     def _offered(self, each: _LaggingQueue, told: EventMessage, reads: dict[_Key, int]) -> bool:
-        """Whether more of the piece is for a lane: nobody has set it back meanwhile, and there is room."""
+        """Whether the queue takes more of the chunk: it was not reset meanwhile, and has room."""
         key = (each.line.id, each.number)
         if each.lane.read != reads[key] or self._behind.get(key) is not each.line:
             return False
@@ -173,7 +176,7 @@ class EventDispatcher:
 
 
 async def _slices(messages: Sequence[EventMessage], breath: float = 0.0) -> AsyncIterator[Sequence[EventMessage]]:
-    """Some of the messages at a time; in between others have a turn, other threads too where there is a breath."""
+    """The messages in slices. Other tasks run in between; with a breath above 0, other threads too."""
     for start in range(0, len(messages), _SLICE):
         if start:
             await asyncio.sleep(breath)

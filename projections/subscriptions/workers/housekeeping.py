@@ -1,6 +1,6 @@
-"""Sees to what others wish of deliveries, and removes what has had its time.
+"""Handles requests of other processes, and deletes expired state.
 
-Apart from the leases, which must not wait for whoever writes for long.
+It runs apart from the lease manager, which must not wait for long writes.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from projections.subscriptions.state.delivery_store import DeliveryStore
 from projections.subscriptions.workers.subscription_worker import SubscriptionWorker
 from projections.subscriptions.workers.threads import WorkerThread
 
-#: Seconds between two times that what has had its time is removed, and that dead letters are kept (SUB-831).
+#: Seconds between two deletions of expired state, and seconds that dead letters are kept (SUB-831).
 SWEEP_SECONDS: Final = 3600.0
 DEAD_LETTER_SECONDS: Final = 30 * 86400.0
-#: Seconds between two looks at what others wish.
+#: Seconds between two checks for requests.
 _PAUSE: Final = 1.0
 
 
 class Housekeeping:
-    """now: gives seconds since 1970."""
+    """Periodic work on the delivery tables. now: seconds since 1970."""
 
     def __init__(
         self,
@@ -40,11 +40,11 @@ class Housekeeping:
         self._sweeps = 0.0
 
     def hurry(self) -> None:
-        """Has wishes seen to now."""
+        """Handles requests now."""
         self._hurry.set()
 
     async def care(self) -> None:
-        """Does what is to be done now, and waits for more."""
+        """Does the work that is due, then waits for more."""
         await self._grant()
         if time.monotonic() >= self._sweeps:
             self._sweeps = time.monotonic() + SWEEP_SECONDS

@@ -1,4 +1,4 @@
-"""Which subscriptions this process delivers for: taken over, let go and shared with other processes (SUB-805)."""
+"""Manages which subscriptions this process delivers for, and shares them with other processes (SUB-805)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from projections.subscriptions.workers.subscription_follower import Subscription
 from projections.subscriptions.workers.subscription_worker import SubscriptionWorker
 from projections.subscriptions.workers.threads import WorkerThread
 
-#: Seconds that attempts have to come to an end when others are to make them, or nobody.
+#: Seconds that running attempts get to finish when a subscription is released or dropped.
 GRACE_SECONDS: Final = 5.0
 
 
 class Lines(Protocol):
-    """What delivers, by subscription."""
+    """The part of the deliverer that the lease manager uses."""
 
     @property
     def lines(self) -> Mapping[str, SubscriptionWorker]: ...
@@ -33,23 +33,23 @@ class Lines(Protocol):
     def saving(self) -> StateWriter: ...
 
     def begin(self, id: str, changes: list[SubscriptionChange], saved: SavedDelivery | None) -> None:
-        """Delivers for a subscription from now on, from where others have left off."""
+        """Starts delivering for a subscription, from its saved state."""
 
     def drop(self, line: SubscriptionWorker) -> None:
-        """Delivers no more for a subscription; attempts that run may end."""
+        """Stops delivering for a subscription. Running attempts may finish."""
 
     def wake(self) -> None:
-        """Has the log read now."""
+        """Makes the deliverer read the log now."""
 
     def start(self, work: Coroutine[Any, Any, Any]) -> object:
-        """Runs a coroutine as a task that is kept."""
+        """Runs a coroutine as a task and keeps a reference to it."""
 
     def failed(self, error: Exception) -> None:
-        """Notes what should not have happened."""
+        """Logs an unexpected error."""
 
 
 class LeaseManager:
-    """lease: seconds after which other processes take over from this one when it says nothing."""
+    """Manages the leases of one process. lease: seconds without a heartbeat after which other processes take over."""
 
     def __init__(self, deliverer: Lines, url: str, lease: float) -> None:
         self._deliverer = deliverer
@@ -63,16 +63,16 @@ class LeaseManager:
 
     @property
     def lasts(self) -> bool:
-        """Whether what was held is held still."""
+        """Whether the leases are still valid."""
         self._lapsed = time.monotonic() >= self._until
         return not self._lapsed
 
     def hurry(self) -> None:
-        """There is something to hold that is nobody's yet."""
+        """Requests a heartbeat now, because a new subscription has no process yet."""
         self._hurry.set()
 
     async def beat(self) -> None:
-        """Says that this process lives, takes what is free, and sees to what others wish."""
+        """Sends a heartbeat, takes free leases, and releases surplus ones."""
         self._hurry.clear()
         following = self._deliverer.following
         await following.caught_up()
@@ -84,16 +84,16 @@ class LeaseManager:
                 await self._hurry.wait()
 
     async def end(self) -> None:
-        """Lets other processes have everything."""
+        """Releases all leases."""
         await self._worker.do(self._leases.end)
 
     def close(self) -> None:
-        """Gives thread and connection back and says nothing to others."""
+        """Closes the thread and the connection without releasing leases."""
         self._worker.close()
         self._leases.close()
 
     async def _hold(self, found: HeldLeases) -> None:
-        """Delivers for what is held, and for nothing else."""
+        """Starts and stops workers, so that exactly the held subscriptions are delivered for."""
         deliverer, lines = self._deliverer, self._deliverer.lines
         anew = found.process != deliverer.saving.process
         deliverer.saving.process = found.process
@@ -115,13 +115,13 @@ class LeaseManager:
             deliverer.start(self._let_go(surplus))
 
     async def _let_go(self, lines: Sequence[SubscriptionWorker]) -> None:
-        """Lets other processes have subscriptions, once all about them is written."""
+        """Releases subscriptions to other processes, after writing their state."""
         ids = [line.id for line in lines]
         try:
             await asyncio.gather(*(line.close(GRACE_SECONDS) for line in lines))
             await self._deliverer.saving.save(lines)
         except DRIVER_ERRORS as error:
-            self._deliverer.failed(error)  # the others will send some of it again
+            self._deliverer.failed(error)  # the next process repeats some deliveries
         for line in lines:
             self._deliverer.drop(line)
         try:

@@ -1,6 +1,7 @@
-"""What Prometheus may know of deliveries: attempts, outcomes, time from commit to acknowledgement, and lag (SUB-842).
+"""The Prometheus metrics of deliveries: attempts, outcomes, time from commit to acknowledgement, and lag (SUB-842).
 
-The one label that is not from a fixed list is the id of a subscription, which the server gives; it goes with it.
+The only label without a fixed set of values is the subscription id, which the server assigns; its metrics are removed
+with the subscription.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from projections.subscriptions.contract import DeliveryResult
 
 _SECONDS: Final = (0.005, 0.025, 0.1, 0.5, 1, 5, 60, 3600)
 
-#: Ids of subscriptions with the number of positions that each is behind the log.
+#: Subscription ids, each with its lag behind the log in positions.
 Lags = Callable[[], Iterable[tuple[str, int]]]
 
 
 class DeliveryMetrics:
-    """Counters of the subscriptions that one process delivers for."""
+    """The metrics of the subscriptions that one process delivers for."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self._registry = registry or CollectorRegistry()
@@ -45,7 +46,7 @@ class DeliveryMetrics:
 
     @property
     def registry(self) -> CollectorRegistry:
-        """What they are collected from."""
+        """The registry from which they are collected."""
         return self._registry
 
     def attempted(self, id: str, result: DeliveryResult) -> None:
@@ -53,7 +54,7 @@ class DeliveryMetrics:
         self._outcomes.labels(id, result.value).inc()
 
     def delivered(self, id: str, seconds: float) -> None:
-        """Notes an acknowledgement."""
+        """Records an acknowledgement. seconds: since the commit."""
         self._seconds.labels(id).observe(max(0.0, seconds))
 
     def buried(self, id: str) -> None:
@@ -61,11 +62,11 @@ class DeliveryMetrics:
         self._dead.labels(id).inc()
 
     def follow(self, lags: Lags) -> None:
-        """Adds a gauge that is worked out when somebody looks."""
+        """Adds the lag gauge, which is computed at each scrape."""
         self._registry.register(_LagCollector(lags))
 
     def forget(self, id: str) -> None:
-        """Removes a subscription's."""
+        """Removes the metrics of a subscription."""
         for result in DeliveryResult:
             _remove(self._outcomes, id, result.value)
         _remove(self._seconds, id)
@@ -90,5 +91,5 @@ class _LagCollector(Collector):
         yield family
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        # Without this the registry would look the lags up when the collector joins it.
+        # Otherwise the registry would compute the lags when the collector is registered.
         return iter(())

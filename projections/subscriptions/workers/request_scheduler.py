@@ -1,4 +1,4 @@
-"""When the next request of a subscription may be made, and what wakes its deliveries up then."""
+"""Decides when the next request of a subscription may be sent, and wakes its worker then."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from projections.subscriptions.decisions.delivery_state import DeliveryState
 from projections.subscriptions.decisions.token_bucket import UNVALIDATED_LIMIT, TokenBucket
 from projections.subscriptions.workers.deliverer_context import DelivererContext
 
-#: Seconds to wait when something here has failed.
+#: Seconds to wait after an internal failure.
 _PAUSE: Final = 1.0
 
 
 class RequestScheduler:
-    """See the module. Times are seconds since 1970. wake: starts what can be started now."""
+    """The schedule of one subscription's requests. Times are seconds since 1970.
+
+    wake: starts whatever can start now.
+    """
 
     def __init__(self, hub: DelivererContext[Any], state: DeliveryState, wake: Callable[[], None]) -> None:
         self._hub = hub
@@ -28,7 +31,10 @@ class RequestScheduler:
         self._gathering: float | None = None
 
     def shut_until(self, now: float, sink: float) -> float | None:
-        """The time before which no request may be made; None where one may be made now. sink: before it is usable."""
+        """The time before which no request may be sent; None if one may be sent now.
+
+        sink: time before which the sink is unusable.
+        """
         if (until := max(self._state.facts.hold, sink, self._failed_until)) > now:
             return until
         bucket = self._bucket(now)
@@ -36,16 +42,16 @@ class RequestScheduler:
         return now + max(wait, 0.001) if wait > 0 else None
 
     def spend(self, now: float) -> None:
-        """A request is made."""
+        """Takes a token for a request."""
         if bucket := self._bucket(now):
             self._state.facts.bucket = list(bucket.taken(now))
 
     def failed(self, now: float) -> None:
-        """Something here has failed, which gets a moment to recover."""
+        """Pauses requests after an internal failure."""
         self._failed_until = now + _PAUSE
 
     def gathered(self, lane: DeliveryQueue, now: float) -> bool:
-        """Whether a batch is as large as it may be, or has been waited for as long as that takes."""
+        """Whether a batch is full, or has waited for its maximum time."""
         plan = self._state.plan
         if not plan.gather or lane.unsent >= plan.most:
             self._gathering = None
@@ -58,11 +64,11 @@ class RequestScheduler:
         return True
 
     def wait(self, until: float | None) -> bool:
-        """Whether there is something to wait for; `wake` runs at the earliest of the times given."""
+        """Whether there is something to wait for. `wake` runs at the earliest of the times passed so far."""
         if until is None:
             return False
         if until == float("inf"):
-            return True  # somebody has to do something first
+            return True  # the wait ends only by an action of the owner
         if self._timer is None or self._timer.done() or until < self._at:
             self.end()
             self._at = until
@@ -70,7 +76,7 @@ class RequestScheduler:
         return True
 
     def end(self) -> None:
-        """Wakes nobody any more."""
+        """Cancels the timer."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -82,7 +88,7 @@ class RequestScheduler:
         self._wake()
 
     def _bucket(self, now: float) -> TokenBucket | None:
-        """What limits the rate of requests, with the level that it was left at."""
+        """The bucket that limits requests, at its last level; None if they are unlimited."""
         facts = self._state.facts
         if self._state.is_unlimited:
             return None

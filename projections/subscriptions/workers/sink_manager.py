@@ -1,4 +1,4 @@
-"""The sink of one subscription: opened when it is needed, with credentials that are good (SUB-306 to 308, 914)."""
+"""The sink of one subscription: opened on demand, with valid credentials (SUB-306 to 308, 914)."""
 
 from __future__ import annotations
 
@@ -11,19 +11,23 @@ from projections.subscriptions.contract import Sink, SinkTarget
 from projections.subscriptions.decisions.delivery_state import DeliveryState
 from projections.subscriptions.ports import DeliveryPorts
 
-#: Seconds before its end that a token is renewed.
+#: Seconds before expiry at which a token is renewed.
 RENEWAL_LEAD_SECONDS: Final = 60.0
-#: Seconds after which a renewal that failed is tried again, first and at most: nobody writes when the endpoint is back.
+#: Seconds until a failed renewal is retried, at first and at most. No event signals that the endpoint is back.
 _FIRST_RETRY_SECONDS: Final = 30.0
 _LONGEST_RETRY_SECONDS: Final = 300.0
 _TOKEN: Final = "sinkcredential.accesstoken"
 _REFRESH: Final = "sinkcredential.refreshtoken"
-#: Secrets that are too short to be told from other text.
+#: Shorter secrets are not removed from text, because they match too much.
 _MIN_SECRET_LENGTH: Final = 4
 
 
 class SinkManager:
-    """until: before this time there is no use in asking for the sink."""
+    """Opens, renews and closes the sink of one subscription.
+
+    until: before this time, `sink` returns None.
+    width: number of concurrent requests that the sink accepts.
+    """
 
     def __init__(self, ports: DeliveryPorts, state: DeliveryState) -> None:
         self._ports = ports
@@ -40,25 +44,25 @@ class SinkManager:
         self.width = 1
 
     async def sink(self) -> Sink | None:
-        """The sink, open; None where the credential will not do now, which the facts then say."""
+        """The open sink. None if the credential is unusable now; the DeliveryRecord then says so."""
         if self._sink is not None and self._ports.time.now() < self._good:
             return self._sink
         async with self._one:
             return await self._opened()
 
     async def renewed(self) -> bool:
-        """Whether another token was had for the one that a sink has just refused (SUB-307)."""
+        """Whether a new token was obtained after a sink refused the current one (SUB-307)."""
         used = self._token
         if not self._state.plan.renewal or not used:
             return False
         async with self._one:
             if self._token != used:
-                return True  # somebody else's request was refused as well, and has seen to it
+                return True  # another refused request has already renewed it
             return await self._renew()
 
     @property
     def secrets(self) -> Mapping[str, str]:
-        """The values that the sink was opened with."""
+        """The secret values with which the sink was opened."""
         return self._secrets
 
     async def revealed(self) -> Mapping[str, str]:
@@ -69,12 +73,12 @@ class SinkManager:
         return self._secrets
 
     def forget(self) -> None:
-        """Has the next request use whatever the settings say by then."""
+        """Makes the next request reopen the sink with the settings of that time."""
         self._good = 0.0
         self._failures, self.until = 0, 0.0
 
     def scrubbed(self, text: str) -> str:
-        """A text without what must not be seen in it (SUB-303)."""
+        """A text without secrets (SUB-303)."""
         for value in self._secrets.values():
             if len(value) >= _MIN_SECRET_LENGTH:
                 text = text.replace(value, "***")
@@ -82,7 +86,7 @@ class SinkManager:
 
     @asynccontextmanager
     async def using(self, sink: Sink) -> AsyncIterator[None]:
-        """Keeps a sink open for a request, whatever comes in its place meanwhile."""
+        """Keeps a sink open during a request, even if another sink replaces it meanwhile."""
         self._users[sink] = self._users.get(sink, 0) + 1
         try:
             yield
@@ -96,7 +100,7 @@ class SinkManager:
                     await sink.close()
 
     async def close(self) -> None:
-        """Lets go of the sink, and of those that it came after."""
+        """Closes the sink, and replaced sinks that are still in use."""
         sinks = {*self._users, *([self._sink] if self._sink is not None else ())}
         self._sink = None
         self._users.clear()
@@ -104,7 +108,7 @@ class SinkManager:
             await sink.close()
 
     async def _retire(self) -> None:
-        """Lets go of the sink once nobody uses it."""
+        """Replaces the sink by none, and closes it unless a request still uses it."""
         sink, self._sink = self._sink, None
         if sink is not None and sink not in self._users:
             await sink.close()
@@ -129,7 +133,7 @@ class SinkManager:
             expires = self._facts.expires or None
         await self._retire()
         if plan is not self._state.plan:
-            return None  # an update came meanwhile
+            return None  # an update arrived meanwhile
         return self._open(plan.target(self._secrets, self._state.origin(self._ports.origin)), expires)
 
     def _open(self, target: SinkTarget, expires: float | None) -> Sink | None:
@@ -144,7 +148,7 @@ class SinkManager:
             self._facts.state = ""
         self._failures = 0
         self._token = target.credential.token if target.credential else ""
-        # Of a token that is short-lived half the time has to do.
+        # A short-lived token is renewed after half of its lifetime.
         early = (
             min(RENEWAL_LEAD_SECONDS, (expires - now) / 2) if expires is not None and self._state.plan.renewal else 0.0
         )
@@ -164,7 +168,7 @@ class SinkManager:
         values = {_TOKEN: found.accesstoken} | ({_REFRESH: found.refreshtoken} if found.refreshtoken else {})
         await asyncio.to_thread(self._ports.secrets.replace, plan.subscription, values)
         self._secrets = {**self._secrets, **values}
-        # One whose end nobody knows is good until a sink says otherwise.
+        # A token without a known expiry is used until the sink refuses it.
         self._facts.expires = found.expires if found.expires is not None else float(1 << 40)
         self._good = 0.0
         self._token = found.accesstoken

@@ -1,4 +1,4 @@
-"""Sees to it that what lines have come to is written, together and some moments later."""
+"""Writes the delivery state of workers, in batches and shortly after it changed."""
 
 from __future__ import annotations
 
@@ -12,25 +12,28 @@ from projections.subscriptions.state.delivery_store import DeliveryStore
 from projections.subscriptions.workers.subscription_worker import SubscriptionWorker
 from projections.subscriptions.workers.threads import WorkerThread
 
-#: Seconds between two times that the cursors of subscriptions are written that have nothing to do, or whose attempts
-#: have not come to anything yet.
+#: Seconds between two writes of the cursors of idle subscriptions, and of those whose attempts have no result yet.
 IDLE_SECONDS: Final = 5.0
 
 
 class DeliveryProgress(NamedTuple):
-    """How far deliveries are. pending: events on their way, or waiting for another attempt."""
+    """The progress of deliveries. pending: events that are queued or being sent."""
 
     cursor: int
     pending: int
 
     @classmethod
     def of(cls, line: SubscriptionWorker) -> DeliveryProgress:
-        """A line's. Raises: RuntimeError in another thread, where the line is just changing."""
+        """The progress of a worker. Raises: RuntimeError in another thread while the worker is changing."""
         return cls(line.state.cursor, line.state.pending)
 
 
 class StateWriter:
-    """process: under whose name; only what that holds is written. after: seconds from a change to its being written."""
+    """Writes the state of the workers of one process.
+
+    process: name that holds the leases; only subscriptions that it holds are written.
+    after: seconds from a change until it is written.
+    """
 
     def __init__(
         self, worker: WorkerThread, books: DeliveryStore, lines: Mapping[str, SubscriptionWorker], after: float
@@ -47,23 +50,23 @@ class StateWriter:
         self._gone: set[str] = set()
 
     def changed(self, line: SubscriptionWorker) -> None:
-        """Has a line's state written soon."""
+        """Schedules a write of a worker's state."""
         if not self._dirty:
             self._due.set()
         self._dirty[line] = None
 
     def deleted(self, id: str) -> None:
-        """Has all about a subscription forgotten soon."""
+        """Schedules the deletion of a subscription's state."""
         self._gone.add(id)
         self._due.set()
 
     def drop(self, line: SubscriptionWorker) -> None:
-        """Writes about a line no more."""
+        """Stops writing the state of a worker."""
         self._dirty.pop(line, None)
         self._written.pop(line.id, None)
 
     async def write(self) -> None:
-        """Writes what has changed, some moments after it has, and now and then what has moved on by itself."""
+        """Writes changes shortly after they happen, and now and then the cursors of idle subscriptions."""
         try:
             async with asyncio.timeout(IDLE_SECONDS):
                 await self._due.wait()
@@ -80,7 +83,7 @@ class StateWriter:
         await self.save()
 
     async def save(self, lines: Iterable[SubscriptionWorker] = ()) -> None:
-        """Writes what has changed now. lines: those to be written about whether they have or not."""
+        """Writes all changes now. lines: workers to write even if they did not change."""
         self._dirty |= dict.fromkeys(lines)
         async with self._turn:
             dirty, gone = list(self._dirty), set(self._gone)

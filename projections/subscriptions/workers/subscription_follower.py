@@ -1,4 +1,4 @@
-"""What becomes of subscriptions, taken in as far as the log goes."""
+"""Follows the changes of subscriptions up to the end of the log."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from projections.subscriptions.workers.threads import ReaderThread
 
 
 class SubscriptionFollower:
-    """known: the last change of each subscription that lives, up to the position `head`.
+    """Follows the subscriptions.
 
-    taken: is told of each change that comes after `begin`, in order, before `known` has it.
+    known: the last change of each live subscription, up to the position `head`.
+    taken: called for each change after `begin`, in order, before `known` contains it.
     """
 
     def __init__(self, watcher: ReaderThread, taken: Callable[[SubscriptionChange], None]) -> None:
@@ -27,17 +28,17 @@ class SubscriptionFollower:
         self._followed = -1
 
     def committed(self) -> None:
-        """Something was committed; from any thread, before anybody is answered."""
+        """Called after each commit, before the client gets its answer; from any thread."""
         self._commits += 1
 
     async def begin(self) -> None:
-        """Learns of the subscriptions that there are."""
+        """Loads all live subscriptions."""
         self.head, found = await self._watcher.do(self._all)
         self.known = {change.id: change for change in found}
         self._followed = 0 if self._commits == 0 else -1
 
     async def follow(self) -> None:
-        """Takes in what became of subscriptions up to the end of the log."""
+        """Applies the changes of subscriptions up to the end of the log."""
         async with self._turn:
             commits = self._commits
             self.head, changes = await self._watcher.look(self._news, self.head)
@@ -50,14 +51,14 @@ class SubscriptionFollower:
             self._followed = commits
 
     async def caught_up(self) -> None:
-        """Returns when every change that was answered by now is taken in (SUB-833)."""
+        """Returns when all changes are applied whose commands were answered before (SUB-833)."""
         while self._followed != self._commits:
             await self.follow()
 
     async def histories(
         self, ids: Sequence[str], begun: Callable[[str, list[SubscriptionChange], SavedDelivery | None], None]
     ) -> None:
-        """Gives what is stored of subscriptions, and what the log says of them since, before anything that comes."""
+        """Calls begun with the saved state of each subscription and its changes since then, before any later change."""
         saved = await self._watcher.do(self._saved, ids)
         async with self._turn:
             revisions = {id: saved[id].revision if id in saved else 0 for id in ids}
@@ -69,7 +70,7 @@ class SubscriptionFollower:
     # --- in the watcher's thread -------------------------------------------------------------------------------------
 
     def _all(self) -> tuple[int, list[SubscriptionChange]]:
-        # In this order: what comes between the two is followed, and taken in once.
+        # The head is read first: a change between the two reads is followed later, and applied once.
         head = self._watcher.log().head().last
         return head, subscription_changes.read_living(self._watcher.database())
 

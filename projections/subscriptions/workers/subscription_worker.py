@@ -1,7 +1,7 @@
-"""One subscription's deliveries: what is attempted when, and what follows from it.
+"""The worker of one subscription: it starts attempts when they may run, and applies their results.
 
-A line belongs to the event loop of its deliverer. Its workers each take what is next, attempt it and go on until
-nothing can be attempted now; a timer starts them again. Spec: 8.1 to 8.4.
+It belongs to the event loop of its deliverer. Each of its tasks takes the next events, attempts them, and goes on until
+nothing can be attempted; a timer starts them again. Spec: 8.1 to 8.4.
 """
 
 from __future__ import annotations
@@ -23,14 +23,18 @@ from projections.subscriptions.workers.deliverer_context import DelivererContext
 from projections.subscriptions.workers.request_scheduler import RequestScheduler
 from projections.subscriptions.workers.sink_manager import SinkManager
 
-#: In what order they are served.
+#: The order in which queues are served.
 _QUEUE_ORDER: Final = (DEAD_LETTERS, REPLAY, LIVE)
-#: Requests at a time to sinks that take more than one.
+#: Largest number of concurrent requests to a sink that accepts several.
 MAX_CONCURRENCY: Final = 32
 
 
 class SubscriptionWorker:
-    """See the module. saved: what is stored of it; changes: events of its stream that came since, in order."""
+    """The worker of one subscription.
+
+    saved: its stored state.
+    changes: later events of its stream, in order.
+    """
 
     def __init__(
         self, hub: DelivererContext[Any], changes: Sequence[SubscriptionChange], saved: SavedDelivery | None
@@ -59,10 +63,10 @@ class SubscriptionWorker:
         self._hub.hungry(self)
         self.pump()
 
-    # --- what the log brings -----------------------------------------------------------------------------------------
+    # --- events of the log -------------------------------------------------------------------------------------------
 
     def take(self, change: SubscriptionChange) -> None:
-        """Takes in the next event of its stream; one that was taken in before changes nothing."""
+        """Applies the next event of its stream. An event that was applied before changes nothing."""
         effect = apply_change(self.state, change)
         if effect is None:
             return
@@ -76,22 +80,22 @@ class SubscriptionWorker:
         self.pump()
 
     def grant(self, rate: int | None) -> None:
-        """The sink has consented by itself; see ConsentChecker."""
+        """Records a consent through a callback; see ConsentChecker."""
         self._consents.grant(rate)
 
     def wants(self, number: int, told: EventMessage) -> bool:
-        """Whether an event of the log is for one of its queues."""
+        """Whether an event of the log belongs into one of its queues."""
         matches = self.state.plan.wants.matches(told, live=number == LIVE)
         return matches and self.state.may_read(told.message.xid, self._hub.ports.reads)
 
-    # --- what is attempted when --------------------------------------------------------------------------------------
+    # --- attempts ----------------------------------------------------------------------------------------------------
 
     def may_start(self) -> bool:
-        """Whether a request may be made now, as far as the subscription and the lease go."""
+        """Whether the subscription and the lease allow a request now."""
         return not (self.state.stopped or self.closed) and self._hub.may_send
 
     def pump(self) -> None:
-        """Starts what can be started now, and sees to it that the rest is started when it can."""
+        """Starts every attempt that can start now, and schedules the others."""
         self._consents.see_to()
         while not self.closed and self._workers < self._width and (found := self._next()):
             self._workers += 1
@@ -113,7 +117,7 @@ class SubscriptionWorker:
                     break
                 number, lane, entries = found
         except Exception as error:
-            # The store cannot be read now, or somebody's secrets cannot; what was taken is back in its lane.
+            # The store or the secrets cannot be read now. The events are back in their queue.
             self._hub.failed(error)
             self._pace.failed(self._now())
         finally:
@@ -126,7 +130,7 @@ class SubscriptionWorker:
         return Attempt(self._hub, self.state, self._access, self.may_start, number, lane, entries)
 
     def _next(self) -> tuple[int, DeliveryQueue, list[QueuedEvent]] | None:
-        """What is to be attempted now; sets the timer where that is nothing yet."""
+        """The next events to attempt. If there are none yet, sets the timer."""
         state, now = self.state, self._now()
         if state.stopped or not self._hub.may_send or self._pace.wait(self._pace.shut_until(now, self._access.until)):
             return None
@@ -149,19 +153,19 @@ class SubscriptionWorker:
         self._save()
         self._hub.hungry(self)
 
-    # --- what is written ---------------------------------------------------------------------------------------------
+    # --- state -------------------------------------------------------------------------------------------------------
 
     def page(self) -> StateUpdate:
-        """What is to be written."""
+        """The changes to write to the tables."""
         return self.state.page(self._now())
 
     def mark_written(self, page: StateUpdate) -> None:
-        """Notes that a page is in the tables."""
+        """Records that an update is in the tables."""
         if self.state.mark_written(page):
             self.pump()
 
     async def close(self, seconds: float = 0.0) -> None:
-        """Starts nothing more, waits so long for attempts that run, and lets go of the sink."""
+        """Starts no more attempts, waits for running ones up to the time limit, and closes the sink."""
         self.closed = True
         self._pace.end()
         if seconds:

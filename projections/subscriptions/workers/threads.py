@@ -1,4 +1,4 @@
-"""Threads for what waits for the store, beside the event loop of deliveries."""
+"""Threads for blocking calls to the store, outside the event loop of deliveries."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ T = TypeVar("T")
 
 
 class WorkerThread:
-    """A thread that does one thing after the other."""
+    """A thread that runs one call after the other."""
 
     def __init__(self, name: str) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=f"annals-deliveries-{name}")
 
     async def do(self, work: Callable[..., T], *arguments: object) -> T:
-        """What work in the thread gives."""
+        """The result of a call in the thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
 
     def close(self) -> None:
-        """Ends the thread, once what it does is done."""
+        """Ends the thread after its current call."""
         self._pool.shutdown(wait=True)
 
 
 class ReaderThread(WorkerThread):
-    """A thread with a connection that reads the store, opened anew after a failure."""
+    """A thread with a read connection to the store, which is reopened after a failure."""
 
     def __init__(self, name: str, url: str) -> None:
         super().__init__(name)
@@ -40,12 +40,15 @@ class ReaderThread(WorkerThread):
         self._reader: ReadConnection | None = None
 
     async def look(self, work: Callable[..., T], *arguments: object) -> T:
-        """What a look at the log gives. A file is read in less time than two threads take to hand over to each other,
-        and nobody who writes to it keeps readers waiting; a server may."""
+        """The result of reading the log.
+
+        A SQLite file is read directly: that takes less time than switching threads, and writers never block its
+        readers. A server may block, so it is read in the thread.
+        """
         return work(*arguments) if self._is_file else await self.do(work, *arguments)
 
     def database(self) -> ReadConnection:
-        """The connection."""
+        """The connection, reopened if it is unusable."""
         if self._reader is None or not self._reader.usable:
             self._reader = connect(self._url)
         return self._reader

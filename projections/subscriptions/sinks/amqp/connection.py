@@ -1,7 +1,7 @@
-"""One AMQP connection with one link to send on.
+"""One AMQP connection with one sending link.
 
-Proton is asked for its protocol engine only: bytes go in, events and bytes come out. Sockets, TLS and time are
-asyncio's, so a sink has no thread, connects to the address it was given, and checks certificates like every other one.
+Proton serves as a protocol engine only: bytes in, events and bytes out. Sockets, TLS and timers belong to asyncio, so a
+sink has no thread, connects to the address it was given, and checks certificates like every other sink.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from projections.subscriptions.contract import DELIVERED, Outcome
 from projections.subscriptions.sinks.amqp.outcomes import STATE_OUTCOMES, TOO_LARGE, condition_outcome
 from projections.subscriptions.sinks.amqp.websocket import AmqpWebSocket
 
-#: Seconds without a sign of life after which a peer counts as gone.
+#: Seconds of silence after which a peer counts as gone.
 _IDLE: Final = 30.0
-#: Seconds that the last bytes to a peer may take.
+#: Seconds that sending the last bytes to a peer may take.
 _GOODBYE: Final = 2.0
 _STATES: Final = {
     Delivery.ACCEPTED: "accepted",
@@ -29,13 +29,18 @@ _STATES: Final = {
     Delivery.RELEASED: "released",
     Delivery.MODIFIED: "modified",
 }
-#: What Proton raises at bytes that are no AMQP, and Python at what is in them.
+#: What Proton raises for bytes that are not AMQP, and Python for their contents.
 _BROKEN: Final = (ProtonException, ConnectionError, OverflowError, ValueError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
 class AmqpConnectionSettings:
-    """host: as the URI names it. user: None for nobody. secure: whether nobody can listen to a password."""
+    """The settings of a connection and its link.
+
+    host: as named in the URI.
+    user: None for anonymous.
+    secure: whether the channel is safe for a password.
+    """
 
     host: str
     address: str
@@ -48,7 +53,7 @@ class AmqpConnectionSettings:
 
 
 class AmqpConnection(asyncio.Protocol):
-    """over: why nothing can be sent any more, None while it can."""
+    """An open connection. over: why it can send no more; None while it can."""
 
     def __init__(self, terms: AmqpConnectionSettings, web: AmqpWebSocket | None = None) -> None:
         self.over: Outcome | None = None
@@ -82,7 +87,7 @@ class AmqpConnection(asyncio.Protocol):
     # --- for the sink ------------------------------------------------------------------------------------------------
 
     def send(self, message: bytes) -> asyncio.Future[Outcome]:
-        """What will have become of a message. Cancelled, it is not sent if it was not yet."""
+        """The outcome of a message. Cancelling the future drops a message that is not sent yet."""
         outcome: asyncio.Future[Outcome] = self._loop.create_future()
         if self.over:
             outcome.set_result(self.over)
@@ -92,7 +97,7 @@ class AmqpConnection(asyncio.Protocol):
         return outcome
 
     def close(self) -> None:
-        """Says goodbye and lets go; `closed` is done when the socket is gone. Done twice, it does nothing."""
+        """Closes the connection; `closed` is done when the socket is gone. A second call does nothing."""
         if self.over is None:
             self._connection.close()
             self._turn()
@@ -103,7 +108,7 @@ class AmqpConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio."""
         self._transport = cast("asyncio.Transport", transport)
-        # What is handed to the socket is what counts where nobody acknowledges (SUB-709), so nothing is kept beside it.
+        # Without acknowledgements, a message counts once it is handed to the socket (SUB-709): buffer nothing here.
         self._transport.set_write_buffer_limits(high=0)
         self._paused = False
         if self._web:
@@ -143,19 +148,19 @@ class AmqpConnection(asyncio.Protocol):
     # --- the engine --------------------------------------------------------------------------------------------------
 
     def _soon(self) -> None:
-        """Takes a turn when others had theirs, so that what they send leaves in one write."""
+        """Schedules a turn of the engine after other tasks, so that their messages leave in one write."""
         if not self._due:
             self._due = True
             self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
-        """Acts on what the engine has to tell, and writes what it has to say."""
+        """Handles the engine's events and writes its output."""
         self._due = False
         try:
             self._transmit()
             self._act()
             self._write()
-            self._act()  # Proton finds some errors, such as a refused password, when it is asked for bytes
+            self._act()  # Proton finds some errors, such as a refused password, when asked for bytes
             self._tick()
         except _BROKEN as error:
             self._lose(condition_outcome("protocol", str(error)))
@@ -182,7 +187,7 @@ class AmqpConnection(asyncio.Protocol):
             self._handed = []
 
     def _transmit(self) -> None:
-        """Gives the engine the messages that the peer has room for."""
+        """Passes waiting messages to the engine, as far as the peer gives credit."""
         while self._waiting and self._link.credit > 0 and not self.over:
             message, outcome = self._waiting.popleft()
             if outcome.done():
@@ -202,9 +207,9 @@ class AmqpConnection(asyncio.Protocol):
                 self._unsettled[str(self._tags)] = outcome
 
     def _tick(self) -> None:
-        """Lets the engine miss signs of life and give its own, and comes back when the next ones are due.
+        """Lets the engine check and send heartbeats, and schedules the next check.
 
-        Once in each turn, because the engine counts from the first time that it is asked after something was written.
+        Called once in each turn, because the engine counts from the first call after a write.
         """
         deadline = self._engine.tick(self._loop.time())
         if deadline and not self.over and (self._timer is None or deadline < self._timer.when()):
@@ -235,7 +240,7 @@ class AmqpConnection(asyncio.Protocol):
         delivery.settle()
 
     def _end(self, condition: Condition | None, otherwise: str) -> None:
-        """Ends what the peer, or the engine, has ended. otherwise: the code where no reason is given."""
+        """Ends the connection after the peer or the engine ended it. otherwise: the code if no reason is given."""
         self._lose(
             condition_outcome(condition.name, condition.description or "")
             if condition
@@ -253,12 +258,12 @@ class AmqpConnection(asyncio.Protocol):
             self._handed = []
         if self._transport and not self._transport.is_closing():
             self._transport.close()
-            # A peer that does not read, or does not end its side of TLS, is not waited for.
+            # Do not wait for a peer that does not read, or does not close its side of TLS.
             self._set_timer(self._loop.time() + _GOODBYE, self._transport.abort)
 
 
 def _outcome(state: str | None, delivery: Any) -> Outcome:
-    """What a delivery came to that has a terminal state, or was settled without one."""
+    """The outcome of a delivery that has a terminal state, or was settled without one."""
     if state is None:
         return condition_outcome("settled", "without an outcome")
     condition = delivery.remote.condition if state == "rejected" else None

@@ -12,12 +12,12 @@ from proton import Message
 
 from projections.subscriptions.sinks.cloudevents import STRUCTURED, attribute_text, data_bytes, structured_json
 
-#: Before the names of attributes; the other one that the binding has, with a colon, is not for JMS.
+#: Prefix of attribute names. JMS does not allow the binding's other prefix, which has a colon.
 _PREFIX: Final = "cloudEvents_"
 
 
 def encode_message(event: CloudEvent, address: str, binary: bool) -> bytes:
-    """A message in AMQP's encoding. One without data is structured in either mode.
+    """A message in AMQP's encoding. An event without data is structured in either mode.
 
     Raises: ValueError, RecursionError for data that cannot be written.
     """
@@ -36,9 +36,9 @@ def encode_message(event: CloudEvent, address: str, binary: bool) -> bytes:
 
 
 def _property_value(value: Any) -> Any:
-    """The value as Proton takes it: int is a long, bool a boolean, bytes are binary; all else is text.
+    """The value as Proton encodes it: int as long, bool as boolean, bytes as binary, anything else as text.
 
-    So are times, because AMQP's have no more than milliseconds and an event has one time everywhere (SUB-114).
+    Times are text too: AMQP's have only milliseconds, and an event has the same time everywhere (SUB-114).
     """
     native = type(value) in (bool, bytes) or (type(value) is int and abs(value) < 1 << 31)
     return value if native else attribute_text(value)

@@ -1,4 +1,4 @@
-"""What the answers of AMQP peers come to (SUB-821; the table of outcomes there)."""
+"""The outcomes of answers from AMQP peers (SUB-821; the table of outcomes there)."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcom
 UNAUTHORIZED: Final = "amqp:unauthorized-access"
 TOO_LARGE: Final = "amqp:link:message-size-exceeded"
 
-#: Bytes of what a peer says that are kept, and of its name for it.
+#: Limits in bytes for a peer's error description and for its error code.
 _MOST: Final = 1024
 _MOST_CODE: Final = 200
-#: Errors that end a connection, a session or a link and are more than a refusal for now. A missing target may come, a
-#: deleted one may come back, a redirect is not followed.
+#: Errors of a connection, session or link that are not a plain RETRY. RETRY covers the others: a missing target may be
+#: created, a deleted one may come back. Redirects are not followed.
 _ERRORS: Final = {UNAUTHORIZED: DeliveryResult.UNAUTHORIZED, TOO_LARGE: DeliveryResult.REJECTED}
 
 
 def condition_outcome(code: str, message: str = "") -> Outcome:
-    """The outcome of an error, by its condition or our own word for it."""
+    """The outcome of an error, by its AMQP condition or a code of this project."""
     return Outcome(_ERRORS.get(code, DeliveryResult.RETRY), _short(code, _MOST_CODE), _short(message))
 
 
 def rejected_outcome(code: str, message: str = "") -> Outcome:
-    """The outcome of a message that the peer rejects, for the reason that it gives, if any."""
-    if code == UNAUTHORIZED:  # the message would be welcome from somebody else
+    """The outcome of a message that the peer rejected, with the peer's reason if it gave one."""
+    if code == UNAUTHORIZED:  # the peer may accept the message from another user
         return condition_outcome(code, message)
     return Outcome(DeliveryResult.REJECTED, _short(code, _MOST_CODE) or "rejected", _short(message))
 
 
-#: What terminal states of a delivery come to, by their names in AMQP; conditions go with rejections only.
+#: The outcome of each terminal delivery state, by its AMQP name. Only rejections carry a condition.
 STATE_OUTCOMES: Final[dict[str, Callable[[str, str], Outcome]]] = {
     "accepted": lambda code, message: DELIVERED,
     "rejected": rejected_outcome,

@@ -1,4 +1,4 @@
-"""Sending events to an AMQP 1.0 peer; any number of `send` calls at a time share one connection, credit permitting."""
+"""Sends events to an AMQP 1.0 peer. Concurrent `send` calls share one connection, as far as credit allows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from projections.subscriptions.transport.connect import dial, failure_outcome, t
 class AmqpSink:
     """See contract.Sink."""
 
-    #: `send` calls that there is use in running at a time.
+    #: Largest useful number of concurrent `send` calls.
     concurrency: Final = 32
 
     def __init__(self, target: SinkTarget, resolver: Resolver) -> None:
@@ -34,7 +34,7 @@ class AmqpSink:
         self._closed = False
 
     async def send(self, events: Sequence[CloudEvent]) -> Outcome:
-        """See contract.Sink; of several events, the first outcome that is no success."""
+        """See contract.Sink. For several events, the first outcome that is not a success."""
         try:
             async with asyncio.timeout(self._target.seconds):
                 for event in events:
@@ -67,7 +67,7 @@ class AmqpSink:
         return await wire.send(encoded)
 
     async def _connected(self) -> AmqpConnection:
-        """The connection, made if there is none. Raises: ForbiddenAddress, OSError."""
+        """The open connection; opened if there is none. Raises: ForbiddenAddress, OSError."""
         if self._closed:
             raise ConnectionError
         if self._wire is None or self._wire.over:
@@ -80,19 +80,19 @@ class AmqpSink:
                     lambda: AmqpConnection(terms, web),
                     sock=connection,
                     ssl=certificates.client_tls_context(self._resolver) if self._at.tls else None,
-                    # The name that the certificate has to be for, whatever the address is.
+                    # The name that the certificate must match, whatever the address is.
                     server_hostname=host if self._at.tls else None,
                 )
             except BaseException:
                 connection.close()
                 raise
-            if self._closed:  # while it was made
+            if self._closed:  # closed while connecting
                 await self.close()
                 raise ConnectionError
         return self._wire
 
     def _scrubbed(self, outcome: Outcome) -> Outcome:
-        """The outcome without the password, should the peer have repeated it (SUB-303)."""
+        """The outcome without the password, in case the peer repeated it (SUB-303)."""
         secret = self._target.credential.secret if self._target.credential else ""
         if not secret or secret not in outcome.code + outcome.message:
             return outcome
@@ -100,7 +100,7 @@ class AmqpSink:
 
 
 def _connection_settings(target: SinkTarget, at: SinkAddress, address: str) -> AmqpConnectionSettings:
-    """What the peer is asked for. address: of the machine that is connected to."""
+    """The connection settings for a target. address: IP address of the peer."""
     settings, credential = target.settings, target.credential
     return AmqpConnectionSettings(
         host=at.servers[0][0],
@@ -110,6 +110,6 @@ def _connection_settings(target: SinkTarget, at: SinkAddress, address: str) -> A
         linkproperties=settings.get("linkproperties", {}),
         user=credential.identifier if credential else None,
         password=credential.secret if credential else "",
-        # A password goes through the open only where that stays on the machine (SUB-306).
+        # Without TLS, a password is sent only to this machine (SUB-306).
         secure=at.tls or ip_address(address).is_loopback,
     )

@@ -1,4 +1,4 @@
-"""AMQP through a WebSocket: what goes into a socket and comes out of it around the bytes of AMQP.
+"""The WebSocket framing around AMQP bytes, without I/O.
 
 Spec: RFC 6455, sections 4.1 and 5; AMQP WebSocket Binding 1.0.
 """
@@ -11,12 +11,12 @@ from domain.subscriptions.sink_uris import SinkAddress
 from projections.outgoing import websocket_frames
 
 _PROTOCOL: Final = "amqp"
-#: Bytes of a frame beyond which a peer is not listened to: it has no more to say than acknowledgements.
+#: Largest accepted frame in bytes. A peer sends little but acknowledgements.
 _MOST: Final = 1 << 20
 
 
 class AmqpWebSocket:
-    """is_open: whether the server has agreed to speak AMQP within."""
+    """The framing of one WebSocket. is_open: whether the server has agreed to the AMQP subprotocol."""
 
     def __init__(self, at: SinkAddress) -> None:
         self.is_open = False
@@ -28,7 +28,7 @@ class AmqpWebSocket:
         return websocket_frames.opening_request(self._at, "/", self._key, _PROTOCOL)
 
     def receive(self, data: bytes) -> bytes:
-        """The AMQP in what was received. Raises: ConnectionError where the server ends it or breaks its rules."""
+        """The AMQP bytes in received data. Raises: ConnectionError when the server closes or breaks the protocol."""
         self._unread += data
         if not self.is_open and not self._has_agreed():
             return b""
@@ -44,12 +44,12 @@ class AmqpWebSocket:
         return bytes(said)
 
     def frame(self, payload: bytes = b"") -> bytes:
-        """What is to be sent for some AMQP, answers to the server's pings before it."""
+        """The bytes to send for some AMQP bytes, after the pending answers to pings."""
         owed, self._owed = self._owed, b""
         return owed + websocket_frames.encode_frame(websocket_frames.BINARY, payload) if payload else owed
 
     def _has_agreed(self) -> bool:
-        """Reads the answer to the request, as far as it is there."""
+        """Whether the response head is complete. Raises: ConnectionError if the server does not agree."""
         head, end, rest = self._unread.partition(b"\r\n\r\n")
         if not end:
             if len(self._unread) > websocket_frames.MAX_RESPONSE_HEAD_BYTES:
@@ -62,7 +62,7 @@ class AmqpWebSocket:
         return True
 
     def _frame(self) -> tuple[int, bytes] | None:
-        """The kind and the payload of the next frame, once it is whole."""
+        """The opcode and the payload of the next frame; None until it is complete."""
         have = self._unread
         if len(have) < 2:
             return None

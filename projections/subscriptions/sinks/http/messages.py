@@ -1,4 +1,4 @@
-"""Events as the bodies and headers of HTTP requests: structured, binary and in batches.
+"""Events as bodies and headers of HTTP requests: structured, binary and batched.
 
 Spec: CloudEvents HTTP protocol binding 1.0.2, JSON format 1.0.2, "JSON Batch Format"; rules SUB-701 to 703, SUB-706.
 """
@@ -13,29 +13,29 @@ from cloudevents.core.v1.event import CloudEvent
 
 from projections.subscriptions.sinks import cloudevents
 
-#: The letter case of a charset means nothing, but the JavaScript library knows events by this spelling only.
+#: Charset names ignore case, but the JavaScript CloudEvents library recognizes only this spelling.
 STRUCTURED: Final = "application/cloudevents+json; charset=utf-8"
 BATCHED: Final = "application/cloudevents-batch+json; charset=UTF-8"
 
-#: What stands in a header as it is: all that can be seen, but quotation marks and percent signs.
+#: Characters that a header value carries unescaped: printable ASCII except quotation marks and percent signs.
 _PLAIN: Final = "".join(chr(each) for each in range(0x21, 0x7F) if each not in b'"%')
 
 
 class HttpMessage(NamedTuple):
-    """What is sent, without anything about who sends it."""
+    """A request without the headers that depend on the sender."""
 
     headers: tuple[tuple[str, str], ...]
     body: bytes
 
 
 def encode_message(events: Sequence[CloudEvent], contentmode: str) -> HttpMessage:
-    """The message of one event, or of several in a batch. Raises: ValueError for what cannot be written."""
+    """The message of one event, or of a batch of events. Raises: ValueError if an event cannot be written."""
     if contentmode == "batched":
         return HttpMessage(
             (("Content-Type", BATCHED),), b"[" + b",".join(map(cloudevents.structured_json, events)) + b"]"
         )
     (event,) = events
-    # A webhook has to have a payload and say what it is, so an event that has none, or does not say, goes structured.
+    # Webhooks need a payload and its content type, so an event that lacks either is sent structured.
     if cloudevents.is_sent_binary(event, contentmode) and event.get_datacontenttype():
         return HttpMessage(tuple(_headers(event)), cloudevents.data_bytes(event))
     return HttpMessage((("Content-Type", STRUCTURED),), cloudevents.structured_json(event))
@@ -48,5 +48,5 @@ def _headers(event: CloudEvent) -> list[tuple[str, str]]:
 
 
 def header_value(text: str) -> str:
-    """A text as the value of a header (SUB-701)."""
+    """A text as a header value, percent-encoded (SUB-701)."""
     return quote(text, safe=_PLAIN)

@@ -1,4 +1,4 @@
-"""What answers over HTTP mean for deliveries (subscriptions 8.3)."""
+"""The outcomes of HTTP responses (subscriptions 8.3)."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Final
 
 from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
 
-#: Nobody can tell a subscription to wait for longer.
+#: The longest wait that a sink can request.
 MAX_RETRY_AFTER: Final = timedelta(days=30)
 
-#: By status; 2xx is delivered, 3xx rejected, and everything else tried again.
+#: Results by status. Of the others, 2xx is delivered, 3xx is rejected, and the rest is retried.
 _RESULTS: Final[Mapping[int, DeliveryResult]] = {
     **dict.fromkeys((400, 413, 415, 422), DeliveryResult.REJECTED),
     **dict.fromkeys((401, 403), DeliveryResult.UNAUTHORIZED),
     410: DeliveryResult.GONE,
 }
-#: Statuses that may say when to come back.
+#: Statuses whose `Retry-After` is read.
 _LATER: Final = frozenset((429, 503))
 
 
 def response_outcome(status: int, message: str, after: str | None, now: datetime) -> Outcome:
-    """What became of an attempt. message: of the answer. after: its `Retry-After`."""
+    """The outcome of a response. message: of the response. after: its `Retry-After`."""
     code = str(status)
     if 200 <= status < 300:
         return DELIVERED
@@ -34,7 +34,7 @@ def response_outcome(status: int, message: str, after: str | None, now: datetime
 
 
 def parse_retry_after(text: str, now: datetime) -> datetime | None:
-    """The time that a `Retry-After` gives, in seconds or as a date; None where it gives none that is to come."""
+    """The time that a `Retry-After` gives, in seconds or as a date; None unless it is in the future."""
     found = _seconds(text.strip(), now) or _date(text.strip())
     return min(found, now + MAX_RETRY_AFTER) if found is not None and found > now else None
 
@@ -42,7 +42,7 @@ def parse_retry_after(text: str, now: datetime) -> datetime | None:
 def _seconds(text: str, now: datetime) -> datetime | None:
     if not (text.isascii() and text.isdigit()):
         return None
-    # What has more digits is longer than the longest anyway.
+    # Ten digits already exceed the longest wait.
     return now + min(timedelta(seconds=int(text[:10])), MAX_RETRY_AFTER)
 
 

@@ -1,4 +1,4 @@
-"""Signatures of deliveries, so that who receives one can tell that it is this registry's, and unchanged.
+"""The signatures with which a receiver verifies that a delivery comes from this registry unchanged.
 
 Spec: Standard Webhooks 1.0.0, "Verifying webhook authenticity".
 """
@@ -16,7 +16,7 @@ from projections.subscriptions.sinks.http.messages import header_value
 
 
 def signature_headers(key: bytes, events: Sequence[CloudEvent], body: bytes, now: float) -> tuple[tuple[str, str], ...]:
-    """The headers that sign a message of some events. now: in seconds since 1970, of the attempt."""
+    """The headers that sign a message with some events. now: time of the attempt, in seconds since 1970."""
     id, time = _message_id(events), str(int(now))
     signature = hmac.digest(key, f"{id}.{time}.".encode() + body, "sha256")
     return (
@@ -27,7 +27,7 @@ def signature_headers(key: bytes, events: Sequence[CloudEvent], body: bytes, now
 
 
 def _message_id(events: Sequence[CloudEvent]) -> str:
-    """The same in every attempt: the event's, or one that a batch's events have together."""
+    """The message id, the same in every attempt: the event's id, or a hash of all ids of a batch."""
     ids = [event.get_id() for event in events]
     if len(ids) == 1:
         return header_value(ids[0])

@@ -1,6 +1,6 @@
-"""The sink of HTTP: webhooks.
+"""The HTTP sink for webhooks.
 
-Any number of `send` calls may run at a time; connections are kept open. It is made for one event loop.
+Any number of `send` calls may run at a time; connections are kept open. A sink belongs to one event loop.
 Spec: CloudEvents HTTP protocol binding 1.0.2; HTTP 1.1 Web Hooks; rules SUB-305, SUB-701 to 715, SUB-823.
 """
 
@@ -25,9 +25,9 @@ from projections.subscriptions.sinks.http.outcomes import response_outcome
 from projections.subscriptions.sinks.http.signature import signature_headers
 from projections.subscriptions.transport.scrub import scrub_secrets
 
-#: Bytes that a batch may have (SUB-706).
+#: Largest size of a batch in bytes (SUB-706).
 MAX_BATCH_BYTES: Final = 1024 * 1024
-#: Headers that are the binding's, or the connection's (SUB-201, SUB-708).
+#: Headers that only the binding or the connection may set (SUB-201, SUB-708).
 _RESERVED_HEADERS: Final = frozenset(
     ("host", "content-length", "content-type", "transfer-encoding", "connection", "upgrade", "te", "trailer")
 )
@@ -37,14 +37,14 @@ _TOO_LARGE: Final = Outcome(DeliveryResult.REJECTED, "batch", "this is more than
 
 @sink("HTTP")
 def open_http(target: SinkTarget, resolver: Resolver) -> Sink:
-    """A sink; it connects when something is sent."""
+    """A sink that connects on its first send."""
     return HttpSink(target, resolver)
 
 
 class HttpSink:
     """See contract.Sink."""
 
-    #: `send` calls that there is use in running at a time.
+    #: Largest useful number of concurrent `send` calls.
     concurrency: Final = MAX_CONNECTIONS
 
     def __init__(self, target: SinkTarget, resolver: Resolver) -> None:
@@ -54,7 +54,7 @@ class HttpSink:
         self._client: HttpClient | None = None
 
     async def send(self, events: Sequence[CloudEvent]) -> Outcome:
-        """See contract.Sink. Several events go as one batch, where the subscription is for batches."""
+        """See contract.Sink. Sends several events as one batch, if the subscription asks for batches."""
         target = self._target
         if not events:
             return DELIVERED
@@ -78,7 +78,7 @@ class HttpSink:
             await self._client.close()
 
     async def _sent(self, events: Sequence[CloudEvent], written: HttpMessage) -> HttpResponse:
-        """Raises: RequestFailed."""
+        """The response to the request. Raises: RequestFailed."""
         target = self._target
         if self._client is None:
             self._client = HttpClient(target.uri, self._resolver, private=target.credential is not None)
@@ -93,7 +93,7 @@ class HttpSink:
         return response_outcome(answer.status, self._message(answer), answer.header("retry-after"), datetime.now(UTC))
 
     def _message(self, answer: HttpResponse) -> str:
-        """What the sink says about it, else what the status means."""
+        """The sink's own message, or the phrase of the status."""
         encoded = answer.header("content-encoding") not in (None, "", "identity")
         said = "" if encoded else scrub_secrets(answer.body, self._secrets, answer.whole)
         if said or answer.status not in _PHRASES:
@@ -135,7 +135,7 @@ def _is_reserved(name: str, target: SinkTarget) -> bool:
 
 
 def _secrets(target: SinkTarget) -> Iterator[str]:
-    """What nobody may read in what a sink answers."""
+    """The secrets that are removed from a sink's answers."""
     if target.credential is not None:
         yield from (target.credential.secret, target.credential.token)
         yield authorization_header(target.credential).partition(" ")[2]
@@ -143,7 +143,7 @@ def _secrets(target: SinkTarget) -> Iterator[str]:
     for name, value in headers.items():
         if is_secret_header(name):
             yield value
-            yield value.rpartition(" ")[2]  # a token behind the word that says what it is
+            yield value.rpartition(" ")[2]  # the token after its scheme
     query = urlsplit(target.uri).query
     yield query
     yield from (value for _, value in parse_qsl(query))

@@ -1,4 +1,4 @@
-"""What the errors of Kafka and of its client library come to for a delivery (subscriptions 8.3)."""
+"""The outcomes of errors of Kafka and its client library (subscriptions 8.3)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from projections.outgoing.resolver import ForbiddenAddress
 from projections.subscriptions.contract import DeliveryResult, Outcome
 from projections.subscriptions.transport.connect import failure_outcome
 
-#: How much is kept of what is said, in bytes (SUB-823).
+#: Largest size of a stored error message, in bytes (SUB-823).
 MAX_MESSAGE_BYTES: Final = 1024
 
-#: The record will not get better.
+#: Errors for which retrying the record is useless.
 _REJECTED: Final = (
     errors.MessageSizeTooLargeError,
     errors.RecordListTooLargeError,
@@ -24,19 +24,19 @@ _REJECTED: Final = (
     errors.InvalidTopicError,
     errors.UnsupportedForMessageFormatError,
 )
-#: Another credential is needed, or more rights for this one.
+#: Errors that need another credential, or more rights for this one.
 _UNAUTHORIZED: Final = (
     errors.SaslAuthenticationFailedError,
     errors.UnsupportedSaslMechanismError,
     errors.IllegalSaslStateError,
     errors.AuthorizationError,
 )
-#: What the library says of a connection that cannot be made: the system's number and name of why.
+#: The library's message for a failed connection: the system's errno and its name.
 _ERRNO: Final = re.compile(r"([0-9]+) E[A-Z]+\Z")
 
 
 class KafkaConnectionRefused(errors.KafkaError):
-    """A connection that may not be made. outcome: what that comes to."""
+    """A connection that policy forbids. outcome: the outcome of the attempt."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.message)
@@ -44,7 +44,7 @@ class KafkaConnectionRefused(errors.KafkaError):
 
 
 def error_outcome(error: Exception, *secrets: str) -> Outcome:
-    """What an attempt has come to that ended with an error. secrets: are blotted out of what is said."""
+    """The outcome of an attempt that failed with an error. secrets: are removed from the message."""
     found = _network_outcome(error)
     if found is not None:
         return found
@@ -57,14 +57,17 @@ def error_outcome(error: Exception, *secrets: str) -> Outcome:
 
 
 def is_final(error: Exception) -> bool:
-    """Whether connecting again at once would only meet the same error."""
+    """Whether an immediate reconnect would fail with the same error."""
     return isinstance(error, (KafkaConnectionRefused, *_UNAUTHORIZED)) or isinstance(
         error.__context__, ssl.SSLCertVerificationError
     )
 
 
 def _network_outcome(error: Exception) -> Outcome | None:
-    """The outcome of what goes wrong below Kafka, as all protocols have it."""
+    """The outcome of an error below Kafka, such as a network error; the same for all protocols.
+
+    None for other errors.
+    """
     match error:
         case KafkaConnectionRefused(outcome=outcome):
             return outcome

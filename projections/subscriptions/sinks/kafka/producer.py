@@ -1,7 +1,7 @@
-"""kafka-python's producer for asyncio: kept to checked addresses, made and ended without holding up an event loop.
+"""kafka-python's producer for asyncio. It connects only to checked addresses and never blocks the event loop.
 
-The library connects in a thread of its own. It has one place that looks up names for all its connections, those to
-brokers that other brokers named included; here is what it is given to ask there instead of the system.
+The library connects in its own thread. It resolves all names in one place, including those of brokers that other
+brokers name. This module plugs the project's resolver into that place, instead of the system's.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from projections.subscriptions.sinks.kafka.outcomes import KafkaConnectionRefuse
 from projections.subscriptions.sinks.kafka.records import KafkaRecord
 from projections.subscriptions.transport.connect import INSECURE_CHANNEL, failure_outcome
 
-#: Seconds that connecting takes at most; who waits longer is better off with the deliverer's own delays.
+#: Time limit for connecting, in seconds. After that, the deliverer's retry delays serve better.
 CONNECT_SECONDS: Final = 10.0
-#: Milliseconds between looks whether a topic is known yet.
+#: Milliseconds between checks whether the topic is known.
 _LOOK: Final = 200
 _SCHEME: Final = "annals"
 
 _Made = TypeVar("_Made")
 _Address = tuple[Any, ...]
-#: Look-ups by the URL that leads to them.
+#: Resolve functions by the proxy URL that selects them.
 _LOOKUPS: Final[dict[str, Callable[[str, int], str]]] = {}
 _NUMBERS: Final = itertools.count(1)
 
 
 class ResolverSocket(KafkaNetSocket):
-    """A way to brokers whose addresses a `Resolver` gives. The library finds it by the scheme of `proxy_url`."""
+    """Resolves broker addresses with a `Resolver`. The library finds this class by the scheme of `proxy_url`."""
 
     SCHEMES = (_SCHEME,)
 
@@ -53,7 +53,7 @@ class ResolverSocket(KafkaNetSocket):
         self._look_up = _LOOKUPS[proxy_url]
 
     def dns_lookup(self, host: str, port: int, raise_error: bool = False) -> list[_Address]:
-        """The one address to connect to. Raises: Refused; KafkaConnectionError."""
+        """The one address to connect to. Raises: KafkaConnectionRefused; KafkaConnectionError."""
         address = self._look_up(host, port)
         return list(
             socket.getaddrinfo(
@@ -63,7 +63,7 @@ class ResolverSocket(KafkaNetSocket):
 
 
 def resolver_proxy_url(client: Any, resolver: Resolver) -> str:
-    """The `proxy_url` with which a client that no event loop uses connects to what a resolver gives."""
+    """The `proxy_url` that makes a client outside an event loop connect only to addresses from a resolver."""
     url = f"{_SCHEME}://{next(_NUMBERS)}"
     _LOOKUPS[url] = lambda host, port: asyncio.run(_resolve_broker(resolver, host, port))
     weakref.finalize(client, _LOOKUPS.pop, url, None)
@@ -71,7 +71,7 @@ def resolver_proxy_url(client: Any, resolver: Resolver) -> str:
 
 
 async def _resolve_broker(resolver: Resolver, host: str, port: int) -> str:
-    """The address of a broker. Raises: Refused; KafkaConnectionError."""
+    """The address of a broker. Raises: KafkaConnectionRefused; KafkaConnectionError."""
     try:
         return await resolver.resolve(host, port)
     except ForbiddenAddress as error:
@@ -81,7 +81,7 @@ async def _resolve_broker(resolver: Resolver, host: str, port: int) -> str:
 
 
 class ReportingConnectionManager(KafkaConnectionManager):
-    """Connections whose failures are told, and whose handshakes end in time."""
+    """A connection manager that reports failed connections and limits the time of handshakes."""
 
     def __init__(self, net: NetworkSelector, failed: Callable[[Exception], None], **configs: Any) -> None:
         super().__init__(net, **configs)
@@ -96,7 +96,7 @@ class ReportingConnectionManager(KafkaConnectionManager):
         if connection not in self._watched and not connection.init_future.is_done:
             self._watched.add(connection)
             connection.init_future.add_errback(self._failed)
-            # The library sets no end to a handshake of TLS.
+            # The library has no timeout for TLS handshakes.
             self._net.call_later(
                 self.config["socket_connection_setup_timeout_ms"] / 1000, lambda: _close_unready(connection)
             )
@@ -115,9 +115,9 @@ class ReportingConnectionManager(KafkaConnectionManager):
 
 
 def _read_before_end(data: bytes, error: Exception | None) -> tuple[bytes, Exception | None]:
-    """What a socket gave: its end only once nothing arrived before it.
+    """What a socket returned, with the end of stream held back while there is data before it.
 
-    The library drops the rest, as the answer of a broker that refuses a credential and ends the connection at once.
+    The library would drop that data, such as the answer of a broker that refuses a credential and closes at once.
     """
     return data, None if data else error
 
@@ -128,9 +128,9 @@ def _close_unready(connection: Any) -> None:
 
 
 class AsyncKafkaProducer:
-    """A producer that knows its topic. Its methods are for the event loop in which it was made.
+    """A producer for one topic. Call its methods in the event loop in which it was created.
 
-    failure: why it is of no use any more, or why its last connection failed, where one did since the last success.
+    failure: why it cannot be used any more, or why its last connection failed since the last success.
     """
 
     def __init__(
@@ -141,7 +141,12 @@ class AsyncKafkaProducer:
         seconds: float,
         broken: Callable[[AsyncKafkaProducer], None],
     ) -> None:
-        """settings: of the producer. seconds: an attempt may take. broken: is called when the link is of no use."""
+        """A producer that is not connected yet.
+
+        settings: of kafka-python's producer.
+        seconds: time limit of an attempt.
+        broken: called when this producer cannot be used any more.
+        """
         self.failure: Exception | None = None
         self._topic = topic
         self._settings = settings
@@ -157,7 +162,7 @@ class AsyncKafkaProducer:
         self._producer: Any = None
 
     async def connect(self) -> None:
-        """Connects, and learns of the topic. Raises: KafkaError; then it has ended."""
+        """Connects and fetches the topic's metadata. Raises: KafkaError; then the producer has ended."""
         _LOOKUPS[self._url] = self._look_up
         try:
             await _in_thread(self._connect)
@@ -165,40 +170,40 @@ class AsyncKafkaProducer:
             self.stop()
             raise
         except errors.KafkaTimeoutError as error:
-            # That time is up says less than why nothing came of it.
+            # The earlier failure says more than the timeout.
             raise (self.failure or error) from None
 
     def stop(self) -> None:
-        """Ends an attempt to connect soon."""
+        """Makes a running `connect` end soon."""
         self._ended = True
         if self._client is not None and self._producer is None:
-            with contextlib.suppress(RuntimeError):  # it has ended
+            with contextlib.suppress(RuntimeError):  # its manager has ended
                 self._client._manager.call_soon(self._client._manager.close)
 
     async def checked(self, host: str, port: int) -> str:
-        """The address of a broker. Raises: Refused; KafkaConnectionError."""
+        """The address of a broker. Raises: KafkaConnectionRefused; KafkaConnectionError."""
         address = await _resolve_broker(self._resolver, host, port)
         if self._settings["security_protocol"] == "SASL_PLAINTEXT" and not ip_address(address).is_loopback:
             raise KafkaConnectionRefused(INSECURE_CHANNEL)
         return address
 
     def send(self, record: KafkaRecord) -> asyncio.Future[None]:
-        """Done when the record is acknowledged. Raises, as the future does: KafkaError."""
+        """A future that is done when the record is acknowledged. Both the call and the future raise KafkaError."""
         answer: asyncio.Future[None] = self._loop.create_future()
         pending = self._producer.send(self._topic, value=record.value, key=record.key, headers=record.headers)
         pending.add_both(lambda got: self._answer(answer, got if isinstance(got, Exception) else None))
         return answer
 
     async def end(self, gracefully: bool = False) -> None:
-        """Ends connections and threads. gracefully: what waits is sent before, where that takes no more than a second.
+        """Ends connections and threads. Records that are not acknowledged fail.
 
-        What was not acknowledged fails.
+        gracefully: first sends waiting records, for at most a second.
         """
         self._ended = True
         await _in_thread(lambda: self._end(gracefully))
         self._settle()
 
-    # In the producer's threads.
+    # The methods below run in the producer's threads.
 
     def _connect(self) -> None:
         try:
@@ -226,7 +231,7 @@ class AsyncKafkaProducer:
         while not self._knows_topic():
             if self._ended or time.monotonic() > ends:
                 raise errors.UnknownTopicOrPartitionError(f"the brokers have no topic {self._topic}")
-        # From here on it is used in the event loop, where nothing may wait: without its topic it fails at once.
+        # From now on the event loop uses the producer and must not block: a send without topic metadata fails at once.
         self._producer.config["max_block_ms"] = 0
 
     def _knows_topic(self) -> bool:
@@ -256,18 +261,18 @@ class AsyncKafkaProducer:
     def _failed(self, error: Exception) -> None:
         self.failure = error
         if is_final(error):
-            # The library would try for ever, without a pause.
+            # The library would retry forever without a pause.
             self._call(self._broken, self)
 
     def _answer(self, answer: asyncio.Future[None], error: Exception | None) -> None:
-        # One call into the loop serves all answers that came before it runs.
+        # One call into the loop handles all answers that arrive before it runs.
         self._answers.append((answer, error))
         if not self._awake:
             self._awake = True
             self._call(self._settle)
 
     def _call(self, function: Callable[..., object], *arguments: Any) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed; nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed and nobody waits for the call
             self._loop.call_soon_threadsafe(function, *arguments)
 
     def _end(self, gracefully: bool) -> None:
@@ -280,10 +285,10 @@ class AsyncKafkaProducer:
         if gracefully:
             with contextlib.suppress(errors.KafkaError):
                 producer.close(timeout=1)
-        # Of its own, `close` waits for what cannot be sent, and then leaves its thread behind.
+        # `close` alone would wait for records that cannot be sent, and then leave its thread running.
         sender = producer._sender
         sender.force_close()
-        with contextlib.suppress(RuntimeError):  # it has ended
+        with contextlib.suppress(RuntimeError):  # its manager has ended
             client._manager.call_soon(client._manager.close)
         sender.join()
         with contextlib.suppress(errors.KafkaError):
@@ -303,7 +308,7 @@ class AsyncKafkaProducer:
 
 
 async def _in_thread(call: Callable[[], _Made]) -> _Made:
-    """What a call gives that blocks, in a thread of its own: dead brokers would fill a pool that others wait for."""
+    """The result of a blocking call in its own thread. In a shared pool, dead brokers would block other work."""
     promise: Promise[_Made] = Promise()
 
     def run() -> None:

@@ -11,7 +11,7 @@ from cloudevents.core.v1.event import CloudEvent
 
 from projections.subscriptions.sinks import cloudevents
 
-#: The name that asks for records without a key.
+#: The value of `partitionkeyextractor` for records without a key.
 KEYLESS: Final = "none"
 STRUCTURED: Final = f"{cloudevents.STRUCTURED}; charset=UTF-8".encode()
 
@@ -19,7 +19,7 @@ _TYPE: Final = "content-type"
 
 
 class KafkaRecord(NamedTuple):
-    """What a producer is given."""
+    """The key, value and headers for a producer."""
 
     key: bytes | None
     value: bytes
@@ -30,7 +30,7 @@ def encode_record(event: CloudEvent, contentmode: str, extractor: str) -> KafkaR
     """The record of an event. extractor: the attribute whose value is the key, or `none`.
 
     An event without data is structured in any mode, because a record without a value is a tombstone.
-    Raises: ValueError where a value is none that a record can have.
+    Raises: ValueError for a value that a record cannot hold.
     """
     key = None if extractor == KEYLESS else _key(event, extractor)
     if contentmode != "binary" or event.get_data() is None:

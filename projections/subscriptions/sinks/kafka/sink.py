@@ -1,9 +1,8 @@
-"""Deliveries to Kafka topics.
+"""The Kafka sink.
 
-`send` may be called many times at once, and should be: the records that are under way share requests, so throughput
-comes from events that need not wait for each other. Records whose sends do wait for each other keep their order.
-
-With `acks` 0 an event counts as delivered once it was handed to the connection (SUB-709).
+`send` may and should be called many times at once: records in flight share requests, so throughput comes from events
+that need not wait for each other. Records whose sends wait for each other keep their order. With `acks` 0 an event
+counts as delivered once it is handed to the connection (SUB-709).
 Spec: CloudEvents Kafka protocol binding 1.0; subscriptions 2.5, 7 and 8.3; SUB-204, SUB-305, SUB-702, SUB-705, SUB-709.
 """
 
@@ -26,31 +25,31 @@ from projections.subscriptions.sinks.kafka.producer import AsyncKafkaProducer
 from projections.subscriptions.sinks.kafka.records import encode_record
 from projections.subscriptions.transport.connect import target_address
 
-#: How producers are called where a subscription does not say it.
+#: The client id of producers whose subscription sets none.
 DEFAULT_CLIENT_ID: Final = "annals"
 #: Bytes of records that share a request to one partition.
 _BATCH: Final = 64 << 10
 _ACKS: Final[Mapping[str, int | str]] = {"0": 0, "1": 1, "all": "all", "-1": "all"}
 
-# At its lowest level the library writes down the bytes that it sends, passwords among them; above it, what outcomes
-# say as well, once for each connection that it tries.
+# At its lowest level the library logs the bytes that it sends, including passwords. At higher levels it repeats what
+# outcomes say, once for each connection that it tries.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
 @sink(KAFKA)
 def open_kafka(target: SinkTarget, resolver: Resolver) -> Sink:
-    """The sink of a target, not yet connected."""
+    """The sink of a target, not connected yet."""
     return KafkaSink(target, resolver)
 
 
 class KafkaSink:
-    """A producer for one topic. It has a thread of the client library's while it is connected, none before and after.
+    """A producer for one topic. While connected, it uses one thread of the client library; otherwise none.
 
-    After an attempt that failed it connects anew: then addresses are checked again, and nothing that was given up can
-    still be on its way when later events are.
+    After a failed attempt it reconnects. Thus addresses are checked again, and no record that was given up can still be
+    in flight when later events are sent.
     """
 
-    #: `send` calls that there is use in running at a time.
+    #: Largest useful number of concurrent `send` calls.
     concurrency: Final = 32
 
     def __init__(self, target: SinkTarget, resolver: Resolver) -> None:
@@ -65,14 +64,14 @@ class KafkaSink:
         self._closed = False
 
     async def send(self, events: Sequence[CloudEvent]) -> Outcome:
-        """What became of an event; of several, the first outcome that is no success, if there is one."""
+        """The outcome of an event. For several events, the first outcome that is not a success, if any."""
         if len(events) == 1:
             return await self._send(events[0])
         outcomes = await asyncio.gather(*map(self._send, events))
         return next((each for each in outcomes if each.result is not DeliveryResult.DELIVERED), DELIVERED)
 
     async def close(self) -> None:
-        """Ends connections and threads; what is not acknowledged within a second is to be tried again."""
+        """Ends connections and threads. Records that are not acknowledged within a second must be retried."""
         self._closed = True
         if self._connecting is not None:
             if self._link is None:
@@ -100,9 +99,9 @@ class KafkaSink:
             return self._failed(link, error)
 
     def _failed(self, link: AsyncKafkaProducer | None, error: Exception) -> Outcome:
-        """The outcome of an attempt. link: None where it was not connected in time."""
+        """The outcome of a failed attempt. link: None if it was not connected in time."""
         if isinstance(error, TimeoutError | errors.KafkaTimeoutError | errors.IllegalStateError):
-            # That it was given up says less than why.
+            # The reason of the last failure says more than the timeout.
             known = link or self._link
             error = known.failure if known is not None and known.failure is not None else _clear_error(error)
         found = error_outcome(error, *self._secrets)
@@ -133,7 +132,7 @@ class KafkaSink:
             self._ready = connecting.result()
 
     async def _check(self, link: AsyncKafkaProducer) -> None:
-        """Looks up all bootstrap addresses before any is connected to. Raises: KafkaError."""
+        """Resolves all bootstrap addresses before connecting to any. Raises: KafkaError."""
         unknown: list[Exception] = []
         for host, port in self._at.servers:
             try:
@@ -144,7 +143,7 @@ class KafkaSink:
             raise unknown[0]
 
     def _drop(self, link: AsyncKafkaProducer, gracefully: bool = False) -> None:
-        """Ends a link that was in use; later events have another one."""
+        """Ends a producer that was in use. Later events get a new one."""
         if link is self._ready:
             self._ready = None
             ending = asyncio.create_task(link.end(gracefully))
@@ -153,17 +152,17 @@ class KafkaSink:
 
 
 def producer_config(target: SinkTarget) -> dict[str, Any]:
-    """What kafka-python's producer is told for a target, besides times and addresses of its own."""
+    """The settings of kafka-python's producer for a target, except timeouts and address resolution."""
     at, credential, settings = target_address(target, KAFKA), target.credential, target.settings
     channel = "SSL" if at.tls else "PLAINTEXT"
     return {
         "bootstrap_servers": [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in at.servers],
         "client_id": settings.get("clientid") or DEFAULT_CLIENT_ID,
         "acks": _ACKS[str(settings.get("acks", "all"))],
-        # The library's idempotent producer is of no use after one record that is too large: all others fail like it.
-        # At least once is what is promised, and records of one key wait for each other.
+        # After one record that is too large, the library's idempotent producer fails all later ones too. The guarantee
+        # is at least once, and records of one key wait for each other.
         "enable_idempotence": False,
-        # What it sends again by itself overtakes nothing; requests grow instead, which is faster.
+        # Keeps the order when the library resends. Requests grow instead, which is faster.
         "max_in_flight_requests_per_connection": 1,
         "batch_size": _BATCH,
         "security_protocol": channel if credential is None else f"SASL_{channel}",
@@ -184,7 +183,7 @@ def _sasl(credential: Credential | None) -> dict[str, Any]:
 
 
 class _TokenProvider(AbstractTokenProvider):
-    """A token that others renew: a new one comes with a new sink."""
+    """A fixed token. The deliverer renews tokens and opens a new sink for a new token."""
 
     def __init__(self, token: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""One MQTT connection, run by the event loop: the client's socket is watched there, and its timers are called there."""
+"""One MQTT connection in the event loop, which watches the client's socket and calls its timers."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from projections.subscriptions.sinks.mqtt.outcomes import (
 )
 from projections.subscriptions.transport.connect import SinkRefused, retry_when_ready
 
-#: Seconds after which an idle connection shows that it is there, and between two looks at that.
+#: Keep-alive interval of the connection, and interval of the client's timer, in seconds.
 _KEEP_ALIVE: Final = 30
 _LOOK: Final = 10.0
-#: Messages that may wait for their acknowledgement at once; MQTT 5 brokers may ask for fewer.
+#: Unacknowledged messages at once. MQTT 5 brokers may ask for fewer.
 _IN_FLIGHT: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class MqttConnectionSettings:
-    """What is sent where, and who sends it."""
+    """The topic, options and login of a connection."""
 
     protocol: str
     topic: str
@@ -49,9 +49,10 @@ class MqttConnectionSettings:
 
 
 async def connect_mqtt(connection: Any, terms: MqttConnectionSettings) -> MqttConnection:
-    """A connection that the broker has accepted. connection: a socket, or what is like one, which is closed on failure.
+    """A connection that the broker has accepted.
 
-    Raises: Refused.
+    connection: a socket, or an object like one; closed on failure.
+    Raises: SinkRefused.
     """
     link = MqttConnection(connection, terms)
     try:
@@ -63,7 +64,7 @@ async def connect_mqtt(connection: Any, terms: MqttConnectionSettings) -> MqttCo
 
 
 async def open_websocket(connection: socket.socket, at: SinkAddress, path: str) -> Any:
-    """The WebSocket that a server opens on a connection. path: where the URI has none. Raises: OSError."""
+    """Opens a WebSocket on a connection. path: used if the URI has none. Raises: OSError."""
     key = websocket_frames.new_key()
     try:
         request = memoryview(websocket_frames.opening_request(at, path, key, "mqtt"))
@@ -71,7 +72,7 @@ async def open_websocket(connection: socket.socket, at: SinkAddress, path: str) 
             request = request[await retry_when_ready(connection, partial(connection.send, request)) :]
         head = b""
         while not head.endswith(b"\r\n\r\n"):
-            # Byte by byte, because what follows belongs to the client.
+            # Read byte by byte, because the bytes after the head belong to the client.
             head += (more := await retry_when_ready(connection, partial(connection.recv, 1)))
             if not more or len(head) > websocket_frames.MAX_RESPONSE_HEAD_BYTES:
                 raise ConnectionError("no WebSocket")
@@ -83,7 +84,7 @@ async def open_websocket(connection: socket.socket, at: SinkAddress, path: str) 
 
 
 class _OpenedWebSocket(_WebsocketWrapper):
-    """The frames of the client library, on a WebSocket that is open already."""
+    """The client library's framing on a WebSocket that is already open."""
 
     def _do_handshake(self, extra_headers: Any) -> None:
         self.connected = True
@@ -94,13 +95,13 @@ _SUCCESS: Final = ReasonCode(PacketTypes.PUBACK)
 
 
 class MqttConnection:
-    """See `connect`. over: whether it has ended."""
+    """An MQTT connection; see `connect_mqtt`. over: whether it has ended."""
 
     def __init__(self, connection: Any, terms: MqttConnectionSettings) -> None:
         self._loop = asyncio.get_running_loop()
         self._terms = terms
         self._waiting: dict[int, asyncio.Future[Outcome]] = {}
-        self._most = 0  # bytes of a packet, where the broker sets a bound
+        self._most = 0  # largest packet in bytes, if the broker sets a limit
         self._packed: tuple[Mapping[str, Any], _PackedProperties] | None = None
         self._refusal: Outcome | None = None
         self.over = False
@@ -110,9 +111,10 @@ class MqttConnection:
         self._client.start()
 
     async def publish(self, payload: bytes, properties: Mapping[str, Any]) -> Outcome:
-        """What becomes of a message: with QoS 0 once it is written, else once the broker has it.
+        """The outcome of a message: with QoS 0 after writing it, else after the broker's acknowledgement.
 
-        properties: those of MQTT 5 by name, not to be changed afterwards; it is cheap to give the same ones again.
+        properties: MQTT 5 properties by name, which must not change afterwards. Passing the same mapping again is
+        cheap.
         """
         if self._refusal:
             return self._refusal
@@ -120,7 +122,7 @@ class MqttConnection:
         if self._most and self._size(payload, packed) > self._most:
             return reason_outcome(PACKET_TOO_LARGE)
         terms = self._terms
-        # Of properties the library only asks that they pack themselves.
+        # The library calls only `pack` on the properties.
         info = self._client.publish(terms.topic, payload, terms.qos, terms.retain, cast("Properties | None", packed))
         if self.over or info.rc != MQTTErrorCode.MQTT_ERR_SUCCESS:
             return disconnected_outcome("disconnected")
@@ -132,15 +134,15 @@ class MqttConnection:
             self._waiting.pop(info.mid, None)
 
     def close(self) -> None:
-        """Says goodbye, as far as that can be said at once, and lets go."""
+        """Sends DISCONNECT, as far as that works without waiting, and closes the connection."""
         if not self.over:
             self._client.leave()
             self.end(disconnected_outcome("closed"))
 
-    # --- what the client tells ---------------------------------------------------------------------------------------
+    # --- callbacks of the client -------------------------------------------------------------------------------------
 
     def opened(self, properties: Any) -> None:
-        """The broker has accepted. properties: what it bounds."""
+        """Called when the broker has accepted. properties: the broker's limits."""
         self._most = getattr(properties, "MaximumPacketSize", 0)
         if self._terms.retain and not getattr(properties, "RetainAvailable", 1):
             self._refusal = reason_outcome(RETAIN_NOT_SUPPORTED)
@@ -150,24 +152,24 @@ class MqttConnection:
             self.accepted.set_result(None)
 
     def settled(self, mid: int, code: int) -> None:
-        """The broker has answered, or nothing more is to be answered."""
+        """Called when the broker has answered, or when no answer is expected."""
         future = self._waiting.get(mid)
         if future and not future.done():
             future.set_result(reason_outcome(code) if code else DELIVERED)
 
     def blame(self, code: int) -> Outcome:
-        """The outcome of a goodbye from the broker, which does not name the message that it is about."""
+        """The outcome of a DISCONNECT from the broker, which does not name the message that caused it."""
         outcome = reason_outcome(code)
         alone = len(self._waiting) < 2 or outcome.result is not DeliveryResult.REJECTED
         return outcome if alone and outcome is not DELIVERED else disconnected_outcome(outcome.code or "disconnected")
 
     def end(self, outcome: Outcome) -> None:
-        """The connection is gone, and with it whatever has no answer."""
+        """Called when the connection has ended; all messages without an answer get this outcome."""
         self.over = True
         self._timer.cancel()
         if not self.accepted.done():
             self.accepted.set_exception(SinkRefused(outcome))
-            self.accepted.exception()  # or the loop complains where whoever connects was cancelled
+            self.accepted.exception()  # or the loop complains when the connecting task was cancelled
         for future in self._waiting.values():
             if not future.done():
                 future.set_result(outcome)
@@ -179,7 +181,7 @@ class MqttConnection:
         self._client.loop_misc()
 
     def _size(self, payload: bytes, packed: _PackedProperties | None) -> int:
-        """Bytes of a PUBLISH packet."""
+        """The size of a PUBLISH packet in bytes."""
         rest = 2 + len(self._terms.topic.encode()) + (2 if self._terms.qos else 0) + len(payload)
         rest += len(packed.pack()) if packed else 0
         return 1 + max(1, -(-rest.bit_length() // 7)) + rest
@@ -191,7 +193,7 @@ class MqttConnection:
 
 
 class _PackedProperties:
-    """Properties in the form that they are sent in, which the library would make anew for each message."""
+    """Properties in encoded form; the library would encode them for each message."""
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
         made = Properties(PacketTypes.PUBLISH)
@@ -200,21 +202,21 @@ class _PackedProperties:
         self._bytes: bytes = made.pack()
 
     def pack(self) -> bytes:
-        """All that the library asks of properties."""
+        """The encoded properties; the library calls nothing else."""
         return self._bytes
 
 
 class _Client(Client):
-    """The library's client, on a connection that is made already, with the event loop for its own.
+    """The library's client, on an existing connection and in this event loop.
 
-    It takes a refused message for an accepted one where that comes with PUBREC, and for a broken connection where it
-    does not know the code; so answers are read here. Of each it makes objects, too, that cost more than the message.
+    The library treats a message that is refused with PUBREC as accepted, and an unknown code as a broken connection. So
+    this class reads the answers itself. That also avoids objects per answer that cost more than the message.
     """
 
     def __init__(self, connection: Any, link: MqttConnection, terms: MqttConnectionSettings) -> None:
         five = terms.protocol == MQTT5
         version = MQTTProtocolVersion.MQTTv5 if five else MQTTProtocolVersion.MQTTv311
-        # 22 letters and digits: as many as every broker takes. A new name each time takes over nobody's session.
+        # 22 letters and digits: the length that every broker accepts. A new name each time takes over no session.
         name = f"annals{secrets.token_hex(8)}"
         clean = None if five else True
         super().__init__(CallbackAPIVersion.VERSION2, name, clean, protocol=version, reconnect_on_failure=False)
@@ -233,14 +235,14 @@ class _Client(Client):
         self.on_socket_unregister_write = lambda client, userdata, made: self._unwatch(made, writing=True)
 
     def start(self) -> None:
-        """Introduces itself. The host's name is not used any more: the connection is there."""
+        """Sends CONNECT. The host name passed here is not used, because the connection exists."""
         if self.protocol == MQTTProtocolVersion.MQTTv5:
             self.connect("connected", 1, _KEEP_ALIVE, clean_start=True)
         else:
             self.connect("connected", 1, _KEEP_ALIVE)
 
     def leave(self) -> None:
-        """Says goodbye and closes the socket."""
+        """Sends DISCONNECT and closes the socket."""
         self.on_disconnect = None
         self.disconnect()
         self.loop_write()
@@ -260,7 +262,7 @@ class _Client(Client):
 
     def _read(self) -> None:
         self.loop_read()
-        # What TLS has taken from the socket already, no socket says that it has.
+        # The socket does not report bytes that TLS has already read from it.
         while (made := self.socket()) and (pending := getattr(made, "pending", None)) and pending():
             self.loop_read()
 
@@ -283,7 +285,7 @@ class _Client(Client):
         return self._ended(self._in_packet["packet"])
 
     def _ended(self, packet: bytearray) -> MQTTErrorCode:
-        """The broker has accepted or refused a message for good."""
+        """The broker has finally accepted or refused a message."""
         if len(packet) < 2:
             return MQTTErrorCode.MQTT_ERR_PROTOCOL
         mid = int.from_bytes(packet[:2], "big")

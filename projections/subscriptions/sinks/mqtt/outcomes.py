@@ -1,4 +1,4 @@
-"""What the reason codes of MQTT come to (SUB-821; the table of outcomes there).
+"""The outcomes of MQTT reason codes (SUB-821; the table of outcomes there).
 
 Spec: MQTT 5.0, section 2.4; MQTT 3.1.1, table 3.1.
 """
@@ -9,13 +9,13 @@ from typing import Final
 
 from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
 
-#: From here on, reason codes are errors.
+#: Reason codes from here on are errors.
 FIRST_ERROR_CODE: Final = 0x80
 PACKET_TOO_LARGE: Final = 0x95
 RETAIN_NOT_SUPPORTED: Final = 0x9A
 QOS_NOT_SUPPORTED: Final = 0x9B
 
-#: Codes that say who is refused, and codes that say what is. Whatever else goes wrong may go well another time.
+#: Codes that refuse the client and codes that refuse the message. Every other error is retried.
 _OUTCOMES: Final = {
     0x86: (DeliveryResult.UNAUTHORIZED, "bad user name or password"),
     0x87: (DeliveryResult.UNAUTHORIZED, "not authorized"),
@@ -60,5 +60,5 @@ def reason_outcome(code: int) -> Outcome:
 
 
 def disconnected_outcome(code: str, message: str = "the connection was closed") -> Outcome:
-    """The outcome of what was on its way when the connection ended."""
+    """The outcome of messages in flight when the connection ended."""
     return Outcome(DeliveryResult.RETRY, code, message)

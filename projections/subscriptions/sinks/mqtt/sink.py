@@ -1,7 +1,7 @@
-"""The sinks of MQTT 3.1.1 and 5: one connection each, made when something is sent and again after it broke.
+"""The sinks for MQTT 3.1.1 and 5, with one connection each. They connect on first use, and again after a failure.
 
-`send` may be called any number of times at once: what is on its way shares the connection, as far as the broker lets
-it. The client runs in the event loop; there is no thread. paho-mqtt is optional; this module can be imported without.
+Concurrent `send` calls share the connection, as far as the broker allows. The client runs in the event loop, without a
+thread. paho-mqtt is optional; this module can be imported without it.
 Spec: CloudEvents MQTT protocol binding 1.0.2; SUB-305, 702, 708, 709.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from projections.subscriptions.sinks.mqtt.connection import MqttConnection
 
 _STRUCTURED: Final = f"{cloudevents.STRUCTURED}; charset=utf-8"
-#: Where brokers listen for WebSockets, if the URI does not say.
+#: The WebSocket path if the URI has none.
 _WEBSOCKET_PATH: Final = "/mqtt"
 
 
@@ -50,7 +50,7 @@ def open_mqtt5(target: SinkTarget, resolver: Resolver) -> MqttSink:
 
 
 def _open(target: SinkTarget, resolver: Resolver, protocol: str) -> MqttSink:
-    import_module("projections.subscriptions.sinks.mqtt.connection")  # its client is missed now, not at the first event
+    import_module("projections.subscriptions.sinks.mqtt.connection")  # fails here, not at the first event
 
     return MqttSink(target, resolver, protocol)
 
@@ -58,7 +58,7 @@ def _open(target: SinkTarget, resolver: Resolver, protocol: str) -> MqttSink:
 class MqttSink:
     """See contract.Sink."""
 
-    #: `send` calls that there is use in running at a time.
+    #: Largest useful number of concurrent `send` calls.
     concurrency: Final = 32
 
     def __init__(self, target: SinkTarget, resolver: Resolver, protocol: str) -> None:
@@ -70,7 +70,7 @@ class MqttSink:
         self._closed = False
 
     async def send(self, events: Sequence[CloudEvent]) -> Outcome:
-        """See contract.Sink; of several events, the first outcome that is no success."""
+        """See contract.Sink. For several events, the first outcome that is not a success."""
         for event in events:
             outcome = await self._send(event)
             if outcome.result is not DeliveryResult.DELIVERED:
@@ -95,16 +95,16 @@ class MqttSink:
                 link = await self._connected()
                 return await link.publish(payload, properties)
         except TimeoutError as late:
-            # A broker that owes an acknowledgement is not asked again on the same connection.
+            # A broker that did not acknowledge in time gets no more messages on this connection.
             self._drop(link)
             return failure_outcome(late)
         except (OSError, SinkRefused) as error:
             return failure_outcome(error)
-        except Exception as error:  # Unreachable among others: nothing may get out
+        except Exception as error:  # such as an unreachable network: no exception may escape
             return failure_outcome(error)
 
     async def _connected(self) -> MqttConnection:
-        """The connection. Raises: Refused, ForbiddenAddress, OSError."""
+        """The open connection. Raises: SinkRefused, ForbiddenAddress, OSError."""
         if self._link and not self._link.over:
             return self._link
         async with self._connecting:
@@ -133,14 +133,14 @@ class MqttSink:
         return await connect_mqtt(connection, terms)
 
     def _message(self, event: CloudEvent) -> tuple[bytes, dict[str, Any]]:
-        """The payload, and the properties of MQTT 5 by name. Raises: ValueError."""
+        """The payload, and the MQTT 5 properties by name. Raises: ValueError."""
         if self._protocol == MQTT3 or not cloudevents.is_sent_binary(event, self._target.contentmode):
             return cloudevents.structured_json(event), self._structured
         names = cloudevents.text_attributes(event)
         return cloudevents.data_bytes(event), self._properties(names.pop("datacontenttype", None), names)
 
     def _properties(self, kind: str | None, names: Mapping[str, str]) -> dict[str, Any]:
-        """The properties of a message with a content type, and with attributes as user properties."""
+        """The properties of a message with a content type, and attributes as user properties."""
         properties: dict[str, Any] = {} if kind is None else {"ContentType": kind}
         given = self._target.settings.get("userproperties") or {}
         pairs = [*names.items(), *((name, each) for name, each in given.items() if name not in names)]  # SUB-708
@@ -158,7 +158,7 @@ class MqttSink:
 
 
 def _login(credential: Credential | None) -> tuple[str | None, str | None]:
-    """User and password. A token is the password; the user that has to stand before it may be empty (SUB-305)."""
+    """User and password. A token is sent as the password; the required user name may be empty (SUB-305)."""
     if credential is None:
         return None, None
     if credential.type == "PLAIN":

@@ -1,4 +1,4 @@
-"""One NATS connection, and what becomes of messages on it."""
+"""One NATS connection, and the outcomes of messages on it."""
 
 from __future__ import annotations
 
@@ -24,22 +24,23 @@ from projections.subscriptions.contract import DELIVERED, STORED, Credential, De
 from projections.subscriptions.sinks.nats.transport import NatsTransport, NatsWebSocketTransport
 from projections.subscriptions.transport.connect import INSECURE_CHANNEL, SinkRefused, dial, failure_outcome, is_private
 
-#: Seconds that asking for a stream may take, and after which it is asked again.
+#: Time limit in seconds for asking which stream has the subject, and pause until asking again.
 _ASKING: Final = 2.0
 _ASK_AGAIN: Final = 60.0
-#: Events that wait for a stream's answer: as many as there are; the library would wait for room, and not be cancelled.
+#: No limit for events that wait for a stream's acknowledgement. At a limit, the library would wait for room and could
+#: not be cancelled.
 _NO_BOUND: Final = 1 << 30
-#: Seconds that saying goodbye may take.
+#: Seconds that closing may take.
 _GOODBYE: Final = 2.0
-#: What servers say when somebody is not let in or may not publish, and when a message is none.
+#: Phrases in server errors for refused users or missing rights, and for invalid messages.
 _UNAUTHORIZED: Final = ("authorization", "authentication", "permissions violation")
 _REJECTED: Final = ("maximum payload", "invalid publish subject", "invalid subject")
-#: The code of JetStream for a message that a stream never takes; one that is full may be emptied.
+#: JetStream's code for a message that a stream never accepts. A full stream is retried, because it may be emptied.
 _TOO_LARGE_FOR_STREAM: Final = 10054
 
 
 async def connect_nats(target: SinkTarget, at: SinkAddress, resolver: Resolver) -> NatsConnection:
-    """A connection that the server has accepted. Raises: Refused, ForbiddenAddress, OSError."""
+    """A connection that the server has accepted. Raises: SinkRefused, ForbiddenAddress, OSError."""
     ((host, port),) = at.servers
     connection = await dial(host, port, resolver)
     private = is_private(connection, False) or not target.credential
@@ -61,7 +62,7 @@ async def connect_nats(target: SinkTarget, at: SinkAddress, resolver: Resolver) 
 
 
 class NatsConnection:
-    """See `connect`."""
+    """A NATS connection; see `connect_nats`."""
 
     def __init__(self, target: SinkTarget, tls: bool) -> None:
         self._target = target
@@ -80,31 +81,31 @@ class NatsConnection:
 
     @property
     def over(self) -> bool:
-        """Whether nothing can be sent any more."""
+        """Whether it can send no more."""
         return self._ended or not self._client.is_connected
 
     async def open(self, transport: NatsTransport, host: str, context: Any) -> None:
-        """Introduces itself. Raises: errors.ErrorKind, OSError."""
+        """Performs the NATS handshake. Raises: errors.Error, OSError."""
         self._transport = self._client._transport = transport
         await self._client.connect(
-            # For the library's books; the connection is there, and no other one is made.
+            # For the library's bookkeeping only: the connection exists, and the library opens no other.
             "tls://connected:1" if transport.tls else f"{transport.scheme}://connected:1",
             name="annals",
             allow_reconnect=False,
             error_cb=self._told,
             closed_cb=self._closed,
-            # Used where the server asks for it, whatever the URI says.
+            # Used if the server asks for TLS, whatever the URI says.
             tls=context,
             tls_hostname=host,
             connect_timeout=self._target.seconds,  # type: ignore[arg-type]
             skip_subject_validation=True,
             **_login(self._target.credential),
         )
-        if not self._client.is_connected:  # the library goes on where a server hangs up instead of answering
+        if not self._client.is_connected:  # the library goes on if a server closes instead of answering
             raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
 
     async def publish(self, payload: bytes, headers: Mapping[str, str], began: float) -> Outcome:
-        """What becomes of a message. began: when its attempt did, by the loop's time."""
+        """The outcome of a message. began: start of its attempt, by the loop's clock."""
         if _size(payload, headers) > self._client.max_payload:
             return error_outcome("maximum payload violation")
         answered: asyncio.Future[Outcome] = self._loop.create_future()
@@ -120,7 +121,7 @@ class NatsConnection:
             del self._waiting[answered]
 
     async def close(self) -> None:
-        """Says goodbye and lets go."""
+        """Closes the connection gracefully."""
         self._end(Outcome(DeliveryResult.RETRY, "closed"))
         with contextlib.suppress(Exception):
             async with asyncio.timeout(_GOODBYE):
@@ -128,17 +129,20 @@ class NatsConnection:
         self.abort()
 
     def abort(self) -> None:
-        """Lets go without a goodbye."""
+        """Closes the connection at once."""
         if self._transport:
             self._transport.abort()
 
     async def _tell(self, payload: bytes, headers: dict[str, str], answered: asyncio.Future[Outcome]) -> None:
-        """Publishes, and asks for an answer behind it: then the server has read the message, or has refused it."""
+        """Publishes and sends a ping behind the message.
+
+        By its answer, the server has accepted or refused the message.
+        """
         await self._client.publish(self._subject, payload, headers=headers)
         self._client.ask(answered)
 
     async def _store(self, payload: bytes, headers: dict[str, str], answered: asyncio.Future[Outcome]) -> None:
-        """Publishes, for the stream that stores it to answer."""
+        """Publishes with a reply subject, so that the stream that stores the message acknowledges it."""
         stored = await self._context.publish_async(self._subject, payload, headers=headers)
 
         def pass_on(stored: asyncio.Future[Any]) -> None:
@@ -162,7 +166,7 @@ class NatsConnection:
                 return error_outcome(str(error))
 
     async def _taken_in(self) -> bool:
-        """Whether a stream takes the subject in, as far as this user is told."""
+        """Whether a stream stores the subject, as far as this user may know."""
         if self._stream is None and (self._asking.locked() or self._asks_again):
             await self._look_for_stream()
         return self._stream is not None
@@ -172,7 +176,7 @@ class NatsConnection:
         return time.monotonic() - self._asked > _ASK_AGAIN
 
     async def _look_for_stream(self) -> None:
-        """Asks, or waits for who does."""
+        """Asks which stream has the subject, or waits for a request that is already running."""
         async with self._asking:
             if self._stream is None and self._asks_again:
                 self._asked = time.monotonic()
@@ -185,13 +189,16 @@ class NatsConnection:
                     self._question.cancel()
 
     async def _told(self, error: Exception) -> None:
-        """What the server said beside its answers. All messages have one subject, so a refusal is for all of them."""
+        """Handles errors that the server sends unasked.
+
+        All messages have one subject, so a refusal applies to all of them.
+        """
         text = str(error)
         if "permissions violation" not in text.lower():
             return
         if f'"{self._subject}"' in text:
             self._stop(error_outcome(text))
-        elif self._question:  # who may not ask, or not hear the answer, never may on this connection
+        elif self._question:  # a user who may not ask, or not read the answer, never may on this connection
             self._question.cancel()
             self._asked = float("inf")
 
@@ -199,9 +206,9 @@ class NatsConnection:
         self._end(error_outcome(str(self._client.last_error or "the connection was closed")))
 
     def _look(self) -> None:
-        """Ends the connection of a server that owes an answer for too long: it is neither asked again nor waited for.
+        """Ends the connection of a server that takes too long to answer.
 
-        There is one timer for all messages, as one for each costs a third of what sending costs.
+        One timer serves all messages, because a timer per message costs a third of what sending costs.
         """
         ends = min(self._waiting.values(), default=math.inf) + self._target.seconds
         if self._ended or ends == math.inf:
@@ -221,12 +228,12 @@ class NatsConnection:
         self._stop(outcome)
 
     def _stop(self, outcome: Outcome) -> None:
-        """Ends all that waits; a refusal comes before the answer to what was asked behind the message."""
+        """Ends all waiting messages. A refusal arrives before the answer to the ping behind the message."""
         set_outcomes(self._waiting, outcome)
 
 
 class _Client(Client):
-    """The library's client, which never reconnects by itself, as that would go around the resolver."""
+    """The library's client without reconnects, which would bypass the resolver."""
 
     def __init__(self, tls: bool) -> None:
         super().__init__()
@@ -234,7 +241,7 @@ class _Client(Client):
         self._askers: list[asyncio.Future[Outcome]] = []
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
-        """Insists on TLS where that is wanted: a server, or whoever stands before it, could leave it out otherwise."""
+        """Insists on TLS where it is required; otherwise the server, or a machine in between, could leave it out."""
         if initial_connection and self._tls:
             if not (info.get("tls_required") or info.get("tls_available")):
                 raise errors.SecureConnWantedError
@@ -242,7 +249,7 @@ class _Client(Client):
         await super()._process_info(info, initial_connection)
 
     def ask(self, answered: asyncio.Future[Outcome]) -> None:
-        """Asks for an answer behind all that was published; one question is enough for all who ask in one turn."""
+        """Requests an answer behind all published messages. One ping serves all requests of one turn of the loop."""
         self._askers.append(answered)
         if len(self._askers) == 1:
             self._asking = asyncio.ensure_future(self._ask())
@@ -254,7 +261,7 @@ class _Client(Client):
         await self._send_ping(answer)
 
     async def _send_ping(self, future: asyncio.Future[Any] | None = None) -> None:
-        """Asks in its turn; the library's own way overtakes what was published."""
+        """Sends a ping after all published messages; the library's own method would overtake them."""
         self._pongs.append(future or asyncio.get_running_loop().create_future())
         await self._send_command(b"PING\r\n")
         await self._flush_pending()
@@ -262,7 +269,7 @@ class _Client(Client):
 
 class _JetStream(JetStreamContext):
     async def _handle_async_reply(self, msg: Msg) -> None:
-        """Takes a stream's answer; the library loses some of those that are errors."""
+        """Handles a stream's acknowledgement. The library loses some of those that are errors."""
         try:
             await super()._handle_async_reply(msg)
         except APIError as error:
@@ -272,14 +279,14 @@ class _JetStream(JetStreamContext):
 
 
 def set_outcomes(waiting: Iterable[asyncio.Future[Outcome]], outcome: Outcome) -> None:
-    """Tells those who wait for an outcome, and have none yet."""
+    """Sets the outcome of all futures that have none yet."""
     for each in waiting:
         if not each.done():
             each.set_result(outcome)
 
 
 def error_outcome(text: str) -> Outcome:
-    """The outcome of what a server or the library says."""
+    """The outcome of an error text from the server or the library."""
     short = text.removeprefix("nats: ").strip("'\" ")[:1024]
     lower = short.lower()
     if any(each in lower for each in _UNAUTHORIZED):
@@ -290,7 +297,7 @@ def error_outcome(text: str) -> Outcome:
 
 
 def _size(payload: bytes, headers: Mapping[str, str]) -> int:
-    """Bytes as the server counts them."""
+    """The message size as the server counts it."""
     return len(payload) + len(b"NATS/1.0\r\n\r\n") + sum(len(name) + len(each) + 4 for name, each in headers.items())
 
 

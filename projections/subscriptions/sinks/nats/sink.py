@@ -1,8 +1,8 @@
-"""The sinks of NATS: one connection each, made when something is sent and again after it broke.
+"""The NATS sinks, with one connection each. They connect on first use, and again after a failure.
 
-`send` may be called any number of times at once: what is on its way shares the connection. An event counts as delivered
-when the server has read it, or, where a stream of JetStream takes the subject in, when the stream has stored it: that
-is at least once, and without a stream at most once (SUB-709). nats-py is optional; this module can be imported without.
+Concurrent `send` calls share the connection. An event counts as delivered when the server has read it or, if a
+JetStream stream stores the subject, when the stream has stored it. With a stream that is at least once, without one at
+most once (SUB-709). nats-py is optional; this module can be imported without it.
 Spec: CloudEvents NATS protocol binding 1.0.2; SUB-305, 701, 702.
 """
 
@@ -26,14 +26,14 @@ from projections.subscriptions.transport.connect import SinkRefused, failure_out
 if TYPE_CHECKING:
     from projections.subscriptions.sinks.nats.connection import NatsConnection
 
-#: Header values hold these as they are, and all else percent-encoded (SUB-701).
+#: Characters that a header value carries unescaped; all others are percent-encoded (SUB-701).
 _PLAIN: Final = "".join(each for each in map(chr, range(0x21, 0x7F)) if each not in '"%')
 
 
 @sink(NATS)
 def open_nats(target: SinkTarget, resolver: Resolver) -> NatsSink:
-    """A sink. Raises: ImportError without nats-py."""
-    import_module("projections.subscriptions.sinks.nats.connection")  # its client is missed now, not at the first event
+    """A NATS sink. Raises: ImportError without nats-py."""
+    import_module("projections.subscriptions.sinks.nats.connection")  # fails here, not at the first event
 
     return NatsSink(target, resolver)
 
@@ -41,7 +41,7 @@ def open_nats(target: SinkTarget, resolver: Resolver) -> NatsSink:
 class NatsSink:
     """See contract.Sink."""
 
-    #: `send` calls that there is use in running at a time.
+    #: Largest useful number of concurrent `send` calls.
     concurrency: Final = 32
 
     def __init__(self, target: SinkTarget, resolver: Resolver) -> None:
@@ -52,7 +52,7 @@ class NatsSink:
         self._closed = False
 
     async def send(self, events: Sequence[CloudEvent]) -> Outcome:
-        """See contract.Sink; of several events, the first outcome that is no success, or the last."""
+        """See contract.Sink. For several events, the first outcome that is not a success, or the last outcome."""
         outcome = DELIVERED
         for event in events:
             outcome = await self._send(event)
@@ -80,11 +80,11 @@ class NatsSink:
                     link = await self._connected()
             outcome = await link.publish(payload, headers, began)
             return self._scrubbed(outcome) if outcome.message else outcome
-        except Exception as error:  # Unreachable among others: nothing may get out
+        except Exception as error:  # such as an unreachable network: no exception may escape
             return self._scrubbed(failure_outcome(error))
 
     def _scrubbed(self, outcome: Outcome) -> Outcome:
-        """The outcome without the secret, should the server have repeated it (SUB-303)."""
+        """The outcome without the secret, in case the server repeated it (SUB-303)."""
         credential = self._target.credential
         for secret in (credential.secret, credential.token) if credential else ():
             if secret:
@@ -92,7 +92,7 @@ class NatsSink:
         return outcome
 
     async def _connected(self) -> NatsConnection:
-        """The connection. Raises: Refused, ForbiddenAddress, OSError."""
+        """The open connection. Raises: SinkRefused, ForbiddenAddress, OSError."""
         from projections.subscriptions.sinks.nats.connection import connect_nats
 
         async with self._connecting:

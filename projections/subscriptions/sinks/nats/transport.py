@@ -1,4 +1,4 @@
-"""What the NATS client reads from and writes to: a connection that is made already, bare or in a WebSocket."""
+"""The transports of the NATS client: an existing connection, either plain or in a WebSocket."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from nats.aio.transport import TcpTransport
 from domain.subscriptions.sink_uris import SinkAddress
 from projections.outgoing import websocket_frames
 
-#: Bytes of a line, or of a message over a WebSocket, at most; servers send little to who only publishes.
+#: Largest size in bytes of a line, or of a WebSocket message. Servers send little to a client that only publishes.
 _MOST = 1 << 20
 
 
 class NatsTransport(TcpTransport):
-    """A bare connection. The client puts TLS over it when the server has introduced itself."""
+    """A plain connection. The client starts TLS on it after the server's greeting."""
 
     scheme = "nats"
 
@@ -28,7 +28,7 @@ class NatsTransport(TcpTransport):
 
     @classmethod
     async def over(cls, connection: socket.socket, at: SinkAddress) -> NatsTransport:
-        """Over a connected socket, which is closed on failure. Raises: OSError."""
+        """A transport over a connected socket, which is closed on failure. Raises: OSError."""
         try:
             reader, writer = await asyncio.open_connection(sock=connection, limit=_MOST)
         except BaseException:
@@ -37,17 +37,17 @@ class NatsTransport(TcpTransport):
         return cls(reader, writer, at.tls)
 
     def abort(self) -> None:
-        """Lets go of the connection at once, whatever is still to be written or waited for."""
+        """Closes the connection at once and discards unwritten data."""
         for writer in (self._io_writer, self._bare_io_writer):
             if writer:
                 writer.transport.abort()
 
     async def connect(self, *given: Any, **named: Any) -> None:
-        """Nothing: it is connected."""
+        """Does nothing: the connection exists."""
 
 
 class NatsWebSocketTransport(NatsTransport):
-    """A connection inside a WebSocket; a message of it may hold any part of what is said."""
+    """A connection in a WebSocket. A WebSocket message may hold any part of the byte stream."""
 
     scheme = "ws"
 
@@ -59,7 +59,7 @@ class NatsWebSocketTransport(NatsTransport):
 
     @classmethod
     async def over(cls, connection: socket.socket, at: SinkAddress) -> NatsWebSocketTransport:
-        """Over a connected socket, which is closed on failure. Raises: OSError."""
+        """A transport over a connected socket, which is closed on failure. Raises: OSError."""
         try:
             reader, writer = await asyncio.open_connection(sock=connection, limit=_MOST)
         except BaseException:
@@ -84,7 +84,7 @@ class NatsWebSocketTransport(NatsTransport):
         self.write(b"".join(payload))
 
     async def read(self, buffer_size: int) -> bytes:
-        """What the next message says; empty at the end."""
+        """The data of the next message; empty at the end."""
         left, self._left = self._left, b""
         return left or await self._message()
 
@@ -101,7 +101,7 @@ class NatsWebSocketTransport(NatsTransport):
         return self._ended
 
     async def _message(self) -> bytes:
-        """The data of the next frame that has any; empty when there is none any more. Raises: ConnectionError."""
+        """The data of the next non-empty frame; empty at the end of the stream. Raises: ConnectionError."""
         try:
             while True:
                 kind, data = await self._frame()
