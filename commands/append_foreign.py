@@ -12,7 +12,7 @@ from commands.store.hashes import Interaction
 from commands.store.log import LogEnd, Recorded, WriteTransaction, storable_text
 from domain.compat.legacy_apis import document_hash
 from domain.decisions.commands import Follow, ReplaceModel
-from domain.decisions.links.append_foreign import local_events, required_model_change
+from domain.decisions.replication.append_foreign import local_events, required_model_change
 from domain.errors.http_errors import Diverged, NotReceiving
 from domain.errors.problems import NotFound
 from domain.registry.events import EntityEvent

@@ -40,7 +40,7 @@ SITES: Final = {
     "projections/kafka/publisher.py": NOWHERE,
     "projections/replication/bounded_responses.py": NOWHERE,
     "projections/replication/guarded_connections.py": GUARDED,
-    "projections/replication/legacy/client.py": NOWHERE,
+    "projections/replication/compat/client.py": NOWHERE,
     "projections/replication/remote_client.py": GUARDED,
     "projections/replication/standard/cached_responses.py": NOWHERE,
     "projections/replication/kafka_pull.py": GUARDED,

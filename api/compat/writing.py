@@ -44,7 +44,7 @@ from domain.compat.legacy_apis import SCHEMAREGISTRY
 from domain.compat.request_extras import LegacyDeletion
 from domain.compat.uris import normalize_uri
 from domain.decisions.commands import Command, DeleteEntities
-from domain.decisions.legacy.request_commands import group_command, message_command, schema_command
+from domain.decisions.compat.request_commands import group_command, message_command, schema_command
 from domain.errors import problems
 from domain.errors.http_errors import Forbidden
 from domain.errors.problems import CompatibilityUnknown, FormatUnknown, Problem

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from api.http.request import Request
 from api.http.response import Response
-from domain.decisions.links.copy_rights import authority_url, link_of_copy
+from domain.decisions.replication.copy_rights import authority_url, link_of_copy
 from domain.replication.link import Link
 from domain.values import xid as xids
 from domain.values.json_text import loads

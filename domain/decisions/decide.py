@@ -28,16 +28,16 @@ from domain.decisions.commands import (
     WriteSubscription,
     WriteTree,
 )
+from domain.decisions.compat.delete import apply_legacy_delete, retained_versions_go_with_their_owners
+from domain.decisions.compat.imports import check_imports, imports_become_own
+from domain.decisions.compat.outdated_values import drop_outdated_values
+from domain.decisions.compat.version_numbers import versions_are_numbered
+from domain.decisions.compat.write import apply_legacy_write
 from domain.decisions.delete import delete_entities
-from domain.decisions.legacy.delete import apply_legacy_delete, retained_versions_go_with_their_owners
-from domain.decisions.legacy.imports import check_imports, imports_become_own
-from domain.decisions.legacy.invalidation import legacy_values_agree
-from domain.decisions.legacy.version_numbers import versions_are_numbered
-from domain.decisions.legacy.write import apply_legacy_write
-from domain.decisions.links import decide_links as links
-from domain.decisions.links.copy_rights import check_copies
-from domain.decisions.links.repair import repair
 from domain.decisions.replace_model import entities_comply_with_model
+from domain.decisions.replication import decide_links as links
+from domain.decisions.replication.copy_rights import check_copies
+from domain.decisions.replication.repair import repair
 from domain.decisions.restore import restore
 from domain.decisions.rules.constraints import constraints_hold
 from domain.decisions.rules.domain_rules import domain_rules_hold
@@ -57,7 +57,7 @@ RULES: Final[tuple[Callable[[ChangeSet], int | None], ...]] = (
     resources_settle,
     retained_versions_go_with_their_owners,
     versions_are_numbered,
-    legacy_values_agree,
+    drop_outdated_values,
     imports_become_own,
     formats_hold,
     constraints_hold,

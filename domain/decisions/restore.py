@@ -16,8 +16,8 @@ from domain.decisions import capabilities, replace_model, xrefs
 from domain.decisions.changes.change_set import ChangeSet
 from domain.decisions.changes.drafts import DefaultVersionRequest, EntityDraft, GroupDraft, ResourceDraft
 from domain.decisions.commands import Restore
+from domain.decisions.compat import restore as compat_restore
 from domain.decisions.delete import delete_entity
-from domain.decisions.legacy import restore as compat_restore
 from domain.decisions.rules.readonly import check_writable
 from domain.decisions.world import StreamDifference, World
 from domain.decisions.write_resource import add_version

@@ -15,7 +15,7 @@ from domain.compat.catalog import attributes as catalog
 from domain.compat.catalog import groups, version_formats
 from domain.compat.ids import encode_segment, to_legacy_id
 from domain.compat.legacy_apis import FACADE, SCHEMAREGISTRY, LegacyApi
-from domain.decisions.legacy import group_formats
+from domain.decisions.compat import group_formats
 from domain.values import xid as xids
 from domain.values.json_text import dumps, loads_trusted
 from projections.compat.versions import CompatVersion, CompatVersions

@@ -17,7 +17,7 @@ from domain.registry.events import EntityDeleted
 from domain.values import xid as xids
 from projections.entities.rows import EntityRow, row
 from projections.entities.tables import tables
-from projections.entities.verify_publications import verify_publications
+from projections.entities.verify_published_versions import verify_published_versions
 
 _COLUMNS: Final = ", ".join(f"r.{name}" for name in EntityRow._fields)
 _EVENT: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
@@ -60,7 +60,7 @@ def verify_history(store: Store) -> Iterator[VerificationFinding]:
             yield VerificationFinding(
                 last, f"the read model has {rows} rows of present and past, the log asks for {events}"
             )
-        yield from verify_publications(connection, store.mapper, last)
+        yield from verify_published_versions(connection, store.mapper, last)
     for said in unreadable:
         yield VerificationFinding(last, f"the database cannot read the read model's rows: {said}")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from domain.decisions.commands import Follow
-from domain.decisions.links.append_foreign import model_events
+from domain.decisions.replication.append_foreign import model_events
 from domain.errors.http_errors import Diverged
 from domain.replication.foreign_interaction import ForeignInteraction
 from domain.replication.link import Link

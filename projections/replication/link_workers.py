@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from domain.replication.link import EVENTS, KAFKA, LOG, MESSAGECATALOG, PULL, PUSH, SCHEMAREGISTRY, XREGISTRY, Link
-from projections.replication.legacy.notified_pull import NotifiedLegacyPull
-from projections.replication.legacy.pull import LegacyPull
-from projections.replication.legacy.push import LegacyPush
+from projections.replication.compat.notified_pull import NotifiedLegacyPull
+from projections.replication.compat.pull import LegacyPull
+from projections.replication.compat.push import LegacyPush
 from projections.replication.link_worker import LinkWorker, LinkWorkerContext
 from projections.replication.log_pull import LogPull
 from projections.replication.log_push import LogPush

@@ -26,7 +26,7 @@ from projections.entities.verify_history import verify_history
 from projections.entities.verify_index import verify_index
 from projections.log.positions import POSITIONS
 from projections.replication import tables as replication
-from projections.replication.legacy.sent_objects import SentObjects
+from projections.replication.compat.sent_objects import SentObjects
 from projections.replication.link_state import LinkStates
 from projections.subscriptions.delivery_status import StoredDeliveries
 from projections.subscriptions.ports import DeliveryPorts, UncheckedResolver

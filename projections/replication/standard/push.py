@@ -13,7 +13,7 @@ from contextlib import closing
 from typing import Final
 
 from commands.store.mapper import EventMapper
-from domain.decisions.links.copy_rights import link_of_copy
+from domain.decisions.replication.copy_rights import link_of_copy
 from domain.registry.events import EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.replication import LINK
 from domain.replication.link import Link

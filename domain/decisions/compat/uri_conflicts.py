@@ -19,7 +19,7 @@ from domain.compat.uris import (
 )
 from domain.decisions.changes.change_set import ChangeSet
 from domain.decisions.changes.drafts import ResourceDraft
-from domain.decisions.legacy.version_numbers import USED, next_number
+from domain.decisions.compat.version_numbers import USED, next_number
 from domain.registry.entities import Entity
 from domain.values import xid as xids
 

@@ -13,15 +13,15 @@ from typing import Any, Final
 
 from domain.compat.ids import decode_segment, to_legacy_id
 from domain.compat.uris import normalize_uri
-from domain.decisions.legacy.group_formats import is_same_group_format
+from domain.decisions.compat.group_formats import is_same_group_format
 from domain.values import xid as xids
 from domain.values.json_text import dumps
 from projections.compat.versions import CompatVersion
-from projections.replication.legacy.client import BrokenResponse, LegacyClient
-from projections.replication.legacy.conflicts import LegacyConflicts
-from projections.replication.legacy.local_names import candidate_ids
-from projections.replication.legacy.local_registry import LegacyLocalRegistry
-from projections.replication.legacy.sent_objects import SentObject, SentObjects
+from projections.replication.compat.client import BrokenResponse, LegacyClient
+from projections.replication.compat.conflicts import LegacyConflicts
+from projections.replication.compat.local_names import candidate_ids
+from projections.replication.compat.local_registry import LegacyLocalRegistry
+from projections.replication.compat.sent_objects import SentObject, SentObjects
 from projections.replication.remote_client import RemoteError
 
 #: Statuses that refuse one object for every caller.

@@ -11,8 +11,8 @@ from domain.compat.publications import Publication
 from domain.decisions.changes.change_set import ChangeSet
 from domain.decisions.changes.drafts import ResourceDraft
 from domain.decisions.commands import DeleteEntities
+from domain.decisions.compat.version_numbers import USED
 from domain.decisions.delete import delete_entities
-from domain.decisions.legacy.version_numbers import USED
 from domain.decisions.rules.readonly import check_writable
 from domain.decisions.rules.removal import check_removable
 from domain.decisions.write_resource import add_version

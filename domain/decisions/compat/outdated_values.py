@@ -15,14 +15,14 @@ from domain.compat.errors import Conflict
 from domain.compat.legacy_apis import FACADE, MESSAGECATALOG, SCHEMAREGISTRY, legacy_api_of
 from domain.decisions.changes.change_set import ChangeSet
 from domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
-from domain.decisions.legacy import group_formats
+from domain.decisions.compat import group_formats
 from domain.values import xid as xids
 
 #: The attributes of a Group that determine its format.
 _OF_FORMAT: Final = ("format", "envelope", "protocol")
 
 
-def legacy_values_agree(changes: ChangeSet) -> None:
+def drop_outdated_values(changes: ChangeSet) -> None:
     """Drops spellings and documents that no longer agree with the registry's own attributes.
 
     Raises: Conflict if a Version that a legacy API adds would be pruned immediately.

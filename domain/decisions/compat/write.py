@@ -16,10 +16,10 @@ from domain.decisions.changes.change_set import ChangeSet
 from domain.decisions.changes.documents import digest
 from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
 from domain.decisions.commands import WriteTree
-from domain.decisions.legacy import group_formats
-from domain.decisions.legacy.imports import IMPORTER, new_importer
-from domain.decisions.legacy.uri_conflicts import PublishedVersion, check_uri_path, find_published, published_versions
-from domain.decisions.legacy.version_numbers import next_number
+from domain.decisions.compat import group_formats
+from domain.decisions.compat.imports import IMPORTER, new_importer
+from domain.decisions.compat.uri_conflicts import PublishedVersion, check_uri_path, find_published, published_versions
+from domain.decisions.compat.version_numbers import next_number
 from domain.decisions.rules.ids import check_id
 from domain.decisions.rules.readonly import check_writable
 from domain.decisions.write_resource import WriteOptions, write_version

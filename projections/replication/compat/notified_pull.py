@@ -13,10 +13,10 @@ from typing import Any, Final
 from domain.compat.legacy_apis import LegacyApi
 from domain.compat.uris import entity_path
 from domain.replication.link import Link
-from projections.replication.legacy.client import LegacyClient
-from projections.replication.legacy.conflicts import LegacyConflicts
-from projections.replication.legacy.local_registry import LegacyLocalRegistry
-from projections.replication.legacy.mirror import Mirror
+from projections.replication.compat.client import LegacyClient
+from projections.replication.compat.conflicts import LegacyConflicts
+from projections.replication.compat.local_registry import LegacyLocalRegistry
+from projections.replication.compat.mirror import Mirror
 from projections.replication.link_state import ALL_SUBJECTS
 from projections.replication.link_worker import LinkWorkerContext
 from projections.replication.remote_subscription import CHECK_SECONDS, RemoteSubscription, group_filters

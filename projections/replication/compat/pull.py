@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import closing
 
 from domain.replication.link import Link
-from projections.replication.legacy.client import LegacyClient
-from projections.replication.legacy.conflicts import LegacyConflicts
-from projections.replication.legacy.local_registry import LegacyLocalRegistry
-from projections.replication.legacy.mirror import Mirror
+from projections.replication.compat.client import LegacyClient
+from projections.replication.compat.conflicts import LegacyConflicts
+from projections.replication.compat.local_registry import LegacyLocalRegistry
+from projections.replication.compat.mirror import Mirror
 from projections.replication.link_worker import LinkWorkerContext
 
 

@@ -31,7 +31,7 @@ _DELETED: Final = EntityDeleted.TOPIC.partition(":")[0]
 _FACADE: Final = b'"%b":' % FACADE.encode()
 
 
-def verify_publications(connection: Connection, mapper: EventMapper, last: int) -> Iterator[VerificationFinding]:
+def verify_published_versions(connection: Connection, mapper: EventMapper, last: int) -> Iterator[VerificationFinding]:
     """Each stream whose rows do not match its events, and rows without a stream. last: position of the log's end.
 
     Reads, once and in pages, every event of what the legacy APIs show.

@@ -12,13 +12,13 @@ from typing import Final
 
 from domain.compat.ids import decode_segment, to_registry_id
 from domain.compat.legacy_apis import LegacyApi
-from domain.decisions.legacy.group_formats import is_same_group_format
+from domain.decisions.compat.group_formats import is_same_group_format
 from domain.values import xid as xids
-from projections.replication.legacy.client import BrokenResponse, LegacyClient
-from projections.replication.legacy.conflicts import LegacyConflicts
-from projections.replication.legacy.definition_copier import DefinitionCopier
-from projections.replication.legacy.local_names import local_group_xids
-from projections.replication.legacy.local_registry import LegacyLocalRegistry
+from projections.replication.compat.client import BrokenResponse, LegacyClient
+from projections.replication.compat.conflicts import LegacyConflicts
+from projections.replication.compat.definition_copier import DefinitionCopier
+from projections.replication.compat.local_names import local_group_xids
+from projections.replication.compat.local_registry import LegacyLocalRegistry
 from projections.replication.remote_client import RemoteError
 
 _FORBIDDEN: Final = 403

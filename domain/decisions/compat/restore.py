@@ -9,7 +9,7 @@ from __future__ import annotations
 from domain.compat.legacy_apis import FACADE, legacy_api_of, version_number
 from domain.decisions.changes.change_set import ChangeSet
 from domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
-from domain.decisions.legacy.version_numbers import USED
+from domain.decisions.compat.version_numbers import USED
 from domain.registry.entities import Attributes, Entity
 
 #: The names under which a Version is published permanently; all other members are its content.

@@ -6,10 +6,10 @@ from functools import partial
 from typing import NamedTuple
 
 from domain.compat.uris import default_version_path, normalize_uri
-from projections.replication.legacy.client import LegacyClient, LegacyVersion, VersionUnchanged
-from projections.replication.legacy.conflicts import LegacyConflicts
-from projections.replication.legacy.local_names import local_xids
-from projections.replication.legacy.local_registry import LegacyLocalRegistry
+from projections.replication.compat.client import LegacyClient, LegacyVersion, VersionUnchanged
+from projections.replication.compat.conflicts import LegacyConflicts
+from projections.replication.compat.local_names import local_xids
+from projections.replication.compat.local_registry import LegacyLocalRegistry
 
 
 class _EqualVersion(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from domain.decisions.commands import Repair
-from domain.decisions.links.append_foreign import registry_recount
+from domain.decisions.replication.append_foreign import registry_recount
 from domain.decisions.world import Context, Decision, World
 from domain.errors.http_errors import Diverged
 from domain.errors.problems import NotFound

@@ -8,11 +8,11 @@ from typing import Final
 from commands.store.mapper import EventMapper
 from domain.replication.link import Link
 from projections.events.feed import interactions
-from projections.replication.legacy.client import LegacyClient
-from projections.replication.legacy.conflicts import LegacyConflicts
-from projections.replication.legacy.local_registry import LegacyLocalRegistry, definition_of
-from projections.replication.legacy.sender import LegacySender
-from projections.replication.legacy.sent_objects import SentObjects
+from projections.replication.compat.client import LegacyClient
+from projections.replication.compat.conflicts import LegacyConflicts
+from projections.replication.compat.local_registry import LegacyLocalRegistry, definition_of
+from projections.replication.compat.sender import LegacySender
+from projections.replication.compat.sent_objects import SentObjects
 from projections.replication.link_worker import LinkWorkerContext
 
 _MAPPER: Final = EventMapper()

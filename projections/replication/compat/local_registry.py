@@ -15,7 +15,7 @@ from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 from domain.compat.request_extras import LegacyDeletion
 from domain.compat.uris import normalize_uri
 from domain.decisions.commands import Command, DeleteEntities
-from domain.decisions.legacy.request_commands import group_command, message_command, schema_command
+from domain.decisions.compat.request_commands import group_command, message_command, schema_command
 from domain.replication import LINK
 from domain.replication.link import Link
 from domain.values import xid as xids
@@ -32,7 +32,7 @@ from projections.compat.definitions import (
 from projections.compat.versions import CompatVersion, CompatVersions
 from projections.entities.query import View
 from projections.entities.rows import EntityRow
-from projections.replication.legacy import client
+from projections.replication.compat import client
 from projections.replication.link_worker import LinkWorkerContext
 
 FAMILY_BY_DIALECT: Final[Mapping[str, LegacyApi]] = {family.name: family for family in (SCHEMAREGISTRY, MESSAGECATALOG)}
