@@ -23,6 +23,7 @@ def url(store_url: str) -> Iterator[str]:
     made.create()
     made.close()
     delivery_store.create_tables(store_url)
+    delivery_store.create_tables(store_url, replication.METADATA)
     yield store_url
 
 
