@@ -26,7 +26,7 @@ INNER = {
     "api": {"domain", "commands", "projections"},
 }
 #: What the domain may import besides the standard library; formats/ may use libraries that parse a schema format.
-PURE = {"pydantic", "pydantic_core", "orjson", "uritemplate"}
+PURE = {"pydantic", "pydantic_core", "orjson"}
 #: Modules through which the domain would reach a clock, chance, a file or a network.
 IMPURE = {
     *("asyncio", "http", "os", "pathlib", "random", "secrets", "socket", "sqlite3", "subprocess"),
