@@ -60,7 +60,7 @@ class Kept(NoDeliveries):
         return secret == "right"
 
 
-def bearer(token: str) -> dict[str, str]:
+def bearer(token: str) -> dict[str, Any]:
     """The headers of a caller."""
     return {"authorization": f"Bearer {token}"}
 

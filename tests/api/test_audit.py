@@ -206,7 +206,7 @@ def stored(told: Told, id: str) -> Json:
 def test_everything_that_one_request_did(told: Told) -> None:
     # EV-24, EV-25: all events of an interaction, found under its id in any case
     version = f"{FILE}/versions/1"
-    group = {"xid": "/dirs/d1", "type": "dirs", "epoch": 2, "action": "updated"}
+    group: dict[str, Any] = {"xid": "/dirs/d1", "type": "dirs", "epoch": 2, "action": "updated"}
     gone = {"reason": "deleted", "type": "dirs.files.versions", "epoch": 2}
     expected = {
         **facts(4, DELETE),
@@ -247,7 +247,7 @@ def test_an_interaction_of_the_list(told: Told) -> None:
 
 def test_two_moments_of_an_entity(told: Told) -> None:
     # attributes in dot notation; one that is not there has no member; documents are compared by their hash
-    attributes = [
+    attributes: list[dict[str, Any]] = [
         {"path": "epoch", "before": 1, "after": 2},
         {"path": "labels['a.b']", "before": "1", "after": "2"},
         {"path": "labels.c", "after": "3"},

@@ -209,7 +209,7 @@ def issuing(store_url: str, tmp_path: Path) -> Iterator[Api]:
     key = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(KEY.public_key()))
     file = tmp_path / "jwks.json"
     file.write_text(json.dumps({"keys": [{**key, "kid": "k1", "alg": "ES256", "use": "sig"}]}))
-    claims = {"jwt_issuer": "https://issuer", "jwt_audience": "annals", "jwt_role_claim": "realm.roles"}
+    claims: dict[str, Any] = {"jwt_issuer": "https://issuer", "jwt_audience": "annals", "jwt_role_claim": "realm.roles"}
     with serving(store_url, jwt_keys=str(file), tokens='{"t": {"name": "fixed", "role": "reader"}}', **claims) as api:
         yield api
 
@@ -236,7 +236,7 @@ def test_a_jwt_names_a_caller(issuing: Api, store_url: str) -> None:
         issued(aud="other"),
         issued(nbf=time.time() + 600),
         issued("k" * 32, "HS256"),
-        jwt.encode({**ISSUED, "exp": time.time() + 300}, None, "none", headers={"kid": "k1"}),
+        jwt.encode({**ISSUED, "exp": time.time() + 300}, "", "none", headers={"kid": "k1"}),
         issued()[:-4] + "AAAA",
         "a.b.c",
     ],

@@ -227,7 +227,7 @@ def logged(url: str, after: int) -> list[Any]:
 def rows(store: Store, after: int) -> list[LogRow]:
     with store.engine.connect() as connection:
         found = connection.exec_driver_sql("SELECT position, stream, revision, topic, state FROM log ORDER BY position")
-        return [LogRow(*row[:4], bytes(row[4])) for row in found if row[0] > after]
+        return [LogRow._make((*row[:4], bytes(row[4]))) for row in found if row[0] > after]
 
 
 @contextmanager

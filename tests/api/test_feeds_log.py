@@ -73,7 +73,7 @@ def stored(line: bytes) -> LogRow:
     """The row of the log that a line shows."""
     found = json.loads(line)
     place = {name: found[name] for name in ("position", "stream", "revision", "topic")}
-    return LogRow(*place.values(), state=b"{" + line[len(dumps(place)) :])
+    return LogRow(**place, state=b"{" + line[len(dumps(place)) :])
 
 
 def told(line: bytes) -> Interaction:

@@ -127,8 +127,13 @@ def test_a_search_ends_with_its_reader(api: Api, monkeypatch: pytest.MonkeyPatch
     # a page that nobody waits for is not looked for any further; each step of the search is a short one
     steps: list[int] = []
     piece = FeedReader.piece
+
+    def noted(self: FeedReader, end: int) -> bytes:
+        steps.append(self.position)
+        return piece(self, end)
+
     monkeypatch.setattr("api.feeds.reader.MAX_PIECE_POSITIONS", 1)
-    monkeypatch.setattr(FeedReader, "piece", lambda self, end: (steps.append(self.position), piece(self, end))[1])
+    monkeypatch.setattr(FeedReader, "piece", noted)
     for number in range(9):
         api.done("PUT", "/dirs/d", {"name": f"n{number}"})
 

@@ -79,6 +79,11 @@ def token(**claims: Any) -> str:
     return signed(json.dumps({name: value for name, value in content.items() if value is not ...}).encode())
 
 
+def each(name: str, *values: Any) -> Iterator[dict[str, Any]]:
+    """Claims, or members of a header, that have one of some values each."""
+    return ({name: value} for value in values)
+
+
 def named(tokens: JwtVerifier, token: str) -> Caller | None:
     """Whom a token names; None where it is refused, with the one answer that there is."""
     try:
@@ -104,11 +109,12 @@ _GOOD: Final[tuple[dict[str, Any], ...]] = (
 )
 #: What ACC-14, ACC-15 and ACC-22 to ACC-24 refuse.
 _BAD: Final[tuple[dict[str, Any], ...]] = (
-    *({"exp": value} for value in (..., True, "9999999999", None, 10**400, -1, 253402300800, [], {}, NOW - 31)),
-    *({name: value} for name in ("nbf", "iat") for value in (True, "0", None, -1, 10**400, NOW + DAY, {})),
-    *({"iss": value} for value in (..., "I", ["i"], {}, None, 5)),
+    *each("exp", ..., True, "9999999999", None, 10**400, -1, 253402300800, [], {}, NOW - 31),
+    *each("nbf", True, "0", None, -1, 10**400, NOW + DAY, {}),
+    *each("iat", True, "0", None, -1, 10**400, NOW + DAY, {}),
+    *each("iss", ..., "I", ["i"], {}, None, 5),
     *({"aud": value} for value in (..., "b", [], ["a"] * 21, [["a"]], ["a", 5], {"a": "a"}, None)),
-    *({"sub": value} for value in (..., "", "x" * 129, 5, None, [], {}, " jo", "jo\n", "j\0o", "jo\u0085")),
+    *each("sub", ..., "", "x" * 129, 5, None, [], {}, " jo", "jo\n", "j\0o", "jo\u0085"),
     *({"sub": value} for value in ("console", "Console", "ＣＯＮＳＯＬＥ", "anonymous", "anyone", "SYSTEM")),  # noqa: RUF001
     *({"sub": value} for value in ("link:a", "links/a", "Key:a", "claim:a", "caller:a", "ﬁ\u2007".strip() + " ")),
     {"more": [[[[[[[[[[0]]]]]]]]]]},
@@ -135,15 +141,15 @@ def test_claims_that_name_nobody(tokens: JwtVerifier, claims: dict[str, Any]) ->
         ({"role": ["other", "reader"]}, Role.READER, {}),
         ({"role": ["reader"] * 101}, None, {}),
         *(
-            ({"role": value}, None, {})
-            for value in ({}, [], 5, True, None, "Writer", ["writer", {}], [["writer"]], [5])
+            (claims, None, {})
+            for claims in each("role", {}, [], 5, True, None, "Writer", ["writer", {}], [["writer"]], [5])
         ),
         ({"xregistry_groups": {"/dirs/D": "reader"}}, None, {"/dirs/d": Role.READER}),
         ({"xregistry_groups": {"/dirs/d": "reader", "/dirs/e": "none"}}, None, {}),
         ({"xregistry_groups": {f"/dirs/{n}": "reader" for n in range(101)}}, None, {}),
         *(
-            ({"xregistry_groups": value}, None, {})
-            for value in ([], "x", 5, {"d": "reader"}, {"/dirs/d": {}}, {"": []})
+            (claims, None, {})
+            for claims in each("xregistry_groups", [], "x", 5, {"d": "reader"}, {"/dirs/d": {}}, {"": []})
         ),
     ],
 )
@@ -176,10 +182,10 @@ def _with_header(**header: Any) -> str:
 @pytest.mark.parametrize(
     "header",
     [
-        *({"typ": value} for value in ("dpop+jwt", 5, None, {}, [])),
+        *each("typ", "dpop+jwt", 5, None, {}, []),
         *({"crit": value} for value in ([], ["exp"], "exp", None)),
-        *({"kid": value} for value in ("x" * 257, 5, None, {}, ["k"])),
-        *({"alg": value} for value in ("none", "HS256", "es256", None, 5, [], {}, "ES384", "RS256")),
+        *each("kid", "x" * 257, 5, None, {}, ["k"]),
+        *each("alg", "none", "HS256", "es256", None, 5, [], {}, "ES384", "RS256"),
         {"b64": False},
         {"deep": [[[[[[[[[[0]]]]]]]]]]},
     ],

@@ -28,7 +28,8 @@ def test_a_job_stays_a_few_chunks_ahead() -> None:
     async def slow_client() -> None:
         streams = StreamingPool()
         head, rest = await streams.start(job)
-        assert (head, await anext(rest)) == (0, 1)
+        following: Any = await anext(rest)
+        assert (head, following) == (0, 1)
         await asyncio.sleep(0.05)
         assert len(made) <= 2 + MAX_WAITING_CHUNKS + 1
         await rest.aclose()
@@ -43,9 +44,9 @@ def test_a_client_that_takes_nothing_frees_its_thread() -> None:
     # other answers do not wait for ever behind those of clients that stand still; theirs break off, and are not whole
     async def clients() -> None:
         streams = StreamingPool(threads=1, patience=0.05)
-        _, stalled = await streams.start(lambda: (yield from range(1000)))
+        _, stalled = await streams.start(lambda: (number for number in range(1000)))
         async with asyncio.timeout(5):
-            head, _ = await streams.start(lambda: (yield from "ab"))
+            head, _ = await streams.start(lambda: (letter for letter in "ab"))
         assert head == "a"
         with pytest.raises(ClientStalled):
             _ = [item async for item in stalled]

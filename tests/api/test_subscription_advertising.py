@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ PATH = "/endpoints/subscriptions"
 
 def test_it_is_written_once(sqlite_url: str) -> None:
     # SUB-108: one internal interaction, whose endpoint breaks no rule; a restart has nothing to add
-    settings = {"subscriptions_endpoint": "subscriptions", "domain_validation": "strict"}
+    settings: dict[str, Any] = {"subscriptions_endpoint": "subscriptions", "domain_validation": "strict"}
     with serving(sqlite_url, **settings) as api:
         found = api.get(PATH)
         assert found["usage"] == ["subscriber"] and found["protocol"] == "HTTP/1.1"

@@ -13,6 +13,8 @@ from typing import Any, Final
 import pytest
 
 from domain.cesql import evaluation
+from domain.cesql.parser import parse
+from domain.cesql.syntax import SyntaxNode
 from projections.outgoing.destination_guard import DestinationGuard
 from tests.api.conftest import Api, create, serving
 from tests.api.subscribing import KEY
@@ -51,8 +53,12 @@ def status(api: Api, path: str) -> dict[str, Any]:
 def test_filters_are_compiled_once(sqlite_url: str, sinks: Webhooks, monkeypatch: pytest.MonkeyPatch) -> None:
     # SUB-411: checked and compiled when they are written, compiled when a process starts, and never for an event
     parsed: list[str] = []
-    parse = evaluation.parse
-    monkeypatch.setattr(evaluation, "parse", lambda text: (parsed.append(text), parse(text))[1])
+
+    def noted(text: str) -> SyntaxNode:
+        parsed.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(evaluation, "parse", noted)
 
     def arrives(api: Api, name: str) -> None:
         """Something is written, matched and delivered, so that whatever came before it is known to who delivers."""

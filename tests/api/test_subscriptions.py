@@ -316,7 +316,7 @@ def test_who_may_subscribe(guarded: Api) -> None:
 def test_quotas(sqlite_url: str) -> None:
     # SUB-912: 429, and 413 for a body that is too long
     create(sqlite_url)
-    limits = {"subscriptions_owned": 1, "subscriptions_filters": 2, "subscriptions_body": 2000}
+    limits: dict[str, Any] = {"subscriptions_owned": 1, "subscriptions_filters": 2, "subscriptions_body": 2000}
     with serving(sqlite_url, **limits) as api:
         filters = [{"prefix": {"subject": "/a"}}] * 3
         assert refusal(api.send("POST", "/subscriptions", {**BODY, "filters": filters})) == (

@@ -99,7 +99,7 @@ def test_collections_answer_with_what_was_processed(api: Api) -> None:
     answer = api.done("POST", "/?inline=dirs.files", {"dirs": {"d2": {}, "d1": {"files": {"f": {}}}}}).json()
     assert answer == {"dirs": {name: api.get(f"/dirs/{name}?inline=files") for name in ("d1", "d2")}}
     assert list(answer["dirs"]) == ["d1", "d2"]
-    both = {"files": {"g": {}}, "notes": {"n": {}}}
+    both: dict[str, Any] = {"files": {"g": {}}, "notes": {"n": {}}}
     answer = api.done("POST", "/dirs/d1?inline=files.versions", both).json()
     assert answer == {
         "files": {"g": api.get("/dirs/d1/files/g$details?inline=versions")},

@@ -152,7 +152,12 @@ def test_owners_are_told_of_groups_that_they_may_read(store_url: str, sinks: Web
         "root": {"name": "root", "role": "admin"},
     }
     ports = {"delivers": True, "resolver": DestinationGuard("127.0.0.1", plaintext=True)}
-    settings = {"sinks_validation": "off", "sinks_plaintext": True, "master_key": KEY, "tokens": json.dumps(tokens)}
+    settings: dict[str, Any] = {
+        "sinks_validation": "off",
+        "sinks_plaintext": True,
+        "master_key": KEY,
+        "tokens": json.dumps(tokens),
+    }
     with serving(store_url, ports=ports, **settings) as api:
         for name in tokens:
             wish = {"protocol": "HTTP", "sink": f"{sinks.url}/{name}", "source": BASE + MESSAGECATALOG.base}

@@ -190,7 +190,7 @@ def test_records_that_are_too_large(broker: Kafka, acks: str) -> None:
 
 def test_requests_that_are_too_large_are_split(broker: Kafka) -> None:
     # 8.3: a record is judged by its own size, not by those that share its request.
-    broker.fresh(**{"max.message.bytes": "20000"})
+    broker.fresh(1, **{"max.message.bytes": "20000"})
     given = [event(number, {"changed": ["x" * 5000]}) for number in range(100)]
     found = outcomes(broker.target(), *given)
     assert {each.result for each in found} == {DeliveryResult.DELIVERED}

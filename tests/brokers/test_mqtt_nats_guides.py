@@ -27,7 +27,7 @@ pytestmark = pytest.mark.broker
 def running(*command: str | Path) -> Iterator[None]:
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            wait_for_port(int(command[-1]), lambda: process.poll() is None)
+            wait_for_port(int(str(command[-1])), lambda: process.poll() is None)
             yield
         finally:
             process.kill()

@@ -172,7 +172,7 @@ def test_the_status_says_what_an_acknowledgement_is_worth(streaming: Nats, tmp_p
     # SUB-709: at most once as long as nobody stores, at least once when a stream does; the last one counts
     rig = Rig(f"sqlite:///{tmp_path / 'annals.db'}")
     login = {"credentialtype": "PLAIN", "identifier": USER, "secret": PASSWORD}
-    nats = {"sink": f"nats://127.0.0.1:{streaming.plain}", "protocol": "NATS", "sinkcredential": login}
+    nats: dict[str, Any] = {"sink": f"nats://127.0.0.1:{streaming.plain}", "protocol": "NATS", "sinkcredential": login}
     service = DeliveryService(rig.url, DeliveryPorts(DestinationGuard(allow="127.0.0.1", plaintext=True), policy="off"))
 
     def status() -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -165,7 +166,9 @@ def _protobuf(trap: Trap) -> Iterator[Hostile]:
             name if name in imports[:3] else {str(trap.pipe): "a file", trap.url: "a listener"}.get(name, "the cloud")
         )
         yield Hostile(
-            format, f"an import of {what}", lambda name=name: f'{head}import "{name}"; message M {{}}'.encode()
+            format,
+            f"an import of {what}",
+            partial(lambda name: f'{head}import "{name}"; message M {{}}'.encode(), name),
         )
     loop = "".join(f'import "declared_{number}.proto"; ' for number in range(3))
     yield Hostile(

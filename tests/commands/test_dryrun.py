@@ -102,7 +102,7 @@ def test_it_tells_what_it_would_do_and_does_nothing(registry: Store, command: Co
 def test_its_neighbours_never_notice(registry: Store) -> None:
     # FLAG-83, group commit: positions, version ids and the model of those behind it are as if it had not been there
     model = {"groups": {**MODEL["groups"], "boxes": {"singular": "box"}}}
-    commands = [
+    commands: list[Command] = [
         put("/dirs/a"),
         WriteTree(F, {}, WriteMethod.POST, document=b"tried"),
         WriteTree(F, {}, WriteMethod.POST, document=b"done"),

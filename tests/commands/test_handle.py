@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection, text
 
 from commands.command_bus import CommandBus, handle
-from commands.pending_command import PendingCommand
+from commands.pending_command import BuildAnswer, PendingCommand
 from commands.store.log import Recorded, Store, WriteTransaction
 from commands.verify.verify_log import verify_log
 from domain.decisions.commands import Command
@@ -40,6 +40,16 @@ def seen(store: Store) -> Seen:
     with store.engine.begin() as connection:
         connection.execute(text("CREATE TABLE seen (position BIGINT)"))
     return Seen()
+
+
+def waiting(started: Event, go: Event) -> BuildAnswer:
+    """An answer that says when it is asked for, and waits until it may go on."""
+
+    def answer(tx: WriteTransaction, recorded: Recorded) -> None:
+        started.set()
+        go.wait()
+
+    return answer
 
 
 def test_projections_move_with_the_log(store: Store, seen: Seen) -> None:
@@ -116,7 +126,7 @@ def test_a_failed_commit_is_everyones_failure(store: Store) -> None:
         raise Refused
 
     started, go = Event(), Event()
-    held = road.submit(write("/dirs/b"), answer=lambda tx, recorded: (started.set(), go.wait()))
+    held = road.submit(write("/dirs/b"), answer=waiting(started, go))
     started.wait()
     failing = [road.submit(write("/dirs/c")), road.submit(write("/dirs/d"), answer=breaks)]
     go.set()
@@ -153,7 +163,7 @@ def test_many_callers(store: Store) -> None:
 def test_a_withdrawn_command_is_left_out(store: Store) -> None:
     started, go = Event(), Event()
     road = CommandBus(store, [], decide)
-    held = road.submit(write("/dirs/a"), answer=lambda tx, recorded: (started.set(), go.wait()))
+    held = road.submit(write("/dirs/a"), answer=waiting(started, go))
     started.wait()
     withdrawn = road.submit(write("/dirs/b"))
     assert withdrawn.cancel()

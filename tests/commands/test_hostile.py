@@ -95,7 +95,7 @@ def test_what_is_lost_is_compared_with_nothing() -> None:
     [(bomb, content)] = bombs(1).items()
     older = {str(digest(text)): text for text in (f"{XSD}<!--{n}--></xs:schema>".encode() for n in range(200))}
     asked = FormatCheck("xsd/1.1", bomb)
-    readings = [CompatibilityCheck(asked, FormatCheck("xsd/1.1", name)) for name in older]
+    readings: list[DocumentCheck] = [CompatibilityCheck(asked, FormatCheck("xsd/1.1", name)) for name in older]
     checker = DocumentChecker(CheckLimits(seconds=2, times=300))
     answers = checker.answers([*readings, asked], {**older, bomb: content}.__getitem__)
     assert all(LATE in answers[question][0].text for question in (asked, *readings))

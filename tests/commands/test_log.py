@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import sha256
 from threading import Thread
 
@@ -126,7 +127,7 @@ def test_a_correlation_id_is_used_once_ignoring_case(store: Store) -> None:
         with store.writing() as tx:
             context = Context(tx.context().now, given)
             decision = decide(write(f"/dirs/{given}x"), tx.world, context)
-            assert isinstance(tx.attempt(lambda d=decision, c=context: tx.append(d, c, write("/dirs/a"))), expected)
+            assert isinstance(tx.attempt(partial(tx.append, decision, context, write("/dirs/a"))), expected)
     assert column(store, "SELECT xregcorrelationid FROM interaction") == ["B92"]
 
 

@@ -50,7 +50,7 @@ def rows(lines: list[bytes]) -> Iterator[Interaction | LogRow]:
         found = json.loads(line)
         if "position" in found:
             place = {name: found[name] for name in PLACE}
-            yield LogRow(*place.values(), state=b"{" + line[len(dumps(place)) :])
+            yield LogRow(**place, state=b"{" + line[len(dumps(place)) :])
         else:
             hashes = {name: bytes.fromhex(found[name]) for name in ("chain", "state")}
             renamed = {"folded": found["xregcorrelationid"].casefold(), "registry_url": found.pop("registryurl")}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from eventsourcing.persistence import ProgrammingError
 
@@ -20,7 +22,7 @@ def filled(store: Store) -> Store:
 
 
 def test_a_stream_is_read_by_revision(filled: Store) -> None:
-    def revisions(**bounds: int | bool) -> list[int]:
+    def revisions(**bounds: Any) -> list[int]:
         return [stored.originator_version for stored in filled.recorder.select_events("/dirs/a", **bounds)]
 
     assert revisions() == [1, 2, 3]

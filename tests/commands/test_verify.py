@@ -11,6 +11,7 @@ from commands.command_bus import handle
 from commands.pending_command import PendingCommand
 from commands.store.log import Store
 from commands.verify.verify_log import verify_log, verify_row_hashes
+from domain.decisions.commands import Command
 from domain.registry.events import EntityDeleted, EntityEvent
 from projections.entities.rows import row
 from tests.commands.facts import decide, delete, write
@@ -35,7 +36,7 @@ def history(store: Store) -> Store:
     with store.engine.begin() as connection:
         texts = ", ".join(f"{name} TEXT" for name in ("tree_key", "xid", "type", "attributes", "private"))
         connection.execute(text(f"CREATE TABLE entity ({texts}, epoch BIGINT)"))
-    orders = [
+    orders: list[Command] = [
         write("/dirs/a", "/dirs/a/files/f", name="one"),
         write("/dirs/b", document=b"content", name="two"),
         delete("/dirs/a"),

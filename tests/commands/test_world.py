@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -77,7 +78,7 @@ def agree(tx: WriteTransaction, memory: MemoryWorld) -> None:
         assert list(world.of_type(kind)) == by_key(list(memory.of_type(kind)))
 
 
-def by_key(entities: list[Entity]) -> list[Entity]:
+def by_key(entities: Sequence[Entity]) -> list[Entity]:
     return sorted(entities, key=lambda entity: xids.tree_key(entity.xid))
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import select
 from commands.store.log import Store
 from domain.decisions.commands import DeleteEntities
 from domain.decisions.world import Decision
+from domain.registry.events import EntityEvent
 from projections.entities.apply import EntityProjection
 from projections.entities.leaves import MAX_LEAVES, leaves
 from projections.entities.query import ViewPool
@@ -72,7 +73,8 @@ class Registry:
 
     def expected(self) -> tuple[Rows, Rows, Rows]:
         """The same, from the log in memory and the definitions alone."""
-        rows, replaced = {}, []
+        rows: dict[str, tuple[int, EntityEvent]] = {}
+        replaced: Rows = []
         for position, event in self.history.recorded:
             if old := rows.pop(event.stream, None):
                 replaced.append((*row(old[1], old[0]), position))

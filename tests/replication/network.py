@@ -25,7 +25,8 @@ _DEVICE: Final = "annals"
 #: A device that nobody has: what is sent to it is lost on the way.
 _NOBODY: Final = "02:00:00:00:00:00"
 #: A registry that runs where the tests do, for those in namespaces; it may be served once there is one of them.
-HERE: Final = Place(*[f"{_HALVES[0]}.0.{_HERE}"] * 3, reaches=_ADDRESSES)
+_ADDRESS: Final = f"{_HALVES[0]}.0.{_HERE}"
+HERE: Final = Place(_ADDRESS, _ADDRESS, _ADDRESS, reaches=_ADDRESSES)
 
 
 class Namespace:
@@ -36,7 +37,8 @@ class Namespace:
         self._within = ("nsenter", f"--net=/proc/{process}/ns/net")
         self._device = f"{_DEVICE}{number}"
         self._there = [f"{half}.{number >> 8}.{number & 255}" for half in _HALVES]
-        self.place = Place(*self._there, listens="0.0.0.0", reaches=_ADDRESSES, within=self._within)
+        host, near = self._there
+        self.place = Place(host, near, listens="0.0.0.0", reaches=_ADDRESSES, within=self._within)
 
     def cut(self) -> None:
         """Has all be lost that goes over the road from now on, in both directions."""

@@ -27,7 +27,7 @@ def database(request: pytest.FixtureRequest) -> str | None:
 @pytest.mark.parametrize("mode", ["pull", "events"])
 def test_a_log_that_ends_before_a_link(tmp_path: Path, database: str | None, mode: str) -> None:
     """FLAG-80, LEG-913: it fails and names the end, where it would wait for what never comes; a repair has it go on."""
-    with registries(tmp_path, "a", "b", **({"b": database} if database else {})) as (a, b):
+    with registries(tmp_path, "a", "b", places=None, **({"b": database} if database else {})) as (a, b):
         a.write("g/s/1")
         b.link("a", a.url, mode=mode, interval=1)
         together(a, b)
@@ -46,7 +46,7 @@ def test_a_log_that_ends_before_a_link(tmp_path: Path, database: str | None, mod
 
 def test_a_registry_that_receives_more_than_there_is(tmp_path: Path, database: str | None) -> None:
     """LEG-913: whoever pushes a log says that the other registry claims more than that has."""
-    with registries(tmp_path, "a", "b", **({"b": database} if database else {})) as (a, b):
+    with registries(tmp_path, "a", "b", places=None, **({"b": database} if database else {})) as (a, b):
         a.write("g/s/1")
         b.link("in", a.url, mode="receive")
         a.link("out", b.url, mode="push", remote="in")
@@ -60,7 +60,7 @@ def test_a_registry_that_receives_more_than_there_is(tmp_path: Path, database: s
 
 def test_a_push_over_the_standard_api_begins_again(tmp_path: Path, database: str | None) -> None:
     """LEG-913: what was written meanwhile is sent, and nothing else."""
-    with registries(tmp_path, "a", "b", **({"a": database} if database else {})) as (a, b):
+    with registries(tmp_path, "a", "b", places=None, **({"a": database} if database else {})) as (a, b):
         modelled(a, b)
         a.done("PUT", "/dirs/d/files/f$details", {"name": "it"})
         a.link("out", b.url, dialect="xregistry", mode="push", interval=0.2)

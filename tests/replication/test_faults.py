@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import httpx
 import pytest
@@ -30,7 +31,7 @@ _LONG = 120 + _FAR / 200
 
 
 @pytest.fixture(params=_ROADS, ids="-".join)
-def road(request: pytest.FixtureRequest) -> tuple[str, dict[str, str]]:
+def road(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
     """A mode, and URLs of databases by the name of the registry that has them."""
     mode, database = request.param
     return mode, {"a": request.getfixturevalue("postgres_url")} if database == "postgresql" else {}
@@ -95,7 +96,7 @@ def _grows(number: Callable[[], int], beyond: float | None = None, seconds: floa
 
 
 @pytest.mark.timeout(300)
-def test_the_replica_is_killed_at_any_moment(tmp_path: Path, road: tuple[str, dict[str, str]]) -> None:
+def test_the_replica_is_killed_at_any_moment(tmp_path: Path, road: tuple[str, dict[str, Any]]) -> None:
     """LEG-910: what is recorded is whole interactions, wherever the replica ends."""
     mode, databases = road
     moments = random.Random(f"replica {mode}")
@@ -112,7 +113,7 @@ def test_the_replica_is_killed_at_any_moment(tmp_path: Path, road: tuple[str, di
 
 
 @pytest.mark.timeout(300)
-def test_the_primary_is_killed_at_any_moment(tmp_path: Path, road: tuple[str, dict[str, str]]) -> None:
+def test_the_primary_is_killed_at_any_moment(tmp_path: Path, road: tuple[str, dict[str, Any]]) -> None:
     """LEG-913: what the primary confirmed arrives, however often it starts again."""
     mode, databases = road
     moments = random.Random(f"primary {mode}")
@@ -143,7 +144,7 @@ def _silence(found: Wire, seconds: float) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_the_wire_is_cut_silent_and_slow(tmp_path: Path, road: tuple[str, dict[str, str]]) -> None:
+def test_the_wire_is_cut_silent_and_slow(tmp_path: Path, road: tuple[str, dict[str, Any]]) -> None:
     """LEG-912: whatever becomes of single requests, the next ones find what is missing."""
     mode, databases = road
     moments = random.Random(f"wire {mode}")

@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 from tests.replication.registries import Registry, registries, together, until
@@ -38,11 +39,11 @@ def test_a_locked_database_is_named_once_when_it_begins_and_once_when_it_ends(tm
         for number in (1, 2):
             with locked(b):
                 a.write(f"g/s/later{number}")
-                until(lambda number=number: len(lines(b)) == 2 * number - 1, 20)
+                until(partial(lambda number: len(lines(b)) == 2 * number - 1, number), 20)
                 time.sleep(3)
                 assert len(lines(b)) == 2 * number - 1
                 assert "locked" in lines(b)[-1]
-            until(lambda number=number: len(lines(b)) == 2 * number, 20)
+            until(partial(lambda number: len(lines(b)) == 2 * number, number), 20)
             assert "again" in lines(b)[-1]
             together(a, b)
         assert b.status("a")["state"] == "active"

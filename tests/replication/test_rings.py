@@ -19,7 +19,7 @@ _OTHER: dict[str, Any] = {"groups": ["/schemagroups/other"]}
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def databases(request: pytest.FixtureRequest) -> dict[str, str]:
+def databases(request: pytest.FixtureRequest) -> dict[str, Any]:
     """URLs of databases by the name of the registry that has them."""
     return {"b": request.getfixturevalue("postgres_url")} if request.param == "postgresql" else {}
 
@@ -47,7 +47,7 @@ def known(registry: Registry, *links: str) -> bool:
     return True
 
 
-def test_the_second_of_two_links_that_follow_each_other_is_refused(tmp_path: Path, databases: dict[str, str]) -> None:
+def test_the_second_of_two_links_that_follow_each_other_is_refused(tmp_path: Path, databases: dict[str, Any]) -> None:
     """LEG-909: copies are written where they came from; so something has to be written somewhere."""
     with registries(tmp_path, "a", "b", **databases) as (a, b):
         a.write("one/s/1")
@@ -106,7 +106,7 @@ def test_pushes_that_make_a_ring_are_refused(tmp_path: Path) -> None:
         assert "pushes to" in a.status("out")["error"] and a.status("out")["state"] == "failing"
 
 
-def test_of_links_made_at_the_same_moment_one_at_most_stays(tmp_path: Path, databases: dict[str, str]) -> None:
+def test_of_links_made_at_the_same_moment_one_at_most_stays(tmp_path: Path, databases: dict[str, Any]) -> None:
     """LEG-909: whoever is later sees the other one, and gives way."""
     with registries(tmp_path, "a", "b", **databases) as (a, b), ThreadPoolExecutor(2) as pool:
         for _ in range(5):

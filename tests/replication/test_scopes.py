@@ -29,13 +29,13 @@ def same(a: Registry, b: Registry, *groups: str) -> bool:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def databases(request: pytest.FixtureRequest) -> dict[str, str]:
+def databases(request: pytest.FixtureRequest) -> dict[str, Any]:
     """URLs of databases by the name of the registry that has them."""
     return {"b": request.getfixturevalue("postgres_url")} if request.param == "postgresql" else {}
 
 
 @pytest.mark.parametrize("mode", ["pull", "events"])
-def test_what_a_wider_scope_has_comes_without_a_repair(tmp_path: Path, databases: dict[str, str], mode: str) -> None:
+def test_what_a_wider_scope_has_comes_without_a_repair(tmp_path: Path, databases: dict[str, Any], mode: str) -> None:
     """LEG-901, LEG-913: what newly belongs to a scope is as it is there, also what happened before."""
     with registries(tmp_path, "a", "b", **databases) as (a, b):
         a.done("PUT", "/schemagroups/one", {"schemas": {"s": {"format": "Text/1", "schema": "x"}}})
@@ -150,7 +150,7 @@ def test_a_group_that_is_not_there_yet_comes_when_it_is(tmp_path: Path) -> None:
         assert b.status("a")["state"] == "active"
 
 
-def test_a_process_that_is_killed_while_a_scope_becomes_wider(tmp_path: Path, databases: dict[str, str]) -> None:
+def test_a_process_that_is_killed_while_a_scope_becomes_wider(tmp_path: Path, databases: dict[str, Any]) -> None:
     """LEG-912, LEG-913: wherever it ends, the next one brings the rest, each thing once."""
     with registries(tmp_path, "a", "b", **databases) as (a, b):
         a.write("one/s/1")
@@ -171,7 +171,7 @@ def test_a_process_that_is_killed_while_a_scope_becomes_wider(tmp_path: Path, da
         assert "no findings" in b.verified()
 
 
-def test_what_was_recorded_and_not_noted_is_not_lost(tmp_path: Path, databases: dict[str, str]) -> None:
+def test_what_was_recorded_and_not_noted_is_not_lost(tmp_path: Path, databases: dict[str, Any]) -> None:
     """LEG-912, LEG-913: a process that ends between the two says less of where it is than it has."""
     with registries(tmp_path, "a", "b", **databases) as (a, b):
         a.done("POST", "/", {"schemagroups": {"one": {"name": "both"}, "two": {"name": "both"}}})
@@ -189,7 +189,7 @@ def test_what_was_recorded_and_not_noted_is_not_lost(tmp_path: Path, databases: 
         assert b.status("a")["state"] == "active"
 
 
-def test_a_registry_that_receives_fetches_what_a_wider_scope_has(tmp_path: Path, databases: dict[str, str]) -> None:
+def test_a_registry_that_receives_fetches_what_a_wider_scope_has(tmp_path: Path, databases: dict[str, Any]) -> None:
     """LEG-901: pushes go on behind what was left out so far; where it cannot be fetched, the link says so."""
     with registries(tmp_path, "a", "b", **databases) as (a, b):
         b.link("in", a.url, mode="receive", scope=scope("one"))

@@ -8,6 +8,7 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -80,7 +81,7 @@ def test_what_sinks_do(sqlite_url: str, tmp_path: Path, sinks: Webhooks) -> None
         late = [told.at - at for told, at in zip(sinks.told["/good"], sent, strict=True)]
         assert max(late) < 1.0, late
         for id in ids.values():
-            until(lambda id=id: server.status(id)["lag"] == 0)
+            until(partial(lambda id: server.status(id)["lag"] == 0, id))
         # A letter is stored a moment after the deliverer has gone on.
         for name, letter in (
             ("fails", ("maxattempts", "500", 2)),
@@ -88,7 +89,7 @@ def test_what_sinks_do(sqlite_url: str, tmp_path: Path, sinks: Webhooks) -> None
             ("resets", ("maxattempts", "connection", 2)),
             ("redirects", ("rejected", "307", 1)),
         ):
-            until(lambda name=name: len(_letters(server, ids[name])) == 3)
+            until(partial(lambda name: len(_letters(server, ids[name])) == 3, name))
             assert _letters(server, ids[name]) == [letter] * 3
         assert _letters(server, ids["endless"]) == []
         assert not sinks.told["/trap"]

@@ -11,6 +11,7 @@ import signal
 import time
 from base64 import b64encode
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -138,7 +139,7 @@ def _expressions(server: Registry, sinks: Webhooks) -> None:
     server.delete("a/deleted/1")
     until(lambda: sinks.told["/deletes"])
     for id in (deletes, errors):
-        until(lambda id=id: (found := server.status(id))["lag"] == 0 and found["state"] == "active")
+        until(partial(lambda id: (found := server.status(id))["lag"] == 0 and found["state"] == "active", id))
     assert sinks.subjects("/deletes") == [xid("a/deleted/1")]
     assert not sinks.told["/errors"]
     for id in (deletes, errors):

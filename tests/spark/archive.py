@@ -43,7 +43,9 @@ def make() -> None:
         stream = spark.readStream.schema(read.schema).parquet(f"{folder}/numbers")
         query = stream.writeStream.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True)
         query.foreachBatch(lambda batch, number: None).start().awaitTermination()
-    java = spark.sparkContext._gateway.proc
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    java = gateway.proc
     spark.stop()
     java.stdin.close()  # which ends it, and then it writes the archive
     java.wait()

@@ -36,14 +36,14 @@ def started(
     """`annals spark live` with its tables and its checkpoint below a folder. conf: more settings of Spark."""
     places = ("--to", str(home / "tables"), "--checkpoint", str(home / "checkpoint"))
     command = [sys.executable, "-m", "api.cli", "spark", "live", *places, *(("--once",) if once else ()), *options]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     env = environment(**_SETTINGS, ANNALS_SPARK_CONF=json.dumps({**_CONF, **conf}), **settings)
-    return subprocess.Popen(command, cwd=home, env=env, text=True, start_new_session=True, **pipes)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=home, env=env, text=True, start_new_session=True, stdout=pipe, stderr=pipe)
 
 
 def followed(home: Path, *options: str, conf: Mapping[str, str] = {}, **settings: str) -> str:
     """What it prints when it has come to the end of the log."""
-    out, err = (process := started(home, *options, conf=conf, **settings)).communicate(timeout=300)
+    out, err = (process := started(home, *options, once=True, conf=conf, **settings)).communicate(timeout=300)
     assert process.returncode == 0, err
     return out.strip()
 

@@ -82,7 +82,7 @@ class Log:
         old = self._streams.get(change.xid, _Stream())
         fresh, gone = change.kind is EntityCreated, change.kind is EntityDeleted
         born, epoch = (position, 1) if fresh else (old.born, old.epoch + (change.kind is EntityUpdated))
-        own = {"xid": change.xid, "type": change.type, "attributes": change.attributes}
+        own: dict[str, Any] = {"xid": change.xid, "type": change.type, "attributes": change.attributes}
         own["born"] = None if fresh or gone else born
         event = change.kind(
             **own, revision=old.revision + 1, epoch=epoch, xregcorrelationid=id, time=now, **change.further

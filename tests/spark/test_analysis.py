@@ -15,7 +15,12 @@ from commands.store.mapper import EventMapper, after_image, stored_state
 from domain.registry.events import EntityEvent
 from projections.audit.entity_diff import diff_entity, unless_deleted
 from projections.log.table_rows import LogTableRow, log_row, table_rows
-from spark_projections import analysis
+from spark_projections.analysis import TABLES
+from spark_projections.analysis.changes import changes
+from spark_projections.analysis.deprecations import deprecations
+from spark_projections.analysis.events import events, interactions
+from spark_projections.analysis.states import entities, entities_history
+from spark_projections.analysis.versions import versions
 from spark_projections.log_schema import LOG_SCHEMA
 from tests.projections.history import History
 from tests.projections.registry import Registry
@@ -89,7 +94,7 @@ def states(registry: Registry) -> list[Row]:
 
 # P-14: Spark comes to the same rows as the projection that each request updates
 def test_states_are_those_of_the_read_model(log: DataFrame, filled: Registry) -> None:
-    assert found(analysis.entities_history(log), *_STATE) == states(filled)
+    assert found(entities_history(log), *_STATE) == states(filled)
 
 
 # FLAG-80: within an interaction it is as it was before it
@@ -98,7 +103,7 @@ def test_what_lives_as_of_a_position(log: DataFrame, filled: Registry, asof: int
     ends = filled.history.ends
     then = max((end for end in ends if end <= (ends[-1] if asof is None else asof)), default=0)
     expected = [row[:-1] for row in states(filled) if row[-2] <= then and (row[-1] is None or row[-1] > then)]
-    assert found(analysis.entities(log, asof), *_STATE[:-1]) == sorted(expected, key=str)
+    assert found(entities(log, asof), *_STATE[:-1]) == sorted(expected, key=str)
 
 
 # --- facts -----------------------------------------------------------------------------------------------------------
@@ -113,14 +118,12 @@ def test_events_are_those_of_the_log(log: DataFrame, filled: Registry) -> None:
         (row.position, event.xid, event.type, type(event).__name__[6:].lower(), event.epoch, event.revision)
         for row, event in decoded(rows(filled.url))
     ]
-    assert found(analysis.events(log), "position", "xid", "type", "kind", "epoch", "revision") == sorted(
-        expected, key=str
-    )
+    assert found(events(log), "position", "xid", "type", "kind", "epoch", "revision") == sorted(expected, key=str)
 
 
 def test_interactions_are_those_of_the_log(log: DataFrame, filled: Registry) -> None:
     expected = {(row.first, row.last, row.last - row.first + 1, row.command, row.chain) for row in rows(filled.url)}
-    told = found(analysis.interactions(log), "first", "last", "events", "command", "chain")
+    told = found(interactions(log), "first", "last", "events", "command", "chain")
     assert told == sorted(expected, key=str)
 
 
@@ -136,20 +139,20 @@ def test_interactions_are_those_of_the_log(log: DataFrame, filled: Registry) -> 
     ],
 )
 def test_whose_an_entity_is(log: DataFrame, xid: str, owners: Row) -> None:
-    told = analysis.events(log).where(f"xid = '{xid}'").select("groupxid", "resourcexid").distinct()
+    told = events(log).where(f"xid = '{xid}'").select("groupxid", "resourcexid").distinct()
     assert [tuple(row) for row in told.collect()] == [owners]
 
 
 def test_an_event_of_a_newer_program_is_not_passed_over(spark: SparkSession, filled: Registry) -> None:
     newer = [row._replace(topic="EntityMoved:1") if row.position == 4 else row for row in rows(filled.url)]
     with pytest.raises(Exception, match="EntityMoved:1 is unknown"):
-        analysis.events(table(spark, newer)).collect()
+        events(table(spark, newer)).collect()
 
 
 def test_a_damaged_event_is_not_passed_over(spark: SparkSession, filled: Registry) -> None:
     damaged = [row._replace(state=row.state[:-9]) if row.position == 4 else row for row in rows(filled.url)]
     with pytest.raises(Exception, match="MALFORMED_RECORD"):
-        analysis.events(table(spark, damaged)).collect()
+        events(table(spark, damaged)).collect()
 
 
 # SER-13: numbers of any length are in the log
@@ -158,9 +161,9 @@ def test_values_that_spark_would_stumble_over(spark: SparkSession) -> None:
     history.record(("/dirs/a", {"dirid": "a", "deprecated": {"x": BIG}, "deep": deep(200)}))
     told = [row._replace(state=row.state.replace(f'"{BIG}"', BIG)) for row in table_of(history)]
     log = table(spark, told)
-    assert found(analysis.events(log), "xid") == [("/dirs/a",)]
-    assert found(analysis.deprecations(log), "xid") == [("/dirs/a",)]
-    assert ("deprecated", None, f'{{"x":{BIG}}}') in found(analysis.changes(log), "path", "before", "after")
+    assert found(events(log), "xid") == [("/dirs/a",)]
+    assert found(deprecations(log), "xid") == [("/dirs/a",)]
+    assert ("deprecated", None, f'{{"x":{BIG}}}') in found(changes(log), "path", "before", "after")
 
 
 def deep(levels: int) -> Any:
@@ -178,11 +181,11 @@ def test_changes_are_those_of_the_audit_trail(log: DataFrame, filled: Registry) 
             expected += [(row.position, "attribute", value.path) for value in each.values]
             expected += [(row.position, "document", "")] * (each.documents[0] != each.documents[1])
         last[row.stream] = event
-    assert found(analysis.changes(log), "position", "of", "path") == sorted(expected, key=str)
+    assert found(changes(log), "position", "of", "path") == sorted(expected, key=str)
 
 
 def test_a_change_has_its_values_as_json(log: DataFrame) -> None:
-    told = analysis.changes(log).where("position IN (7, 8)")
+    told = changes(log).where("position IN (7, 8)")
     assert found(told, "position", "kind", "of", "path", "before", "after", "caller") == [
         (7, "updated", "attribute", "labels.n", '"1"', '"2"', "anonymous"),
         (8, "refreshed", "attribute", "doc", f'"{"0" * 64}"', f'"{"1" * 64}"', "anonymous"),
@@ -206,7 +209,7 @@ def test_each_life_of_a_version_is_told_with_what_it_said_last(spark: SparkSessi
     history.record((v, version(format="x/2", compatibilityvalidated=False, createdat="2020-01-01T00:00:00Z")))
     history.record((v, None))
     history.record((f"{v[:-1]}V", version(format="x/3")))
-    told = analysis.versions(table(spark, table_of(history)))
+    told = versions(table(spark, table_of(history)))
     columns = ("born", "gone", "xid", "versionid", "format", "compatibilityvalidated", "year(createdat)", "reason")
     assert sorted(map(tuple, told.selectExpr(*columns).collect())) == [
         (1, 4, v, "v", "x/2", False, 2020, "deleted"),
@@ -236,7 +239,7 @@ def test_each_deprecation_is_told_from_its_beginning_to_its_end(spark: SparkSess
     history.record((_FILE, file(deprecated={})))
     history.record((_FILE, None), ("/dirs/a", {"dirid": "a", "deprecated": {}, "name": "A"}))
     history.record((_FILE, file(deprecated={"removal": "9999-12-31T23:59:60Z"})))
-    told = analysis.deprecations(table(spark, table_of(history)))
+    told = deprecations(table(spark, table_of(history)))
     columns = ("deprecated", "withdrawn", "removed", "xid", "year(removal)", "alternative", "deprecated_caller")
     assert sorted(map(tuple, told.selectExpr(*columns).collect())) == [
         (2, None, None, "/dirs/a", None, None, "ann"),
@@ -250,9 +253,9 @@ def test_each_deprecation_is_told_from_its_beginning_to_its_end(spark: SparkSess
 
 
 # The registry's own stream changes with each Group, so no table may gather the states of one stream in one place.
-@pytest.mark.parametrize("name", analysis.TABLES)
+@pytest.mark.parametrize("name", TABLES)
 def test_no_stream_is_gathered_with_its_states(log: DataFrame, name: str) -> None:
-    plan = analysis.TABLES[name](log)._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]
+    plan = TABLES[name](log)._jdf.queryExecution().executedPlan().toString()
     gathered = re.findall(r"Exchange hashpartitioning\(stream#\d+, \d+\).*\n(.*)", plan)
     assert bool(gathered) == (name in ("versions", "deprecations"))
     assert not [columns for columns in gathered if re.search(r"\b(state|attributes)#", columns)]

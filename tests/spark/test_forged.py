@@ -115,6 +115,11 @@ def with_a_null(place: Path) -> None:
     told(place, 1, log=known | {"bytes": len(content), "sha256": sha256(content).hexdigest()})
 
 
+def with_another_hash(place: Path) -> None:
+    told(place, 1, chain="00" * 32)
+    told(place, 2, previous="00" * 32)
+
+
 CHAIN = "the chain hash differs: the interaction or its events were changed"
 OTHER_BYTES = "is not the file that was written"
 OTHER_ROWS = "does not hold what the manifest says"
@@ -130,7 +135,7 @@ FORGERIES: dict[str, tuple[Callable[[Path], object], str]] = {
         "position 9: the segment does not go on from the one before it",
     ),
     "entries with another hash": (
-        lambda p: (told(p, 1, chain="00" * 32), told(p, 2, previous="00" * 32)),
+        with_another_hash,
         f"position 5: log/{{1}} {OTHER_ROWS}",
     ),
     "swapped files that the manifest names": (swap_entries, f"position 1: log/{{1}} {OTHER_ROWS}"),

@@ -55,7 +55,7 @@ def test_a_java_without_the_module_of_vectors(tmp_path: Path, monkeypatch: pytes
     subprocess.run(["jlink", "--add-modules", "java.base", "--output", small], check=True)
 
     def starts(home: Path) -> bool:
-        command = [home / "bin" / "java", "--add-modules=jdk.incubator.vector", "-Da=b c", "-version"]
+        command: list[str | Path] = [home / "bin" / "java", "--add-modules=jdk.incubator.vector", "-Da=b c", "-version"]
         return subprocess.run(command, check=False, capture_output=True).returncode == 0
 
     assert not starts(small)

@@ -46,7 +46,7 @@ def also_for_scans(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             yield scans | {"id": f"{row['id']}/scans"}
 
 
-def named(rows: list[dict[str, Any]]) -> Any:
+def named(rows: list[dict[str, Any]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("row", rows, ids=[f"{row['id']}: {row['rule']}" for row in rows])
 
 

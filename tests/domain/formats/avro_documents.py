@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hypothesis import strategies as st
@@ -167,7 +167,10 @@ def _change_record(draw: st.DrawFn, record: dict[str, Any]) -> None:
     fields = record["fields"]
     choice = draw(st.sampled_from(["add", "add", "drop", "rename", "alias", "name", "default", "order"]))
     if choice == "add":
-        field = {"name": draw(st.sampled_from(("e", "f"))), "type": draw(st.sampled_from(["int", ["null", "string"]]))}
+        field: dict[str, Any] = {
+            "name": draw(st.sampled_from(("e", "f"))),
+            "type": draw(st.sampled_from(["int", ["null", "string"]])),
+        }
         if draw(st.booleans()):
             with_default(field)
         fields.append(field)
@@ -235,7 +238,7 @@ class Values:
             if isinstance(where[key], dict) and "name" in where[key]:
                 self._named[where[key]["name"]] = where[key]
 
-    def draw(self, draw: st.DrawFn, schema: Any, depth: int = 6) -> Any:
+    def draw(self, draw: Callable[[st.SearchStrategy[Any]], Any], schema: Any, depth: int = 6) -> Any:
         """A value of a schema, in the form that fastavro writes."""
         if isinstance(schema, list):
             # The null branch ends types that hold themselves.
@@ -258,7 +261,7 @@ class Values:
                 return b"\x01" * schema["size"]
         return self._simple(draw, schema["type"])
 
-    def _simple(self, draw: st.DrawFn, kind: str) -> Any:
+    def _simple(self, draw: Callable[[st.SearchStrategy[Any]], Any], kind: str) -> Any:
         simple = {
             "null": st.none(),
             "boolean": st.booleans(),

@@ -38,7 +38,7 @@ def breaking(pairs: Sequence[tuple[Tree, Tree]], rules: Rules) -> list[list[str]
             modules = [{"path": f"p{number}"} for number in range(len(pairs))]
             config = {"version": "v2", "modules": modules, "breaking": {"use": [rules]}}
             Path(scratch, name, "buf.yaml").write_text(json.dumps(config))
-        call = [program, "breaking", "newer", "--against", "older", "--error-format", "json"]
+        call: list[str | Path] = [program, "breaking", "newer", "--against", "older", "--error-format", "json"]
         done = subprocess.run(call, cwd=scratch, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 100):
         raise subprocess.CalledProcessError(done.returncode, call, done.stdout, done.stderr)

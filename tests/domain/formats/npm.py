@@ -30,7 +30,8 @@ def packages(*names: str) -> Path:
         with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
             made = Path(scratch, "home")
             made.mkdir()
-            call = [npm, "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", made, *names]
+            silent = ("--silent", "--no-audit", "--no-fund", "--ignore-scripts")
+            call = [npm, "install", *silent, "--prefix", str(made), *names]
             if subprocess.run(call, capture_output=True, check=False).returncode:
                 pytest.skip(f"npm cannot bring {', '.join(names)}")
             if not home.exists():

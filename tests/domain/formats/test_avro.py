@@ -18,7 +18,7 @@ from tests.domain.formats.independent import Refused, check
 _TABLES = yaml.load(Path(__file__).with_name("avro.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
 
 
-def table(name: str, title: str = "rule") -> Any:
+def table(name: str, title: str = "rule") -> pytest.MarkDecorator:
     """Runs a test once for each row of a table."""
     return pytest.mark.parametrize("row", _TABLES[name], ids=lambda row: row[title].replace(" ", "-"))
 

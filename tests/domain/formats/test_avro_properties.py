@@ -65,7 +65,8 @@ def test_another_registry_says_the_same(pair: tuple[Any, Any]) -> None:
     older, newer = pair
     ours: bool | str
     try:
-        ours = not avro.incompatibilities(*(avro.parse(text(one).encode(), "Avro/1.12") for one in (newer, older)))
+        reader, writer = (avro.parse(text(one).encode(), "Avro/1.12") for one in (newer, older))
+        ours = not avro.incompatibilities(reader, writer)
     except InvalidDocument as violation:
         ours = violation.text
     try:

@@ -91,4 +91,5 @@ def test_changes(row: dict[str, Any]) -> None:
 def declared(document: dict[str, Any], value: Any) -> bool:
     if not isinstance(value, dict) or document.get("type") != "object":
         return True
-    return value.keys() <= document["properties"].keys()
+    members: dict[str, Any] = document["properties"]
+    return value.keys() <= members.keys()

@@ -38,7 +38,7 @@ def test_an_oracle_finds_what_is_wrong(name: str, members: Any, monkeypatch: pyt
 
 
 OPTIONAL = {"type": "object", "properties": {"a": {"type": "integer"}}}
-CHOICE = {"anyOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]}
+CHOICE: dict[str, Any] = {"anyOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]}
 DECLARED = [
     pytest.param(OPTIONAL, {"a": 1}, True, id="a member by its name"),
     pytest.param(OPTIONAL, {"b": 1}, False, id="a member by another name"),

@@ -20,7 +20,7 @@ CASES = yaml.load(Path(__file__).with_name("protobuf.yaml").read_text(), yaml.CS
 HEADERS = {2: 'syntax = "proto2"; ', 3: 'syntax = "proto3"; ', 2023: 'edition = "2023"; '}
 
 
-def named(rows: list[dict[str, Any]]) -> Any:
+def named(rows: list[dict[str, Any]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("row", rows, ids=lambda row: row["name"])
 
 

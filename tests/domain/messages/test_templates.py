@@ -43,19 +43,19 @@ TEMPLATES = st.lists(st.one_of(NAMES.map(lambda name: f"{{{name}}}"), WORDS, st.
         ("{+a}", "{+a}", {}),
     ],
 )
-def test_a_template_fits_a_text_in_one_way(template, text, bindings):
+def test_a_template_fits_a_text_in_one_way(template: str, text: str, bindings: dict[str, str] | None) -> None:
     # MS-50, CM-13
     assert match_template(template, text) == bindings
 
 
-def test_what_is_bound_already_holds():
+def test_what_is_bound_already_holds() -> None:
     # CM-13: equal names stand for equal text in all templates of one message
     assert match_template("{a}/{b}", "x/y", {"a": "x"}) == {"a": "x", "b": "y"}
     assert match_template("{a}/{b}", "x/y", {"a": "z"}) is None
     assert match_template("plain", "plain", {"a": "z"}) == {"a": "z"}
 
 
-def test_templates_of_one_message_share_their_placeholders():
+def test_templates_of_one_message_share_their_placeholders() -> None:
     # CM-13: what one of them leaves open, another decides
     pairs = [("{a}{b}", "xyz"), ("{b}", "z")]
     assert match_templates(pairs) == {"a": "xy", "b": "z"}
@@ -64,7 +64,7 @@ def test_templates_of_one_message_share_their_placeholders():
 
 
 @given(TEMPLATES, st.fixed_dictionaries({"a": WORDS, "b": WORDS, "C_1": WORDS}))
-def test_a_template_matches_what_it_expands_to(template, values):
+def test_a_template_matches_what_it_expands_to(template: str, values: dict[str, str]) -> None:
     # CM-13: expanding again gives the same text, whichever way was found
     text = expand(template, values)
     found = match_template(template, text)
@@ -72,7 +72,7 @@ def test_a_template_matches_what_it_expands_to(template, values):
     assert expand(template, found) == text
 
 
-def test_expansion():
+def test_expansion() -> None:
     assert placeholder_names("{b}/{a}/{b}") == ("b", "a")
     assert expand("/{a}?x={a}", {"a": "ü /"}) == "/%C3%BC%20%2F?x=%C3%BC%20%2F"
     with pytest.raises(ValueError, match="no value for b"):
@@ -87,7 +87,7 @@ def test_expansion():
         ("{a%20}", 1),
     ],
 )
-def test_level_1_only(template, count):
+def test_level_1_only(template: str, count: int) -> None:
     # CM-12: names of letters, digits and underscores; no operators, lists or modifiers
     assert len(template_problems(template)) == count
 
@@ -102,7 +102,7 @@ def test_level_1_only(template, count):
         ("/".join(f"{{n{n}}}" for n in range(MAX_PLACEHOLDERS + 1)), "/".join("x" * (MAX_PLACEHOLDERS + 1))),
     ],
 )
-def test_no_template_takes_long(template, text):
+def test_no_template_takes_long(template: str, text: str) -> None:
     since = perf_counter()
     match_template(template, text)
     template_problems(template)

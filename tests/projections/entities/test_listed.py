@@ -45,7 +45,7 @@ def test_members_as_they_are_stored(tree: Registry) -> None:
     rows = [tree.readers.quick().entity(f"/dirs/d/files/{id}") for id in ("f", "g")]
     position = tree.store.tip().position
     assert texts(tree, "/dirs/d/files") == [(row.attributes, row.meta, position) for row in rows if row]
-    (only,) = texts(tree, "/dirs/d/files/f/versions") or ()
+    (only,) = texts(tree, "/dirs/d/files/f/versions") or []
     assert '"/dirs/d/files/f/versions/1"' in only[0]
 
 
@@ -148,8 +148,8 @@ def test_the_statement_reads_one_range_of_an_index(large: Registry) -> None:
         if sqlite:
             rows = reader.all(f"EXPLAIN QUERY PLAN SELECT {_COLUMNS} {_LISTED}", values)
         else:  # the plan for whatever values come, by what readers are told
-            with reader.stream_at(_POSITION, _COLUMNS, _LISTED, values) as (position, found):
-                assert (position, list(found)) == (None, [])
+            with reader.stream_at(_POSITION, _COLUMNS, _LISTED, values) as (position, listed):
+                assert (position, list(listed)) == (None, [])
             literals = ", ".join(f"'{value}'" for value in values)
             rows = reader.all(f"EXPLAIN EXECUTE annals_0 ({literals})")
     found = "; ".join(row[-1] for row in rows)

@@ -49,7 +49,7 @@ def recorded(engine: Engine) -> list[LogTableRow]:
     with engine.connect() as connection:
         found = connection.execute(joined.order_by(log.position)).all()
     return [
-        LogTableRow(*row[:4], bytes(row[4]).decode(), *row[5:-3], bytes(row[-3]), bytes(row[-2]), row[-1])
+        LogTableRow._make((*row[:4], bytes(row[4]).decode(), *row[5:-3], bytes(row[-3]), bytes(row[-2]), row[-1]))
         for row in found
     ]
 

@@ -51,7 +51,7 @@ def s3_store(home: Path) -> Iterator[S3]:
         f"jclouds.provider=filesystem\njclouds.filesystem.basedir={bucket.parent}\n"
     )
     classpath = os.pathsep.join(map(str, jars(PROXY)))
-    command = [java(), *_OPTIONS, "-cp", classpath, "org.gaul.s3proxy.Main", "--properties", settings]
+    command: list[str | Path] = [java(), *_OPTIONS, "-cp", classpath, "org.gaul.s3proxy.Main", "--properties", settings]
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
         try:

@@ -40,7 +40,8 @@ def entry(place: Path, number: int) -> Path:
 
 
 def file(place: Path, kind: str, number: int) -> Path:
-    return place / json.loads(entry(place, number).read_text())[kind]["path"]
+    path: str = json.loads(entry(place, number).read_text())[kind]["path"]
+    return place / path
 
 
 def told(place: Path, number: int, **members: Any) -> None:
@@ -162,7 +163,7 @@ def test_damaged_files_are_found(
 ) -> None:
     names = {f"{{{n}}}": str(range) for n, range in enumerate(folder.ranges())}
     change(place)
-    found = [tuple(finding) for finding in verify_segments(folder)]
+    found = list(verify_segments(folder))
     assert [position for position, _ in found] == [position for position, _ in findings]
     for (_, said), (_, expected) in zip(found, findings, strict=True):
         for mark, name in names.items():

@@ -37,7 +37,7 @@ def test_what_is_read_back_is_the_log(registry: Registry, folder: SegmentFolder,
     assert list(rows(folder)) == expected[:end]
     assert end == len(expected) or size.full
     if not size.full:
-        found = [tuple(document) for document in documents(folder)]
+        found = list(documents(folder))
         assert len(found) == len(dict(found))  # each once
         assert dict(found) == stored_documents(registry.store.engine)
     assert [*verify_segments(folder), *compare_with_store(folder, registry.url)] == []

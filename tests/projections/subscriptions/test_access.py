@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from cloudevents.core.v1.event import CloudEvent
@@ -72,7 +73,7 @@ def test_a_token_is_renewed_before_it_ends(sqlite_url: str) -> None:
                 rig.clock.move(seconds)
                 count = len(rig.receiver.arrived["s"])
                 rig.groups("a")
-                await until(lambda count=count: len(rig.receiver.arrived["s"]) == count + 1)
+                await until(partial(lambda count: len(rig.receiver.arrived["s"]) == count + 1, count))
             await asyncio.sleep(0.3)
         async with rig.delivering():
             rig.groups("a")
@@ -283,7 +284,7 @@ def test_one_refusal_stops_nothing(sqlite_url: str) -> None:
         rig.subscribe()
         async with rig.delivering():
             for days in range(6):
-                await until(lambda days=days: len(handshakes.asked) == days + 1)
+                await until(partial(lambda days: len(handshakes.asked) == days + 1, days))
                 await asyncio.sleep(0.25)
                 states.append(rig.status()["state"])
                 rig.clock.move(86400)

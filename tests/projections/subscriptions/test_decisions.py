@@ -83,7 +83,8 @@ def test_many_dead_letters_in_a_row_suspend() -> None:
     facts = DeliveryRecord()
     for _ in range(MAX_DEAD_LETTERS - 1):
         note_dead_letter(facts)
-    assert facts.state == ""
+    before = facts.state
+    assert before == ""
     note_dead_letter(facts)
     assert facts.state == "suspended"
 

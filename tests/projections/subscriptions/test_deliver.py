@@ -347,7 +347,7 @@ def test_deleting_ends_deliveries_and_forgets(both: Rig) -> None:
 
 
 def _rows(rig: Rig) -> list[tuple[Any, ...]]:
-    found = []
+    found: list[tuple[Any, ...]] = []
     with rig.store.engine.connect() as connection:
         for table in ("state", "pending", "deadletter", "lease"):
             found += list(connection.exec_driver_sql(f"SELECT * FROM delivery_{table}"))
@@ -419,7 +419,7 @@ def test_replays(both: Rig) -> None:
             await until(lambda: len(both.receiver.arrived["s"]) == 4)
             both.subscribe(filters=[{"exact": {"subject": "/dirs/a"}}])
             assert not both.deliveries.replaying(both.subscription())
-            both.act("replay", **{"from": 1, "to": 4})
+            both.act("replay", "s", **{"from": 1, "to": 4})
             both.groups("a")
             await until(lambda: len(both.receiver.arrived["s"]) == 7)
             await until(lambda: not both.deliveries.replaying(both.subscription()))
@@ -438,7 +438,7 @@ def test_a_replay_goes_on_after_a_crash(rig: Rig) -> None:
     async def whole() -> None:
         rig.groups("a", "b", "c")
         rig.subscribe()
-        rig.act("replay", **{"from": 1, "to": 3})
+        rig.act("replay", "s", **{"from": 1, "to": 3})
         assert rig.deliveries.replaying(rig.subscription())
         async with rig.delivering(crash=True):
             rig.groups("live")
@@ -461,7 +461,7 @@ def test_a_parallel_replay_does_not_hold_up_what_happens(rig: Rig) -> None:
         rig.groups("a")
         rig.subscribe()
         async with rig.delivering():
-            rig.act("replay", **{"from": 1, "to": 1, "parallel": True})
+            rig.act("replay", "s", **{"from": 1, "to": 1, "parallel": True})
             await until(lambda: rig.receiver.attempts["s"])
             rig.groups("live")
             await until(lambda: rig.receiver.subjects() == ["/dirs/live"])

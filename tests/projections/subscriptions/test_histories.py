@@ -92,7 +92,7 @@ def test_nothing_is_lost(runs: list[Run], ordering: str, mode: str, soon: bool) 
         rig.write = 0.001 if soon else 0.1  # what a crash finds written
         sinks = Sinks(rig)
         rig.receiver.answer = sinks.answer
-        settled = {"maxbatchsize": 3, "maxbatchwait": 100} if mode == "batched" else {}
+        settled: dict[str, Any] = {"maxbatchsize": 3, "maxbatchwait": 100} if mode == "batched" else {}
         rig.subscribe(ordering=ordering, contentmode=mode, **settled)
         try:
             asyncio.run(_whole(rig, sinks, runs, {"ordering": ordering, "contentmode": mode, **settled}))
@@ -114,7 +114,7 @@ async def _whole(rig: Rig, sinks: Sinks, runs: list[Run], members: dict[str, Any
                 case "update":
                     rig.subscribe(**members)
                 case "replay":
-                    rig.act("replay", **{"from": 1, "to": rig.position})
+                    rig.act("replay", "s", **{"from": 1, "to": rig.position})
             await asyncio.sleep(0.02)
             rig.clock.move(0.5)
             await asyncio.sleep(0.01)

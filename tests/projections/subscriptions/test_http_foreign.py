@@ -41,7 +41,7 @@ def golang(scratch: Path) -> Iterator[Sequence[str]]:
     if go is None:
         pytest.skip("no go: apt-get install golang, or put go on PATH")
     program = scratch / "receiver"
-    command = [go, "build", "-mod=readonly", "-o", program, "."]
+    command: list[str | Path] = [go, "build", "-mod=readonly", "-o", program, "."]
     done = subprocess.run(command, cwd=FOREIGN / "go", capture_output=True, text=True, timeout=110)
     if done.returncode:
         pytest.skip(f"go cannot build the receiver: {done.stderr[-500:]}")

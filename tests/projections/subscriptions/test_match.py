@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -36,7 +36,7 @@ class Legacy:
     name = "schemaregistry"
     prefix = "io.cloudevents.schemaregistry."
 
-    def messages(self, interaction: Interaction, rows: Sequence[LogRow]) -> Iterator[ChangeEvent]:
+    def messages(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[ChangeEvent]:
         for row in rows:
             if row.stream.startswith("/dirs/"):
                 type, source = f"{self.prefix}updated.v1", "https://h/compat"
@@ -54,8 +54,8 @@ def told_by(rig: Rig, *families: Any) -> list[EventMessage]:
             found += some
         again = feed.again([each.sequence for each in found])
         assert list(again.values()) == found  # SUB-114: read again, they are the same
-        some = [each.sequence for each in found[::3]]
-        assert list(feed.again([*some, 1 << 40]).values()) == found[::3]
+        sequences = [each.sequence for each in found[::3]]
+        assert list(feed.again([*sequences, 1 << 40]).values()) == found[::3]
         return found
     finally:
         reader.close()

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
@@ -69,7 +70,9 @@ def test_none_of_ten_thousand_is_lost(rig: Rig, receiver: Counting) -> None:
     for _ in range(4):
         before = len(receiver.events.get("/s", ()))
         with child(rig):
-            wait(lambda before=before: len(receiver.events.get("/s", ())) > before + chance.randrange(200, 1200))
+            wait(
+                partial(lambda count: len(receiver.events.get("/s", ())) > count + chance.randrange(200, 1200), before)
+            )
     assert len(receiver.events["/s"]) < wanted
     receiver.seconds = 0.0
     with child(rig):

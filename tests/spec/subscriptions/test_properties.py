@@ -49,7 +49,8 @@ def test_refused(row: dict[str, Any]) -> None:
 
 def test_a_document_is_an_object() -> None:
     # SUB-102: anything else has the wrong JSON type
-    for document in ([], "a", 5, None):
+    documents: tuple[Any, ...] = ([], "a", 5, None)
+    for document in documents:
         with pytest.raises(InvalidSubscription) as caught:
             parse_subscription(document, SubscriptionSupport(PROTOCOLS))
         assert caught.value.extensions == {"code": "type", "pointer": ""}
