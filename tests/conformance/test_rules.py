@@ -24,8 +24,6 @@ LISTS = {
 NO_RULES = {
     **dict.fromkeys(("P-256", "P-384", "P-521"), "elliptic curves of JSON Web Keys"),
     **dict.fromkeys(("T0", "T300", "T1500"), "names of types in schemas that tests generate"),
-    "ENT-57": "a slip in a comment: there is no rule of this number",
-    "SUB-815": "a slip in a comment: there is no rule of this number",
 }
 #: Rules that product code or bench/ cites and no test, with the reason.
 UNTESTED = {"SUB-646": "a speed, which bench/ shows because tests assert plans and counts"}

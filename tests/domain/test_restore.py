@@ -151,7 +151,7 @@ def without_default(image: Any) -> Any:
 
 
 def test_what_was_deleted_lives_anew(registry: MemoryRegistry) -> None:
-    # ENT-51, ENT-57: epoch 1 in the old stream; createdat is that of then, modifiedat the time of the restore
+    # ENT-51: epoch 1 in the old stream; createdat is that of then, modifiedat the time of the restore
     position, born = len(registry.log), registry.get(D).attributes["createdat"]
     revision = registry.world.revision(D)
     registry.delete(D)

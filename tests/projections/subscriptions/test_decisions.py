@@ -46,7 +46,7 @@ def action(name: str, **more: Any) -> SubscriptionChange:
     return SubscriptionChange("s", 2, 9, subscription(position=9, action={"name": name, **more}))
 
 
-#: Rule, facts before, outcome, and facts that differ then (8.3; SUB-815, 821, 822).
+#: Rule, facts before, outcome, and facts that differ then (8.3; SUB-821, SUB-822).
 OUTCOMES = [
     (
         "success ends what failed",
