@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from domain.formats.jsonschema.locations import join_pointer
 from domain.formats.jsonschema.node import NumberBound, SchemaNode
@@ -127,10 +127,10 @@ def _bound(node: SchemaNode, raw: dict[str, Any], name: str, side: str) -> None:
         setattr(node, side, asked)
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[int | float | Decimal]:
     return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
 
 
 def _count(raw: dict[str, Any], name: str) -> int | None:
     value = raw.get(name)
-    return int(min(max(to_decimal(value), Decimal(0)), Decimal(10**18))) if _is_number(value) else None  # type: ignore[arg-type]
+    return int(min(max(to_decimal(value), Decimal(0)), Decimal(10**18))) if _is_number(value) else None
