@@ -63,7 +63,7 @@ SITES: Final = {
     "spark_projections/sources/remote_log.py": OPERATOR,  # `annals spark --from`
 }
 #: Where the resolver is made that all of a process share; `UncheckedResolver`, which refuses nothing, is for tests.
-_MADE: Final = {"Guard": {"api/subscriptions/wiring.py"}, "Anywhere": set[str]()}
+_MADE: Final = {"DestinationGuard": {"api/subscriptions/wiring.py"}, "UncheckedResolver": set[str]()}
 
 
 def test_each_site_is_known() -> None:

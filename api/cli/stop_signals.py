@@ -5,16 +5,31 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Event
+from queue import SimpleQueue
+from threading import Event, Thread
 
 
 @contextmanager
 def stop_event() -> Iterator[Event]:
-    """An event that Ctrl-C and SIGTERM set."""
+    """An event that Ctrl-C and SIGTERM set.
+
+    A thread sets it, not the handler: handlers interrupt the main thread, which may hold the lock that `set` takes.
+    """
     stop = Event()
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    signals: SimpleQueue[int | None] = SimpleQueue()  # the only queue whose `put` may interrupt itself
+
+    def forward() -> None:
+        if signals.get() is not None:
+            stop.set()
+
+    Thread(target=forward, name="annals-signals", daemon=True).start()
+    before = {
+        number: signal.signal(number, lambda received, _: signals.put(received))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        signals.put(None)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -163,3 +163,21 @@ def test_topics_of_another_registry(annals: Annals, store: str, broker: Kafka, f
     ended = annals("publish", "--kafka", broker.own(), "--prefix", prefix, "--once", *other)
     assert (ended.code, ended.out) == (1, "")
     assert f"at position 7 the topic {prefix}.log holds another interaction than the log" in ended.err
+
+
+_SIGNAL_IN_A_WAIT: Final = """
+import os, signal
+from api.cli.stop_signals import stop_event
+
+with stop_event() as stop:
+    with stop._cond:  # as `wait` holds it when it begins and when it ends
+        os.kill(os.getpid(), signal.SIGTERM)
+    print(stop.wait(20))
+"""
+
+
+def test_a_signal_that_arrives_as_a_wait_begins(folder: Path) -> None:
+    """A handler that took the lock of the interrupted wait would wait for it for ever."""
+    command = [sys.executable, "-c", _SIGNAL_IN_A_WAIT]
+    ended = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")

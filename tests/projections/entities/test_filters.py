@@ -229,8 +229,8 @@ def test_large_collections_remember_what_lacks_a_value(
     sort = parse_sort(key, PathScope("dirs"), MODEL)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pages, "MAX_SORTED", -1)
-        patch.setattr(missing_attributes, "MAX_LEAVES", most)
-        patch.setattr(pages, "MAX_LEAVES", most)
+        patch.setattr(missing_attributes, "MAX_KEYS", most)
+        patch.setattr(pages, "MAX_KEYS", most)
         patch.setattr(missing_attributes, "MAX_NEW_EVENTS", far)
         for contents in steps:
             with emptied(registry, tree(contents), keep=True) as view:
