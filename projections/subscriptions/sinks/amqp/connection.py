@@ -15,9 +15,9 @@ from uuid import uuid4
 
 from proton import Collector, Condition, Connection, Delivery, Event, Link, ProtonException, Transport, symbol
 
+from projections.outgoing.client_websocket import ClientWebSocket
 from projections.subscriptions.contract import DELIVERED, Outcome
 from projections.subscriptions.sinks.amqp.outcomes import STATE_OUTCOMES, TOO_LARGE, condition_outcome
-from projections.subscriptions.sinks.amqp.websocket import AmqpWebSocket
 
 #: Seconds of silence after which a peer counts as gone.
 _IDLE: Final = 30.0
@@ -55,7 +55,7 @@ class AmqpConnectionSettings:
 class AmqpConnection(asyncio.Protocol):
     """An open connection. over: why it can send no more; None while it can."""
 
-    def __init__(self, terms: AmqpConnectionSettings, web: AmqpWebSocket | None = None) -> None:
+    def __init__(self, terms: AmqpConnectionSettings, web: ClientWebSocket | None = None) -> None:
         self.over: Outcome | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._loop = asyncio.get_running_loop()
@@ -112,7 +112,7 @@ class AmqpConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=0)
         self._paused = False
         if self._web:
-            self._transport.write(self._web.hello())
+            self._transport.write(self._web.opening_request)
         self._turn()
 
     def data_received(self, data: bytes) -> None:
@@ -120,6 +120,8 @@ class AmqpConnection(asyncio.Protocol):
         try:
             if self._web:
                 data = self._web.receive(data)
+                if self._web.is_closed:
+                    raise ConnectionError("closed")
             while data and (room := self._engine.capacity()) > 0:
                 self._engine.push(data[:room])
                 data = data[room:]

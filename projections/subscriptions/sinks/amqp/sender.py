@@ -11,12 +11,12 @@ from cloudevents.core.v1.event import CloudEvent
 
 from domain.subscriptions.sink_uris import AMQP, SinkAddress
 from projections.outgoing import certificates
+from projections.outgoing.client_websocket import ClientWebSocket
 from projections.outgoing.resolver import ForbiddenAddress, Resolver
 from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome, SinkTarget
 from projections.subscriptions.sinks.amqp.connection import AmqpConnection, AmqpConnectionSettings
 from projections.subscriptions.sinks.amqp.messages import encode_message
 from projections.subscriptions.sinks.amqp.outcomes import UNAUTHORIZED, condition_outcome, rejected_outcome
-from projections.subscriptions.sinks.amqp.websocket import AmqpWebSocket
 from projections.subscriptions.transport.connect import dial, failure_outcome, target_address
 
 
@@ -75,7 +75,7 @@ class AmqpSink:
             connection = await dial(host, port, self._resolver)
             try:
                 terms = _connection_settings(self._target, self._at, connection.getpeername()[0])
-                web = AmqpWebSocket(self._at) if self._at.scheme.startswith("ws") else None
+                web = ClientWebSocket(self._at, "/", "amqp", strict=True) if self._at.scheme.startswith("ws") else None
                 _, self._wire = await asyncio.get_running_loop().create_connection(
                     lambda: AmqpConnection(terms, web),
                     sock=connection,

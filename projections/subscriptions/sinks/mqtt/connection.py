@@ -17,7 +17,7 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
 from domain.subscriptions.sink_uris import MQTT5, SinkAddress
-from projections.outgoing import websocket_frames
+from projections.outgoing.client_websocket import ClientWebSocket
 from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
 from projections.subscriptions.sinks.mqtt.outcomes import (
     FIRST_ERROR_CODE,
@@ -65,18 +65,14 @@ async def connect_mqtt(connection: Any, terms: MqttConnectionSettings) -> MqttCo
 
 async def open_websocket(connection: socket.socket, at: SinkAddress, path: str) -> Any:
     """Opens a WebSocket on a connection. path: used if the URI has none. Raises: OSError."""
-    key = websocket_frames.new_key()
     try:
-        request = memoryview(websocket_frames.opening_request(at, path, key, "mqtt"))
+        web = ClientWebSocket(at, path, "mqtt")
+        request = memoryview(web.opening_request)
         while request:
             request = request[await retry_when_ready(connection, partial(connection.send, request)) :]
-        head = b""
-        while not head.endswith(b"\r\n\r\n"):
+        while not web.is_open:
             # Read byte by byte, because the bytes after the head belong to the client.
-            head += (more := await retry_when_ready(connection, partial(connection.recv, 1)))
-            if not more or len(head) > websocket_frames.MAX_RESPONSE_HEAD_BYTES:
-                raise ConnectionError("no WebSocket")
-        websocket_frames.check_opening_response(head[:-4], key)
+            web.receive(await retry_when_ready(connection, partial(connection.recv, 1)))
     except BaseException:
         connection.close()
         raise

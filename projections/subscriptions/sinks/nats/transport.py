@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import Any
+from typing import Any, Self
 
 from nats.aio.transport import TcpTransport
 
 from domain.subscriptions.sink_uris import SinkAddress
-from projections.outgoing import websocket_frames
+from projections.outgoing.client_websocket import ClientWebSocket
 
-#: Largest size in bytes of a line, or of a WebSocket message. Servers send little to a client that only publishes.
+#: Largest size in bytes of a line, and of what is read at once. Servers send little to a client that only publishes.
 _MOST = 1 << 20
 
 
@@ -27,7 +27,7 @@ class NatsTransport(TcpTransport):
         self.tls = tls
 
     @classmethod
-    async def over(cls, connection: socket.socket, at: SinkAddress) -> NatsTransport:
+    async def over(cls, connection: socket.socket, at: SinkAddress) -> Self:
         """A transport over a connected socket, which is closed on failure. Raises: OSError."""
         try:
             reader, writer = await asyncio.open_connection(sock=connection, limit=_MOST)
@@ -54,37 +54,32 @@ class NatsWebSocketTransport(NatsTransport):
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tls: bool) -> None:
         super().__init__(reader, writer, tls)
         self._reader, self._writer = reader, writer
+        self._web: ClientWebSocket
         self._left = b""
         self._ended = False
 
     @classmethod
-    async def over(cls, connection: socket.socket, at: SinkAddress) -> NatsWebSocketTransport:
-        """A transport over a connected socket, which is closed on failure. Raises: OSError."""
+    async def over(cls, connection: socket.socket, at: SinkAddress) -> Self:
+        """See NatsTransport. Opens the WebSocket."""
+        made = await super().over(connection, at)
         try:
-            reader, writer = await asyncio.open_connection(sock=connection, limit=_MOST)
+            made._web = ClientWebSocket(at, "/")
+            made._writer.write(made._web.opening_request)
+            while not made._web.is_open:
+                made._left = made._web.receive(await made._reader.read(_MOST))
         except BaseException:
-            connection.close()
+            made._writer.close()
             raise
-        try:
-            key = websocket_frames.new_key()
-            writer.write(websocket_frames.opening_request(at, "/", key))
-            head = await reader.readuntil(b"\r\n\r\n")
-            websocket_frames.check_opening_response(head[:-4], key)
-        except BaseException as error:
-            writer.close()
-            if isinstance(error, asyncio.IncompleteReadError | asyncio.LimitOverrunError):
-                raise ConnectionError("no WebSocket") from None
-            raise
-        return cls(reader, writer, at.tls)
+        return made
 
     def write(self, payload: bytes) -> None:
-        self._writer.write(websocket_frames.encode_frame(websocket_frames.BINARY, payload))
+        self._writer.write(self._web.frame(payload))
 
     def writelines(self, payload: list[bytes]) -> None:
         self.write(b"".join(payload))
 
     async def read(self, buffer_size: int) -> bytes:
-        """The data of the next message; empty at the end."""
+        """The data of the next messages; empty at the end."""
         left, self._left = self._left, b""
         return left or await self._message()
 
@@ -101,26 +96,11 @@ class NatsWebSocketTransport(NatsTransport):
         return self._ended
 
     async def _message(self) -> bytes:
-        """The data of the next non-empty frame; empty at the end of the stream. Raises: ConnectionError."""
-        try:
-            while True:
-                kind, data = await self._frame()
-                if kind == websocket_frames.PING:
-                    self._writer.write(websocket_frames.encode_frame(websocket_frames.PONG, data))
-                elif kind == websocket_frames.CLOSE:
-                    break
-                elif kind in (websocket_frames.BINARY, websocket_frames.CONTINUATION) and data:
-                    return data
-        except asyncio.IncompleteReadError:
-            pass
-        self._ended = True
-        return b""
-
-    async def _frame(self) -> tuple[int, bytes]:
-        first, second = await self._reader.readexactly(2)
-        size = second & 0x7F
-        if size > 125:
-            size = int.from_bytes(await self._reader.readexactly(2 if size == 126 else 8), "big")
-        if second & 0x80 or size > _MOST:
-            raise ConnectionError("no frame of a server")
-        return first & 0x0F, await self._reader.readexactly(size)
+        """The data of the next messages; empty at the end of the stream. Raises: ConnectionError."""
+        data = b""
+        while not data and not self._web.is_closed and (received := await self._reader.read(_MOST)):
+            data = self._web.receive(received)
+            if pongs := self._web.frame():
+                self._writer.write(pongs)
+        self._ended = not data
+        return data
