@@ -1,26 +1,26 @@
-# Python 3.11 or newer and make are all that has to be there.
+# Requires only Python 3.11 or newer and make.
 PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$name" && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
-# Two more than there are processors, because many tests wait for processes of their own.
+# Two more than processors, because many tests wait for their own processes.
 WORKERS = $(shell $(BIN)/python -c 'import os; print(2 + (os.cpu_count() or 1))')
 SOURCES := domain commands projections api spark_projections tests bench
 
-# Tests start hundreds of processes, which need not compile the sources each.
+# Tests start hundreds of processes, which can share compiled sources.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help install run test check format bench clean
 
-help:  ## Say what there is to make
+help:  ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
 
 install: $(VENV)/.run  ## Install the registry into .venv
 
-run: install  ## Serve the registry on http://127.0.0.1:8080, kept in annals.db
+run: install  ## Serve the registry on http://127.0.0.1:8080, stored in annals.db
 	@$(BIN)/annals serve
 
-test: $(VENV)/.dev  ## Run the tests, on PostgreSQL and real brokers too where they can be had
+test: $(VENV)/.dev  ## Run the tests, also on PostgreSQL and real brokers where available
 	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -rfEs $(ARGS)
 
 check: $(VENV)/.dev  ## Format, lint and types
@@ -32,10 +32,10 @@ format: $(VENV)/.dev  ## Rewrite the sources in the project's format
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
 
-bench: $(VENV)/.dev  ## Measure, print a table and write docs/benchmarks.md; ARGS="--against COMMIT" beside another version
+bench: $(VENV)/.dev  ## Measure, print a table and write docs/benchmarks.md; ARGS="--against COMMIT" compares with another version
 	@$(BIN)/python -m bench $(ARGS)
 
-clean:  ## Remove the environment and what tools left behind; annals.db stays
+clean:  ## Remove the environment and the files of tools; annals.db stays
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
@@ -53,5 +53,5 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml .ci/prepare
 	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@$(BIN)/python -m pip install --quiet --editable '.[amqp]' 2>/dev/null || \
 		echo "Left out: events over AMQP, whose client needs a C++ compiler, CMake and OpenSSL's headers" >&2
-	@$(BIN)/python -m tests.spark.archive >/dev/null 2>&1 || true  # without a Java there is none
+	@$(BIN)/python -m tests.spark.archive >/dev/null 2>&1 || true  # fails without Java
 	@touch $@ $(VENV)/.run

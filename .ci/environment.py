@@ -1,7 +1,7 @@
-"""Makes the virtual environment that the Makefile installs into: `python environment.py .venv`.
+"""Creates the virtual environment for the Makefile: `python environment.py .venv`.
 
-Some systems ship Python without `ensurepip` and put it in a package of its own. There the environment is made bare, and
-pip comes from the machine's own pip or else from PyPI, checked against the hash that the index names.
+Some systems ship Python without `ensurepip`, which is in a separate package. There the script creates the environment
+without pip, and installs pip with the machine's own pip or from PyPI, checked against the hash in the index.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class KafkaSettings(BaseSettings):
     kafka_password: SecretStr | None = Field(None, description="password of that user")
     kafka_token: SecretStr | None = Field(None, description="token of SASL OAUTHBEARER, in place of a user")
     kafka_ca: Annotated[str | None, AfterValidator(_authorities)] = Field(
-        None, description="path of a PEM file with authorities that brokers' certificates may be of as well"
+        None, description="path of a PEM file with additional certificate authorities for brokers"
     )
 
 

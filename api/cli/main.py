@@ -25,7 +25,7 @@ from api.cli.verbs.spark import spark
 from api.cli.verbs.subscriptions import subscriptions
 
 app = typer.Typer(
-    help="A registry for schemas, messages and endpoints that remembers every change.\n\nStart with `annals serve`. "
+    help="An event-sourced registry for schemas, messages and endpoints.\n\nStart with `annals serve`. "
     "Settings come from flags, from the environment (ANNALS_...) and from .env; `annals config` shows them.",
     epilog=EXIT_CODES_HELP,
     no_args_is_help=True,
@@ -46,7 +46,7 @@ def _version(wanted: bool) -> None:
 def _root(
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
-    """Options that stand before the verb."""
+    """Options before the verb."""
 
 
 for verb in (serve, export, rebuild, publish, config, cesql):

@@ -130,115 +130,117 @@ class Settings(BaseSettings):
     database: Annotated[str, AfterValidator(_database)] = Field(
         "sqlite:///annals.db", description="URL of the store, SQLite or PostgreSQL"
     )
-    host: str = Field("127.0.0.1", description="address that the server listens on")
-    port: int = Field(DEFAULT_PORT, ge=0, le=65535, description="port that the server listens on; 0 takes a free one")
+    host: str = Field("127.0.0.1", description="address to listen on")
+    port: int = Field(DEFAULT_PORT, ge=0, le=65535, description="port to listen on; 0 selects a free one")
     public_url: Annotated[str | None, AfterValidator(_root)] = Field(
         None,
-        description="root of the registry as clients see it; without it answers follow the Host header, and events name"
-        " the address of the first start",
+        description="root URL for clients; default: Host header in answers, address of the first start in events",
     )
     trusted_proxies: Annotated[str | None, _parsed(proxies.parse_networks)] = Field(
-        None, description="addresses and networks of proxies whose forwarded headers are believed, with commas"
+        None, description="addresses and networks of proxies whose forwarded headers are trusted, comma-separated"
     )
     hosts: Annotated[str | None, _parsed(host_names)] = Field(
-        None, description="further host names of the server, with commas: names, *.example.com, or * for all"
+        None, description="additional host names of the server, comma-separated: names, *.example.com, or * for all"
     )
     registries: Annotated[str | None, _parsed(_urls)] = Field(
-        None, description="URLs of further registries that discovery names, with commas"
+        None, description="URLs of other registries that discovery lists, comma-separated"
     )
     cors_origins: Annotated[str | None, _parsed(cors.parse_origins)] = Field(
-        None, description="origins whose pages may use the registry, with commas; * for all"
+        None, description="origins whose pages may use the registry, comma-separated; * for all"
     )
-    check_workers: int = Field(2, ge=1, description="processes that check documents against their formats")
-    check_seconds: float = Field(10, gt=0, description="seconds that checking one document may take")
-    check_memory: int = Field(2048, ge=256, description="megabytes of memory that a process which checks may take")
-    max_body: int = Field(MAX_BODY, ge=1, description="bytes that the body of a request may have")
+    check_workers: int = Field(2, ge=1, description="number of processes that check documents against their formats")
+    check_seconds: float = Field(10, gt=0, description="time limit for the check of one document, in seconds")
+    check_memory: int = Field(2048, ge=256, description="memory limit of a checking process, in megabytes")
+    max_body: int = Field(MAX_BODY, ge=1, description="maximum size of a request body, in bytes")
     max_request_line: int = Field(
-        DEFAULT_HEAD_LIMITS.request_line, ge=256, description="bytes that the request line may have"
+        DEFAULT_HEAD_LIMITS.request_line, ge=256, description="maximum size of the request line, in bytes"
     )
     max_header: int = Field(
-        DEFAULT_HEAD_LIMITS.header, ge=256, description="bytes that one header may have, with its name"
+        DEFAULT_HEAD_LIMITS.header, ge=256, description="maximum size of one header with its name, in bytes"
     )
-    max_headers: int = Field(DEFAULT_HEAD_LIMITS.headers, ge=8, description="headers that a request may have")
+    max_headers: int = Field(DEFAULT_HEAD_LIMITS.headers, ge=8, description="maximum number of headers of a request")
     max_headers_size: int = Field(
-        DEFAULT_HEAD_LIMITS.headers_size, ge=256, description="bytes that all headers may have in all"
+        DEFAULT_HEAD_LIMITS.headers_size, ge=256, description="maximum size of all headers of a request, in bytes"
     )
-    max_connections: int = Field(1024, ge=1, description="connections that clients may have at the same time")
-    header_seconds: float = Field(20, gt=0, description="seconds in which a request line and its headers must arrive")
-    body_seconds: float = Field(30, gt=0, description="seconds in which a body must arrive, with those of body_rate")
-    body_rate: int = Field(1024, ge=1, description="bytes of a body that give it one second more to arrive")
-    keepalive_seconds: int = Field(5, ge=1, description="seconds for which a connection without a request stays open")
+    max_connections: int = Field(1024, ge=1, description="maximum number of simultaneous client connections")
+    header_seconds: float = Field(20, gt=0, description="seconds in which the request line and the headers must arrive")
+    body_seconds: float = Field(
+        30, gt=0, description="seconds in which a body must arrive, plus one for each body_rate bytes that arrive"
+    )
+    body_rate: int = Field(1024, ge=1, description="minimum rate of a slow body, in bytes per second")
+    keepalive_seconds: int = Field(
+        5, ge=1, description="seconds for which a connection stays open between two requests"
+    )
     compat_body: int = Field(
-        1 << 20, ge=1, description="bytes that the body of a request to the older APIs below /compat may have"
+        1 << 20, ge=1, description="maximum size of a request body of the legacy APIs below /compat, in bytes"
     )
     compat_schemaregistry_hosts: Annotated[str | None, _parsed(_hosts)] = Field(
-        None, description="host names that serve Schema Registry 0.2 at their root and nothing else, with commas"
+        None, description="host names that serve only Schema Registry 0.2, at their root, comma-separated"
     )
     compat_messagecatalog_hosts: Annotated[str | None, _parsed(_hosts)] = Field(
-        None, description="host names that serve Message Catalog 0.1 at their root and nothing else, with commas"
+        None, description="host names that serve only Message Catalog 0.1, at their root, comma-separated"
     )
-    inbound: bool = Field(True, description="whether the older APIs take in what other registries are the authority of")
+    inbound: bool = Field(
+        True, description="whether the legacy APIs accept schemas and definitions whose authority is another registry"
+    )
     indexed_leaves: int = Field(
-        MAX_LEAVES,
-        ge=100,
-        description="scalar values of one entity that filters find by index; one with more is read whole",
+        MAX_LEAVES, ge=100, description="maximum number of scalar values of one entity in the filter index"
     )
     pagelimit: int = Field(
-        0, ge=0, description="members that one answer about a collection has at most; 0 for any number"
+        0, ge=0, description="maximum number of members in one answer about a collection; 0 for no limit"
     )
-    max_inlined: int = Field(
-        0, ge=0, description="entities that an answer with inline has at most; 0 for any number, they are streamed"
-    )
+    max_inlined: int = Field(0, ge=0, description="maximum number of entities in an answer with inline; 0 for no limit")
     tokens: Annotated[str | None, _parsed(callers.parse_fixed_tokens)] = Field(
-        None, description="callers by bearer token: JSON, or the path of a JSON file; without, everybody may write"
+        None, description="callers by bearer token: JSON, or the path of a JSON file; if unset, all clients may write"
     )
     jwt_keys: Annotated[str | None, _parsed(is_url)] = Field(
-        None, description="keys of who issues JWTs: path of a JWKS file, or a URL with https or on this machine"
+        None, description="keys of the issuer of JWTs: path of a JWKS file, https URL, or http URL of this machine"
     )
-    jwt_issuer: str | None = Field(None, description="`iss` that JWTs have to have")
-    jwt_audience: str | None = Field(None, description="`aud` that JWTs have to have")
-    jwt_role_claim: str = Field("role", description="claim with the caller's role; dots lead into objects")
-    jwt_groups_claim: str = Field("xregistry_groups", description="claim with further roles by the xid of a Group")
-    event_changes: bool = Field(True, description="whether events say which attributes have changed")
+    jwt_issuer: str | None = Field(None, description="required `iss` of JWTs")
+    jwt_audience: str | None = Field(None, description="required `aud` of JWTs")
+    jwt_role_claim: str = Field("role", description="claim with the role of the caller; dots select members of objects")
+    jwt_groups_claim: str = Field("xregistry_groups", description="claim with additional roles by the xid of a Group")
+    event_changes: bool = Field(True, description="whether events list the changed attributes")
     domain_validation: DomainValidation = Field(
         "warn", description="rules of endpoints and messages beyond the model: off, warn (counted), strict (refused)"
     )
     master_key: Annotated[str | None, _parsed(parse_keys)] = Field(
-        None, description="keys that seal secrets: base64 of 32 bytes each, with commas, the newest first"
+        None, description="keys that encrypt secrets: base64 of 32 bytes each, comma-separated, the newest first"
     )
     master_key_file: Annotated[str | None, _parsed(lambda path: parse_keys(json_settings.read_file(path)))] = Field(
-        None, description="path of a file with such keys, with commas or on lines of their own"
+        None, description="path of a file with such keys, comma-separated or one per line"
     )
     subscriptions_endpoint: Annotated[str | None, _parsed(_id)] = Field(
-        None, description="id of the endpoint as which the registry makes its subscriptions known"
+        None, description="id of the endpoint under which the registry lists its subscriptions"
     )
-    subscriptions_owned: int = Field(1000, ge=0, description="subscriptions that one caller may have")
-    subscriptions_filters: int = Field(20, ge=1, description="filters that one subscription may have")
-    subscriptions_body: int = Field(65536, ge=1, description="bytes that the body of a subscription may have")
+    subscriptions_owned: int = Field(1000, ge=0, description="maximum number of subscriptions of one caller")
+    subscriptions_filters: int = Field(20, ge=1, description="maximum number of filters of one subscription")
+    subscriptions_body: int = Field(65536, ge=1, description="maximum size of the body of a subscription, in bytes")
     sinks_allow: Annotated[str | None, _parsed(parse_allow_list)] = Field(
-        None,
-        description="private addresses and low ports that events and links may go to: host|CIDR[:port], with commas",
+        None, description="private addresses and low ports for events and links: host|CIDR[:port], comma-separated"
     )
     sinks_plaintext: Annotated[bool | None, AfterValidator(_plaintext)] = Field(
-        None, description="whether events may go without TLS; by default while only this machine can reach the server"
+        None, description="whether events may be sent without TLS; if unset, only while no other machine can connect"
     )
     sinks_ca: Annotated[str | None, _parsed(_authorities)] = Field(
-        None, description="path of a PEM file with authorities that certificates of sinks and links may be of as well"
+        None, description="path of a PEM file with additional certificate authorities for sinks and links"
     )
     sinks_validation: Literal["required", "optional", "off"] = Field(
-        "optional", description="whether webhooks have to consent: without consent nothing, or ten requests a minute"
+        "optional",
+        description="webhooks without consent: required sends nothing, optional ten requests a minute, off everything",
     )
     sinks_origin: Annotated[str | None, _parsed(_dns_name)] = Field(
-        None, description="DNS name that sinks are told who sends; by default the host of the public URL"
+        None, description="DNS name that identifies the sender to sinks; if unset, the host of the public URL"
     )
     links: Annotated[str | None, _parsed(parse_configured_links)] = Field(
-        None, description="replication links that are there from the start: JSON by id, or the path of a JSON file"
+        None,
+        description="replication links that the server creates when it starts: JSON by id, or the path of a JSON file",
     )
     registryid: Annotated[str, AfterValidator(_id)] = Field(
-        "annals", description="registryid that a new store gets; an existing one keeps its own"
+        "annals", description="registryid of a new store; an existing store keeps its own"
     )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
-        "info", description="least level of log lines: debug, info, warning, error"
+        "info", description="minimum level of log lines: debug, info, warning, error"
     )
 
     @property

@@ -29,9 +29,9 @@ _KEPT: Final = 1024
 def cesql(expression: Text = None, event: EventFile = None, jsonl: Lines = False) -> None:
     """Evaluate a CloudEvents SQL expression, and print its value and its first error as JSON.
 
-    With --jsonl each line of standard input is an object with `expression` and `event`, and each line of output an
-    object with `result` and `error`; an expression that does not parse has the result false and the error "parse".
-    Without an event all attributes are missing.
+    With --jsonl, each line of standard input is an object with `expression` and `event`, and each line of output an
+    object with `result` and `error`. If an expression does not parse, the result is false and the error "parse".
+    Without an event, all attributes are missing.
 
     Example: annals cesql "type LIKE '%.created'" --event event.json
     """

@@ -11,10 +11,10 @@ from api.settings.settings import list_settings
 
 
 def config(database: Database = None, public_url: PublicUrl = None) -> None:
-    """Print the settings in force, passwords hidden.
+    """Print the settings in force, with passwords hidden.
 
-    The lines can be kept as an .env file. Each setting comes from a flag, else from the environment, else from .env in
-    the current folder, else it has the value shown here by default.
+    You can save the output as an .env file. The value of a setting comes from the first of these that has it: a flag,
+    the environment, .env in the current folder, the default.
     """
     from api.cli.kafka_settings import KafkaSettings
 

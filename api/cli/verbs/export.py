@@ -16,10 +16,10 @@ from api.cli.outcome import UsageError
 from api.cli.progress import ReportProgress, progress_bar
 from api.settings.settings import Settings
 
-Output = Annotated[Path | None, typer.Option("--output", "-o", dir_okay=False, help="File to write; else stdout.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", dir_okay=False, help="File to write; default: stdout.")]
 
 
-Stated = Annotated[bool, typer.Option("--stated", help="Leave out values that nobody stated: those of defaults.")]
+Stated = Annotated[bool, typer.Option("--stated", help="Omit values that are defaults of the model.")]
 
 
 def export(
@@ -27,7 +27,7 @@ def export(
 ) -> None:
     """Write the registry as one document, the same bytes as GET /export, or with `--stated` GET /export?stated.
 
-    `annals import` takes it into another registry. A file appears under its name only once it is complete.
+    `annals import` imports it into another registry. The file gets its name only when it is complete.
     """
     settings = require_store(load_settings(database=database, public_url=public_url))
     path = "/export?stated" if stated else "/export"

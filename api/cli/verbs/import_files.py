@@ -25,11 +25,11 @@ Files = Annotated[
     list[Path], typer.Argument(metavar="FILE...", exists=True, dir_okay=False, readable=True, help="JSON documents.")
 ]
 KindOption = Annotated[
-    DocumentKind | None, typer.Option("--as", help="What the files are; else each file's content tells.")
+    DocumentKind | None, typer.Option("--as", help="Kind of the files; default: detected by content.")
 ]
 
 
-Dialect = Annotated[str | None, typer.Option(help=f"The older form that the files are in: {', '.join(DIALECTS)}.")]
+Dialect = Annotated[str | None, typer.Option(help=f"Older format of the files: {', '.join(DIALECTS)}.")]
 
 
 def import_(
@@ -39,12 +39,12 @@ def import_(
     database: Database = None,
     public_url: PublicUrl = None,
 ) -> None:
-    """Take xRegistry documents into the registry, in the order given.
+    """Import xRegistry documents into the registry, in the given order.
 
-    A file is a modelsource (types under `groups`) or a registry document: collections of Groups, alone or beside
-    attributes of the registry. What is there already stays or is updated; nothing is removed. Each file goes in as a
-    whole or not at all, and the first that is refused ends the import. Files in a dialect are registry documents, or
-    maps of endpoints, and what is changed to take them in is told on stderr.
+    A file is a modelsource (types under `groups`) or a registry document: collections of Groups, optionally with
+    attributes of the registry. The import adds and updates entities, and removes nothing. Each file is imported
+    completely or not at all. The first refused file ends the import. Files in a dialect are registry documents or maps
+    of endpoints; the import converts them and reports the changes on stderr.
     """
     settings = load_settings(database=database, public_url=public_url)
     papers = [_translated(file, dialect) if dialect else _read(file, as_) for file in files]

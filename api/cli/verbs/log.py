@@ -24,14 +24,14 @@ from domain.values.json_text import dumps
 from projections.entities.verify_history import verify_history
 from projections.entities.verify_index import verify_index
 
-log: Final = typer.Typer(no_args_is_help=True, help="Look at the log: every change, in order, for ever.")
+log: Final = typer.Typer(no_args_is_help=True, help="Read and verify the log, which has every change in order.")
 for _verb in (history, interaction, diff):
     log.command()(_verb)
 log.command("hash")(hash_)
 
-Lines = Annotated[int, typer.Option("--lines", "-n", min=0, help="How many events to begin with.")]
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on with new events until Ctrl-C.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, with all that the event holds.")]
+Lines = Annotated[int, typer.Option("--lines", "-n", min=0, help="Number of last events to print.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Continue with new events until Ctrl-C.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, with the complete event.")]
 
 _BATCH: Final = 500
 _PAUSE: Final = 0.3
@@ -48,7 +48,7 @@ _STALE: Final = "the log is whole: make the read model anew with annals rebuild"
 def tail(lines: Lines = 20, follow: Follow = False, as_json: AsJson = False, database: Database = None) -> None:
     """Print the last events: position, time, kind, xid, epoch and correlation id, separated by tabs.
 
-    Events with the same correlation id are one interaction: what one request did.
+    Events with the same correlation id belong to one interaction: the changes of one request.
 
     Example: annals log tail -n 100 --follow
     """
@@ -66,7 +66,7 @@ def show(
     position: Annotated[int, typer.Argument(min=1, help="Position of the event, as `annals log tail` prints it.")],
     database: Database = None,
 ) -> None:
-    """Print one event with the state in which it left its entity, as JSON.
+    """Print one event with the state of its entity after the event, as JSON.
 
     Example: annals log show 42
     """
@@ -79,9 +79,9 @@ def show(
 
 @log.command()
 def verify(database: Database = None) -> None:
-    """Walk the whole log and prove it: positions, revisions, hash chain, state hash, documents, read model and past.
+    """Verify the whole log: positions, revisions, hash chain, state hash, documents, read model and past.
 
-    Prints each finding with its position. Exit code 0 means that nothing was found, 3 that the store is damaged.
+    Prints each finding with its position. Exit code 0 means no findings, 3 means that the store is damaged.
 
     Example: annals log verify --database sqlite:///backup.db
     """

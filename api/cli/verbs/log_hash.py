@@ -19,9 +19,7 @@ from projections.audit.tree_hashes import part_members
 from projections.entities.query import View
 
 AsOf = Annotated[str | None, typer.Option("--asof", help="A moment: a position, a time or a correlation id.")]
-Against = Annotated[
-    str | None, typer.Option("--against", metavar="URL", help="The root of a registry to compare with.")
-]
+Against = Annotated[str | None, typer.Option("--against", metavar="URL", help="Root of a registry to compare with.")]
 Token = Annotated[
     str | None, typer.Option("--token", envvar="ANNALS_TOKEN", help="Bearer token for the registry of --against.")
 ]
@@ -38,11 +36,11 @@ def hash_(
     token: Token = None,
     database: Database = None,
 ) -> None:
-    """Print the hash of an entity or collection with all below it, how many entities that are, and the position.
+    """Print the hash of an entity or collection with everything below it, the number of entities, and the position.
 
-    Two registries with the same hash hold the same there. With --against, the first entity in which another registry
-    differs is printed as well: how, its xid, its hash here and there; then the exit code is 1. Of a million entities
-    that takes seven requests at most. Each side is as it is at the moment given, or now.
+    Two registries with the same hash have the same entities there. With --against, the command also prints the first
+    entity in which another registry differs: how, its xid, and both hashes. The exit code is then 1. This takes at most
+    seven requests for a million entities. Both sides are compared at the given moment, or now.
 
     Example: annals log hash /schemagroups --against https://replica.example.com
     """

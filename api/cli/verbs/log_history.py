@@ -23,14 +23,14 @@ from projections.audit.trail import Revision
 from projections.entities.query import View
 
 PathArgument = Annotated[str, typer.Argument(help="The xid of an entity or collection; / is the registry.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, as the HTTP API gives it.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")]
 Below = Annotated[bool, typer.Option("--below/--alone", help="With everything below the entity, or without.")]
-Limit = Annotated[int | None, typer.Option("--limit", "-n", min=1, help="How many to print at most.")]
-Newest = Annotated[bool, typer.Option("--newest-first", "-r", help="Begin with the newest one.")]
+Limit = Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Maximum number of lines.")]
+Newest = Annotated[bool, typer.Option("--newest-first", "-r", help="Print the newest one first.")]
 Start = Annotated[str, typer.Option("--from", help="The moment to start from: a position, a time or a correlation id.")]
-After = Annotated[str | None, typer.Option("--from", help="Only what came after a moment.")]
-Until = Annotated[str | None, typer.Option("--until", help="Only what had come by a moment.")]
-End = Annotated[str | None, typer.Option("--to", help="The moment to compare with; now unless given.")]
+After = Annotated[str | None, typer.Option("--from", help="Only changes after a moment.")]
+Until = Annotated[str | None, typer.Option("--until", help="Only changes up to a moment.")]
+End = Annotated[str | None, typer.Option("--to", help="The moment to compare with; default: now.")]
 
 #: Colours of the kinds of change.
 CHANGE_STYLES: Final = {
@@ -72,7 +72,7 @@ def history(
 ) -> None:
     """Print every revision of an entity: position, time, action, xid, epoch, caller, correlation id, what changed.
 
-    An entity that is gone has its history still; one that came back goes on in it. Moments are positions, times or
+    A deleted entity keeps its history. If it is created again, the history continues. Moments are positions, times or
     correlation ids.
 
     Example: annals log history /schemagroups/weather --below --from 2026-01-31T00:00:00Z
@@ -89,9 +89,9 @@ def interaction(
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
-    """Print everything that one request did: who asked for what, when, and the events that it recorded.
+    """Print everything that one request did: caller, command, time, and the events that it recorded.
 
-    Writes answer with the id in the header xRegistry-xregcorrelationid; `annals log tail` prints it last.
+    The answer to a write has the id in the header xRegistry-xregcorrelationid; `annals log tail` prints it last.
 
     Example: annals log interaction 01kd3yh5rz9m4t7c2x8v6b1nqw
     """
@@ -122,10 +122,9 @@ def diff(
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
-    """Print what differs between two moments: what became of which entity, attribute, value before and after, as JSON.
+    """Print the differences between two moments: change, entity, attribute, value before and after, as JSON.
 
-    What is not there is empty. Documents are compared by their SHA-256. Moments are positions, times or
-    correlation ids.
+    Missing values are empty. Documents are compared by their SHA-256. Moments are positions, times or correlation ids.
 
     Example: annals log diff /schemagroups/weather --from 2026-01-31T00:00:00Z --to 2026-02-01T00:00:00Z
     """

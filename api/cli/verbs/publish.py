@@ -26,15 +26,15 @@ from projections.subscriptions.contract import DeliveryResult
 from projections.subscriptions.sinks.kafka.outcomes import error_outcome
 
 Brokers = Annotated[
-    str, typer.Option("--kafka", metavar="HOST:PORT,...", help="Brokers to begin with; SSL:// before them for TLS.")
+    str, typer.Option("--kafka", metavar="HOST:PORT,...", help="Bootstrap servers; prefix them with SSL:// for TLS.")
 ]
-Prefix = Annotated[str, typer.Option("--prefix", help="What the topics' names begin with.")]
-Once = Annotated[bool, typer.Option("--once", help="End at the end of the log, instead of following it.")]
+Prefix = Annotated[str, typer.Option("--prefix", help="Prefix of the topic names.")]
+Once = Annotated[bool, typer.Option("--once", help="Stop at the end of the log instead of following it.")]
 Mode = Annotated[Literal["structured", "binary"], typer.Option("--contentmode", help="How events become records.")]
 Partitions = Annotated[
-    int | None, typer.Option("--partitions", min=1, help="Of topics that are made; as the brokers have it by default.")
+    int | None, typer.Option("--partitions", min=1, help="Number of partitions of new topics; default: of the brokers.")
 ]
-Documents = Annotated[bool, typer.Option("--documents", help="With the documents, in headers of the log's records.")]
+Documents = Annotated[bool, typer.Option("--documents", help="Include documents, in headers of the log's records.")]
 
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,200}\Z")
 
@@ -48,10 +48,10 @@ def publish(
     documents: Documents = False,
     database: Database = None,
 ) -> None:
-    """Publish the log on the topic PREFIX.log and its events on PREFIX.events, until Ctrl-C or SIGTERM.
+    """Publish the log to the topic PREFIX.log and its events to PREFIX.events, until Ctrl-C or SIGTERM.
 
-    It goes on where it was, and records that are there twice have the same number. Credentials and authorities are in
-    ANNALS_KAFKA_USERNAME, ANNALS_KAFKA_PASSWORD, ANNALS_KAFKA_TOKEN and ANNALS_KAFKA_CA.
+    The command continues where it stopped. A repeated record has the same number as the first one. Credentials and
+    certificate authorities are in ANNALS_KAFKA_USERNAME, ANNALS_KAFKA_PASSWORD, ANNALS_KAFKA_TOKEN and ANNALS_KAFKA_CA.
 
     Example: annals publish --kafka 127.0.0.1:9092 --prefix registry --once
     """

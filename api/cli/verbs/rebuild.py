@@ -20,17 +20,19 @@ from projections.entities.rebuild import RebuildDiverged, RebuildReport
 from projections.entities.rebuild import rebuild as make_anew
 from projections.log.reader import Log
 
-Engine = Annotated[Literal["process", "spark"], typer.Option("--engine", help="Who works out the rows.")]
+Engine = Annotated[Literal["process", "spark"], typer.Option("--engine", help="What computes the rows.")]
 From = Annotated[SourceKind, typer.Option("--from", help="Where Spark reads the log.")]
-AsOf = Annotated[int | None, typer.Option("--as-of", min=0, help="Position up to which Spark works; the rest follows.")]
+AsOf = Annotated[
+    int | None, typer.Option("--as-of", min=0, help="Last position that Spark computes; the rest follows.")
+]
 Folder = Annotated[
-    str | None, typer.Option("--folder", envvar="ANNALS_SEGMENTS", metavar="URI", help="Of the segments.")
+    str | None, typer.Option("--folder", envvar="ANNALS_SEGMENTS", metavar="URI", help="Folder of the segments.")
 ]
 Brokers = Annotated[str | None, typer.Option("--kafka", metavar="HOST:PORT,...", help="Brokers of the log's topic.")]
-Prefix = Annotated[str, typer.Option("--prefix", help="What the topic's name begins with.")]
+Prefix = Annotated[str, typer.Option("--prefix", help="Prefix of the topic name.")]
 Stage = Annotated[
     str | None,
-    typer.Option("--stage", metavar="URI", help="A new folder that Spark's workers reach as well as this machine."),
+    typer.Option("--stage", metavar="URI", help="A new folder that Spark's workers and this machine can reach."),
 ]
 
 EventsFolder = Annotated[
@@ -39,9 +41,7 @@ EventsFolder = Annotated[
 ]
 Head = Annotated[
     str | None,
-    typer.Option(
-        "--head", metavar="POSITION:HASH", help="A chain hash that was noted earlier; Spark's log must have it."
-    ),
+    typer.Option("--head", metavar="POSITION:HASH", help="A chain hash stored earlier; Spark's log must contain it."),
 ]
 
 _HEAD: Final = re.compile(r"([0-9]{1,18}):([0-9a-fA-F]{64})")
@@ -59,10 +59,10 @@ def rebuild(
     head: Head = None,
     database: Database = None,
 ) -> None:
-    """Make the read model anew from the log, while readers and writers go on.
+    """Rebuild the read model from the log while the registry is in use.
 
-    The old one serves until the new one is complete; a rebuild that is stopped half-way leaves it as it was. Spark
-    proves the chain hashes of its log before it makes anything of it; exit code 3 says that they do not hold.
+    The old read model stays in use until the new one is complete. An interrupted rebuild does not change it. Spark
+    proves the chain hashes of its log before it computes any row; exit code 3 means that they do not match.
 
     Example: annals rebuild --engine spark --from segments --folder s3://lake/annals --stage s3://lake/stage
     """

@@ -26,14 +26,14 @@ from api.cli.tables import print_rows as show_lines
 from domain.replication.link import COLLECTION
 from domain.values.json_text import InvalidJson, dumps, loads
 
-replicate: Final = typer.Typer(no_args_is_help=True, help="Copy from other registries, and to them.")
+replicate: Final = typer.Typer(no_args_is_help=True, help="Copy from and to other registries.")
 
 #: Environment variable with a token or a password, besides a file and a prompt. All processes could see an argument.
 SECRET_VARIABLE: Final = "ANNALS_LINK_SECRET"
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a link.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, as the HTTP API gives it.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 _STATES: Final = {
     "active": "green",
@@ -56,30 +56,27 @@ def _console(database: str | None) -> AbstractContextManager[SurfaceClient]:
 @replicate.command()
 def add(
     id: Id,
-    url: Annotated[str, typer.Argument(metavar="URL", help="The root of the other registry, or of its older API.")],
-    dialect: Annotated[str | None, typer.Option("--dialect", help="What it speaks; log unless given.")] = None,
-    mode: Annotated[
-        str | None, typer.Option("--mode", help="pull, events, push or receive; pull unless given.")
-    ] = None,
-    groups: Annotated[list[str] | None, typer.Option("--group", help="A Group's xid; all unless given.")] = None,
+    url: Annotated[str, typer.Argument(metavar="URL", help="Root of the other registry, or of its legacy API.")],
+    dialect: Annotated[str | None, typer.Option("--dialect", help="Protocol of the other side; default: log.")] = None,
+    mode: Annotated[str | None, typer.Option("--mode", help="pull, events, push or receive; default: pull.")] = None,
+    groups: Annotated[list[str] | None, typer.Option("--group", help="The xid of a Group; default: all.")] = None,
     resources: Annotated[list[str] | None, typer.Option("--resource", help="A Resource's xid.")] = None,
     filters: Annotated[list[str] | None, typer.Option("--filter", help="A filter of Groups, as JSON.")] = None,
     names: Annotated[list[str] | None, typer.Option("--name", metavar="THERE=HERE", help="Renames a Group.")] = None,
-    interval: Annotated[float | None, typer.Option("--interval", help="Seconds between looks and checks.")] = None,
+    interval: Annotated[float | None, typer.Option("--interval", help="Seconds between polls and checks.")] = None,
     conflicts: Annotated[str | None, typer.Option("--conflicts", help="rename or skip.")] = None,
-    remote: Annotated[str | None, typer.Option("--remote", help="Id of the link at the other end of a push.")] = None,
-    username: Annotated[
-        str | None, typer.Option("--username", help="Whose password it is; a token unless given.")
-    ] = None,
+    remote: Annotated[str | None, typer.Option("--remote", help="Id of the link on the other side of a push.")] = None,
+    username: Annotated[str | None, typer.Option("--username", help="User of the password; default: a token.")] = None,
     secret_file: Annotated[
-        Path | None, typer.Option("--secret-file", help="Has the token or the password; - reads standard input.")
+        Path | None, typer.Option("--secret-file", help="File with the token or the password; - reads standard input.")
     ] = None,
     ask: Annotated[bool, typer.Option("--ask", help="Ask for the token or the password.")] = False,
     database: Database = None,
 ) -> None:
-    """Make a link, and print its id. What the server that runs needs to know of it, it finds in the store.
+    """Create a link, and print its id. A running server finds the link in the store.
 
-    The token or the password for the other registry is asked for, read from a file, or taken from ANNALS_LINK_SECRET.
+    The command asks for the token or the password of the other registry, or reads it from a file or from
+    ANNALS_LINK_SECRET.
 
     Example: annals replicate add primary https://registry.example.com --secret-file token.txt
     """
@@ -123,16 +120,16 @@ def show(id: Id, database: Database = None) -> None:
 
 @replicate.command()
 def status(
-    id: Annotated[str | None, typer.Argument(metavar="[ID]", help="One link; all unless given.")] = None,
+    id: Annotated[str | None, typer.Argument(metavar="[ID]", help="One link; default: all.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Compare with the other registry first.")] = False,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
-    """Print how links go: id, state, positions and seconds behind, last contact, verdict, conflicts, last error.
+    """Print the status of links: id, state, positions and seconds behind, last contact, verdict, conflicts, last error.
 
-    The verdict is `equal` where the other registry, as far as it was taken in, has the same as this one, and `differs`
-    with the first entity that is not the same; `unknown` where nobody can tell. With --check the exit code is 1 unless
-    each link that brings a log has the verdict `equal`; a promoted one does not count.
+    The verdict is `equal` if both sides are equal up to the copied position, `differs` with the first entity that
+    differs, or `unknown` if they cannot be compared. With --check, the exit code is 1 unless each link that follows a
+    log has the verdict `equal`; promoted links do not count.
 
     Example: annals replicate status primary --check
     """
@@ -152,19 +149,19 @@ def status(
 
 @replicate.command()
 def pause(id: Id, database: Database = None) -> None:
-    """Have nothing come or go over a link until `resume`. What came stays read-only."""
+    """Pause a link until `resume`: nothing is copied, and its copies stay read-only."""
     _act(id, "pause", database)
 
 
 @replicate.command()
 def resume(id: Id, database: Database = None) -> None:
-    """Go on with a link where it was paused."""
+    """Continue with a paused link."""
     _act(id, "resume", database)
 
 
 @replicate.command()
 def promote(id: Id, database: Database = None) -> None:
-    """Make what came over a link this registry's own: nothing comes any more, and everybody may write it at once.
+    """Make the copies of a link this registry's own: the link copies nothing more, and all writers may write them.
 
     Example: annals replicate promote primary
     """
@@ -173,10 +170,10 @@ def promote(id: Id, database: Database = None) -> None:
 
 @replicate.command()
 def repair(id: Id, yes: Yes = False, database: Database = None) -> None:
-    """Have this registry be what the other one is, in a link's scope, and go on from there.
+    """Make this registry equal to the other one, within the scope of a link, and continue from there.
 
-    Entities that differ become what they are there, in one interaction; what is only here is deleted. The log keeps
-    what was.
+    One interaction replaces entities that differ, and deletes entities that exist only here. The log keeps the earlier
+    states.
 
     Example: annals replicate repair primary --yes
     """
@@ -188,7 +185,7 @@ def repair(id: Id, yes: Yes = False, database: Database = None) -> None:
 
 @replicate.command()
 def remove(id: Id, yes: Yes = False, database: Database = None) -> None:
-    """Delete a link and destroy its secret. What came over it stays, and may be written from then on."""
+    """Delete a link and destroy its secret. Its copies stay, and become writable."""
     _confirm(yes, "What came over it stays and becomes writable. Remove the link?")
     with _console(database) as console:
         console.ask("DELETE", _path(id))

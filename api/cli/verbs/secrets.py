@@ -12,7 +12,7 @@ from api.cli.outcome import StoreError, UsageError
 from commands.store.log import Store
 from commands.store.secrets import NoMasterKey, Vault
 
-secrets: Final = typer.Typer(no_args_is_help=True, help="Look after the secrets that the registry keeps sealed.")
+secrets: Final = typer.Typer(no_args_is_help=True, help="Manage the encrypted secrets of the registry.")
 
 
 @secrets.callback()
@@ -22,10 +22,10 @@ def _root() -> None:
 
 @secrets.command()
 def rotate(database: Database = None) -> None:
-    """Wrap the keys of all secrets with the newest master key.
+    """Encrypt the keys of all secrets with the newest master key.
 
-    ANNALS_MASTER_KEY lists the new key before the old one; the server is restarted with the list first, and the old key
-    may go from it once this is done. The values and the log stay as they are.
+    List the new key before the old one in ANNALS_MASTER_KEY, and restart the server with this list first. After the
+    rotation, you can remove the old key. The secrets and the log do not change.
 
     Example: ANNALS_MASTER_KEY=$NEW,$OLD annals secrets rotate
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 segments: Final = typer.Typer(
     no_args_is_help=True,
-    help="Keep the log as Parquet files, which others read in bulk; docs/segments.md has the layout.",
+    help="Maintain the log as Parquet files for bulk readers; docs/segments.md describes the layout.",
 )
 
 FolderOption = Annotated[
@@ -27,13 +27,13 @@ FolderOption = Annotated[
         "--folder",
         envvar="ANNALS_SEGMENTS",
         metavar="URI",
-        help="Where the segments are: a path, or a URI with file:, s3:, s3a: or hdfs:.",
+        help="Folder of the segments: a path, or a URI with file:, s3:, s3a: or hdfs:.",
     ),
 ]
-Events = Annotated[int, typer.Option(min=1, help="Events of a segment; it ends with the interaction that fills it.")]
-Group = Annotated[int, typer.Option(min=1, help="Rows of a row group; what lies in memory at a time.")]
-Full = Annotated[bool, typer.Option("--full", help="Leave the end of the log until it fills a segment.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, as the manifest has them.")]
+Events = Annotated[int, typer.Option(min=1, help="Events in a segment; the last interaction is complete.")]
+Group = Annotated[int, typer.Option(min=1, help="Rows in a row group; determines the memory use.")]
+Full = Annotated[bool, typer.Option("--full", help="Do not write the end of the log until it fills a segment.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as in the manifest.")]
 
 _SEGMENT: Final = (Column(19, "cyan"), Column(19, "cyan"), Column(9), Column(9), Column(12), Column(9), Column())
 _FINDING: Final = (Column(style="red"),)
@@ -44,9 +44,9 @@ _REMEDY: Final = "remove what is damaged, and its entries in manifest/; annals s
 def write(
     folder: FolderOption, events: Events = 100_000, group: Group = 20_000, full: Full = False, database: Database = None
 ) -> None:
-    """Add what the log has beyond the last segment. Whoever stops it may start it again.
+    """Write the part of the log after the last segment. You can stop and repeat the command at any time.
 
-    A folder with the log of another registry is refused.
+    It refuses a folder with the log of another registry.
 
     Example: annals segments write --folder s3://lake/annals?region=eu-central-1
     """
@@ -75,10 +75,10 @@ def list_(folder: FolderOption, as_json: AsJson = False) -> None:
 
 @segments.command()
 def verify(folder: FolderOption, database: Database = None) -> None:
-    """Prove the segments from their files alone: hashes of files and documents, the chain, every position.
+    """Verify the segments from their files alone: hashes of files and documents, the chain, every position.
 
-    Prints each finding with its position. With --database they are compared with that store as well. Exit code 0 means
-    that nothing was found, 3 that the segments are damaged or another log's.
+    Prints each finding with its position. With --database, the command also compares them with that store. Exit code 0
+    means no findings, 3 means that the segments are damaged or belong to another log.
 
     Example: annals segments verify --folder /var/lib/annals/segments --database sqlite:///annals.db
     """

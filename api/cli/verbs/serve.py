@@ -24,7 +24,7 @@ from api.http.protocol import BoundedConfig, BoundedProtocol
 from api.settings.settings import Settings, mask_password, server_url
 
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on; 0.0.0.0 for all.")]
-Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 takes a free one.")]
+Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 selects a free one.")]
 
 #: Seconds that a stopping server waits for requests, and for document checks that requests wait for.
 GRACE_SECONDS: Final = 10
@@ -48,9 +48,9 @@ def serve(
     database: Database = None,
     public_url: PublicUrl = None,
 ) -> None:
-    """Serve the registry over HTTP until it is stopped with Ctrl-C or SIGTERM.
+    """Serve the registry over HTTP until Ctrl-C or SIGTERM.
 
-    A store that does not exist yet is made, with the models of endpoints, messages and schemas.
+    If the store does not exist, the server creates it, with the models of endpoints, messages and schemas.
     """
     settings = load_settings(host=host, port=port, database=database, public_url=public_url)
     listening = bind_socket(settings)

@@ -18,39 +18,39 @@ if TYPE_CHECKING:
 
 spark: Final = typer.Typer(
     no_args_is_help=True,
-    help="Ask the whole log of a registry in SQL; docs/analysts.md has the tables, and questions with answers.\n\n"
+    help="Query the whole log of a registry in SQL; docs/analysts.md describes the tables, with examples.\n\n"
     "Settings of Spark come from the environment (ANNALS_SPARK_...) and from .env.",
 )
 
-Query = Annotated[str, typer.Argument(metavar="QUERY", help="A query in Spark's SQL.")]
+Query = Annotated[str, typer.Argument(metavar="QUERY", help="A query in Spark SQL.")]
 Source = Annotated[
     str | None,
     typer.Option(
         "--from",
         metavar="SOURCE",
-        help="Where the log is: the URL of a registry, of its PostgreSQL database, or a folder of segments. "
+        help="Source of the log: the URL of a registry or of its PostgreSQL database, or a folder of segments. "
         "[default: the database of the settings]",
     ),
 ]
 Token = Annotated[str | None, typer.Option(envvar="ANNALS_TOKEN", help="A bearer token for the registry.")]
-Rows = Annotated[int, typer.Option(min=1, help="Rows that a table shows at most.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, all rows; null is left out.")]
+Rows = Annotated[int, typer.Option(min=1, help="Maximum number of rows of a table.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, all rows; omits null.")]
 
-LiveSource = Annotated[Literal["annals", "kafka"], typer.Option("--from", help="Where the log comes from.")]
+LiveSource = Annotated[Literal["annals", "kafka"], typer.Option("--from", help="Kind of the source of the log.")]
 To = Annotated[str, typer.Option("--to", metavar="URI", help="The folder of the tables.")]
-Checkpoint = Annotated[str, typer.Option("--checkpoint", metavar="URI", help="The folder that says how far it is.")]
+Checkpoint = Annotated[str, typer.Option("--checkpoint", metavar="URI", help="Folder of the progress of this stream.")]
 Registry = Annotated[str | None, typer.Option("--registry", metavar="URL", help="The registry of --from annals.")]
 Brokers = Annotated[str | None, typer.Option("--kafka", metavar="HOST:PORT,...", help="Brokers of --from kafka.")]
-Prefix = Annotated[str, typer.Option("--prefix", help="What the topic's name begins with.")]
-Once = Annotated[bool, typer.Option("--once", help="End at the end of the log, instead of following it.")]
-Seconds = Annotated[float, typer.Option("--seconds", min=0, help="Between two looks at the log.")]
+Prefix = Annotated[str, typer.Option("--prefix", help="Prefix of the topic name.")]
+Once = Annotated[bool, typer.Option("--once", help="Stop at the end of the log instead of following it.")]
+Seconds = Annotated[float, typer.Option("--seconds", min=0, help="Seconds between two polls of the log.")]
 
 _BANNER: Final = "spark is the session, log the log, and spark.sql(...) knows: {}"
 
 
 @spark.command()
 def sql(query: Query, source: Source = None, token: Token = None, rows: Rows = 100, as_json: AsJson = False) -> None:
-    """Print the answer to one query.
+    """Print the result of one query.
 
     Example: annals spark sql "SELECT type, count(*) FROM entities GROUP BY type" --from http://127.0.0.1:8080
     """
@@ -65,7 +65,7 @@ def sql(query: Query, source: Source = None, token: Token = None, rows: Rows = 1
 
 @spark.command()
 def shell(source: Source = None, token: Token = None) -> None:
-    """Start a Python prompt with a session that knows the tables.
+    """Start a Python prompt with a session that has the tables.
 
     Example: annals spark shell --from /var/lib/annals/segments
     """
@@ -87,9 +87,9 @@ def live(
     once: Once = False,
     seconds: Seconds = 10,
 ) -> None:
-    """Keep the tables `entities` and `changes` in a folder while the log grows, until Ctrl-C or SIGTERM.
+    """Update the tables `entities` and `changes` in a folder while the log grows, until Ctrl-C or SIGTERM.
 
-    It goes on where it was, whatever stopped it; readers see whole positions of the log.
+    After any interruption, the command continues where it stopped. Readers see complete positions of the log.
 
     Example: annals spark live --from kafka --kafka 127.0.0.1:9092 --to s3a://lake/live --checkpoint s3a://lake/place
     """

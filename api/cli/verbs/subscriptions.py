@@ -26,10 +26,10 @@ from api.subscriptions.wiring import build_subscription_context, open_deliveries
 from domain.access.roles import ANONYMOUS, CONSOLE, Caller, Role
 from domain.values.json_text import dumps
 
-subscriptions: Final = typer.Typer(no_args_is_help=True, help="Look at subscriptions and steer their deliveries.")
+subscriptions: Final = typer.Typer(no_args_is_help=True, help="Manage subscriptions and their deliveries.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a subscription.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, as the HTTP API gives it.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")]
 
 _STATES: Final = {
     "active": "green",
@@ -52,7 +52,9 @@ def _console(database: str | None, public_url: str | None = None) -> Iterator[tu
 
 @subscriptions.command(name="list")
 def list_(
-    state: Annotated[str | None, typer.Option("--state", help="Only those in a state, such as suspended.")] = None,
+    state: Annotated[
+        str | None, typer.Option("--state", help="Only subscriptions in this state, such as suspended.")
+    ] = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
@@ -78,13 +80,13 @@ def show(id: Id, database: Database = None) -> None:
 @subscriptions.command()
 def create(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The subscription as JSON; - reads standard input.")],
-    owner: Annotated[str | None, typer.Option("--owner", help="Name of the caller that it belongs to.")] = None,
+    owner: Annotated[str | None, typer.Option("--owner", help="Name of the caller that owns the subscription.")] = None,
     database: Database = None,
     public_url: PublicUrl = None,
 ) -> None:
-    """Make a subscription from a JSON document, and print its id.
+    """Create a subscription from a JSON document, and print its id.
 
-    Unless an owner is given, it belongs to everybody where callers are not told apart, and else to the console.
+    The default owner is the console, or all callers if the registry does not distinguish callers.
 
     Example: annals subscriptions create subscription.json --owner ann
     """
@@ -96,7 +98,7 @@ def create(
 
 @subscriptions.command()
 def delete(id: Id, database: Database = None) -> None:
-    """Delete a subscription. What it has not delivered yet is not delivered any more; its secrets are destroyed."""
+    """Delete a subscription and destroy its secrets. Events that are not delivered yet will not be delivered."""
     with _console(database) as (console, _):
         console.ask("DELETE", f"/subscriptions/{id}")
     typer.echo(f"{printable_text(id)} is deleted")
@@ -104,25 +106,27 @@ def delete(id: Id, database: Database = None) -> None:
 
 @subscriptions.command()
 def pause(id: Id, database: Database = None) -> None:
-    """Have no more deliveries attempted until `resume`. Nothing is lost meanwhile."""
+    """Pause deliveries until `resume`. No event is lost."""
     _act(id, "pause", {}, database)
 
 
 @subscriptions.command()
 def resume(id: Id, database: Database = None) -> None:
-    """Go on with deliveries where they were paused, or where they stopped by themselves."""
+    """Continue deliveries that were paused, or that stopped by themselves."""
     _act(id, "resume", {}, database)
 
 
 @subscriptions.command()
 def replay(
     id: Id,
-    start: Annotated[str, typer.Option("--from", help="Where to begin: a position of the log, or a time.")],
-    end: Annotated[int | None, typer.Option("--to", min=1, help="Position to end at; now unless given.")] = None,
-    parallel: Annotated[bool, typer.Option("--parallel", help="Beside live deliveries, not before them.")] = False,
+    start: Annotated[str, typer.Option("--from", help="Start: a position of the log, or a time.")],
+    end: Annotated[int | None, typer.Option("--to", min=1, help="Last position; default: now.")] = None,
+    parallel: Annotated[
+        bool, typer.Option("--parallel", help="Parallel to live deliveries instead of before them.")
+    ] = False,
     database: Database = None,
 ) -> None:
-    """Send past events again, as far as they match the filters of today, with their ids of then.
+    """Send past events again, with their original ids, if they match the current filters.
 
     Example: annals subscriptions replay 0c9f... --from 2026-01-31T00:00:00Z
     """
@@ -132,7 +136,7 @@ def replay(
 
 @subscriptions.command()
 def deadletters(id: Id, as_json: AsJson = False, database: Database = None) -> None:
-    """Print what could not be delivered: sequence, time of the last attempt, attempts, reason, type and subject."""
+    """Print undeliverable events: sequence, time of the last attempt, attempts, reason, type and subject."""
     with _console(database) as (console, _):
         found, query = list[Any](), {"limit": "1000"}
         while page := console.ask("GET", f"/subscriptions/{id}/deadletters?{urlencode(query)}"):
@@ -147,10 +151,10 @@ def deadletters(id: Id, as_json: AsJson = False, database: Database = None) -> N
 @subscriptions.command()
 def redeliver(
     id: Id,
-    sequences: Annotated[list[str], typer.Argument(metavar="SEQUENCE...", help="As `deadletters` prints them.")],
+    sequences: Annotated[list[str], typer.Argument(metavar="SEQUENCE...", help="Sequences from `deadletters`.")],
     database: Database = None,
 ) -> None:
-    """Give dead letters a fresh set of attempts."""
+    """Retry dead letters, with a new set of attempts."""
     with _console(database) as (console, _):
         for sequence in sequences:
             console.ask("POST", f"/subscriptions/{id}/deadletters/{sequence}/redeliver")
