@@ -39,8 +39,8 @@ REPORT: Final = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 INTRODUCTION: Final = """\
 # Benchmarks
 
-The last run of each subject by `make bench`. Each figure stands beside the floor that the same machine set in the same
-run; the ratio is what counts.
+`make bench` writes this file; it has the last run of each subject. Next to each figure is its floor, measured on the
+same machine in the same run. The ratio is the result that matters.
 """
 #: The section of figures beside those of another commit.
 AGAINST: Final = "against"

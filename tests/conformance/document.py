@@ -17,13 +17,13 @@ TESTS: Final = 3
 
 _HEAD: Final = """# Conformance
 
-Every rule that a test cites, with the section of xRegistry 1.0-rc4 that it reads. Made from the tests by
-`python -m tests.conformance.document`; a test fails while this file is out of date.
+This file lists every rule that a test cites, with the section of xRegistry 1.0-rc4 that is its source.
+`python -m tests.conformance.document` generates this file from the tests. A test fails if this file is out of date.
 
 The ids are our own: ENT entities, MOD model, CAP capabilities, HTTP the binding, FLAG request flags, PAG pages, ERR
 errors, SER views and JSON, C places where the documents differ and how we read them, P invariants (P-15 numbered
 cases), TRAP hazards of the platform, EV and T change events, EP, MS, SC, CM and V the endpoint, message and schema
-registries. A test is a function, or a row of a table: its file and its id or words.
+registries. A test is a function, or a row of a table: the entry has its file and its id or words.
 """
 _ORDER: Final = list(SECTIONS)
 

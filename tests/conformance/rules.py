@@ -20,13 +20,13 @@ PLACE: Final = ROOT / "docs" / "rules.md"
 
 _HEAD: Final = """# Rules
 
-What the rule ids in code, tests and guides stand for. Each has a sentence of our own, and the document and section that
-it reads; a rule without such a text is a decision of this project. [conformance.md](conformance.md) lists the tests
-that show the rules. Made from `tests/conformance/rules.yaml` by `python -m tests.conformance.rules`; a test fails while
-this file is out of date.
+This file defines the rule ids that code, tests and guides cite. Each rule has a sentence in our own words, and the
+document and section of its source. A rule without a source is a decision of this project.
+[conformance.md](conformance.md) lists the tests of the rules. `python -m tests.conformance.rules` generates this file
+from `tests/conformance/rules.yaml`. A test fails if this file is out of date.
 
-`T5` is also written `T05`, `V-1` is also written `V-01`, and `trap 27` is `P-15/27`. A letter or a slash behind an id
-names one row of several about the same rule.
+`T5` is also written `T05`, `V-1` is also written `V-01`, and `trap 27` is `P-15/27`. A letter or a slash after an id
+names one of several rows about the same rule.
 """
 
 
