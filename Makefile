@@ -53,5 +53,5 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml .ci/prepare
 	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@$(BIN)/python -m pip install --quiet --editable '.[amqp]' 2>/dev/null || \
 		echo "Left out: events over AMQP, whose client needs a C++ compiler, CMake and OpenSSL's headers" >&2
-	@$(BIN)/python -m tests.spark.archive >/dev/null 2>&1 || true  # fails without Java
+	@$(BIN)/python -m tests.support.spark_archive >/dev/null 2>&1 || true  # fails without Java
 	@touch $@ $(VENV)/.run

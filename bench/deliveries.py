@@ -27,7 +27,7 @@ from projections.subscriptions.ports import DeliveryPorts
 from projections.subscriptions.service import DeliveryService
 from projections.subscriptions.sinks.http import sink as _http
 from projections.subscriptions.workers.deliverer import WRITE_DELAY_SECONDS
-from tests.projections.subscriptions.rig import FAMILIES, Rig
+from tests.support.delivery_rig import FAMILIES, Rig
 
 assert _http  # it registers itself
 #: Events a second of a steady stream.

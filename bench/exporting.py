@@ -12,7 +12,7 @@ from bench.figures import Figure, Want
 from bench.memory import own
 from bench.places import Place, serving
 from bench.reading import fill
-from tests.serving import Served
+from tests.support.serving import Served
 
 MEGABYTE: Final = 1 << 20
 

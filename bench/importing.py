@@ -17,7 +17,7 @@ from bench.figures import Figure, Want
 from bench.memory import forget_peak, peak, resident
 from bench.places import Place, serving
 from commands.store.log import Store
-from tests.serving import Served
+from tests.support.serving import Served
 
 MEGABYTE: Final = 1 << 20
 #: The fastest of so many counts, of imports as of floors.

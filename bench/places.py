@@ -12,8 +12,8 @@ from uuid import uuid4
 
 import psycopg
 
-from tests import serving as served
-from tests.postgres import NoPostgres, shared_server
+from tests.support import serving as served
+from tests.support.postgres import NoPostgres, shared_server
 
 #: A registry in a process that shares nothing with others.
 serving = partial(served.serving, within=("env",))

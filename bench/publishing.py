@@ -25,8 +25,8 @@ def mqtt(protocol: str) -> Iterator[Course]:
     from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
     from bench.sinks import Course
-    from tests.brokers.mosquitto import TOPIC, mosquitto
-    from tests.brokers.suite import PASSWORD, USER
+    from tests.support.brokers.mosquitto import TOPIC, mosquitto
+    from tests.support.brokers.suite import PASSWORD, USER
 
     version = MQTTProtocolVersion.MQTTv5 if protocol == "MQTT5" else MQTTProtocolVersion.MQTTv311
     with TemporaryDirectory(prefix="annals-bench-") as folder, mosquitto(Path(folder), protocol) as broker:
@@ -60,8 +60,8 @@ def nats(stream: bool) -> Iterator[Course]:
     import nats as client
 
     from bench.sinks import WIDTH, Course
-    from tests.brokers.nats import SUBJECT, nats_server
-    from tests.brokers.suite import PASSWORD, USER
+    from tests.support.brokers.nats import SUBJECT, nats_server
+    from tests.support.brokers.suite import PASSWORD, USER
 
     headers = {"Content-Type": STRUCTURED}
 

@@ -115,7 +115,7 @@ def _kafka() -> Iterator[Course]:
     from kafka import KafkaProducer
 
     from projections.subscriptions.sinks.kafka.records import encode_record
-    from tests.brokers.kafka import Kafka
+    from tests.support.brokers.kafka import Kafka
 
     broker = Kafka()
     try:
@@ -149,7 +149,7 @@ def _amqp() -> Iterator[Course]:
     """RabbitMQ, a durable queue, each message acknowledged; the bare client is Proton's own loop with a handler."""
     pytest.importorskip("proton", reason="no python-qpid-proton")
     from bench.proton_sender import sent
-    from tests.brokers.rabbitmq import RabbitMQ
+    from tests.support.brokers.rabbitmq import RabbitMQ
 
     broker = RabbitMQ()
     try:

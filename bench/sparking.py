@@ -26,7 +26,7 @@ from bench.places import Place, serving
 from bench.stocking import stock
 from commands.store.log import Store
 from projections.segments.folder import open_folder
-from tests.serving import environment
+from tests.support.serving import environment
 
 SWITCH: Final = "ANNALS_BENCH_EVENTS"
 GIGABYTE: Final = 1 << 30

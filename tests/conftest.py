@@ -1,4 +1,4 @@
-"""The order of tests, how patient those are that make up their own examples, and how Spark's Java is started."""
+"""Stores, the order of tests, how patient those are that make up their examples, and how Spark's Java is started."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.spark import archive
+from tests.support import spark_archive
+from tests.support.stores import postgres_server, postgres_url, shared_store_url, sqlite_url, store_url
+
+__all__ = ["postgres_server", "postgres_url", "shared_store_url", "sqlite_url", "store_url"]
 
 # How long an example takes is a matter of the machine, and of what else it does.
 settings.register_profile("annals", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("annals")
 
-os.environ.setdefault(archive.OPTIONS, archive.options())
+os.environ.setdefault(spark_archive.OPTIONS, spark_archive.options())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

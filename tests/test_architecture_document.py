@@ -10,9 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tests.api.conftest import create, serving, sqlite_url
-
-__all__ = ["sqlite_url"]
+from tests.support.registries.in_process import create, serving
 
 Step = tuple[str, str]
 

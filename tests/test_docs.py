@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving import ROOT, serving
+from tests.support.serving import ROOT, serving
 from tests.test_readme import Step, pattern, run
 
 _BLOCK = re.compile(r"```sh\n(?P<commands>.*?)```\n```text\n(?P<output>.*?)```\n", re.DOTALL)

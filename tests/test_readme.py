@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from api.settings.settings import ENV_PREFIX, Settings
-from tests.serving import ROOT, environment, serving
+from tests.support.serving import ROOT, environment, serving
 
 README = (ROOT / "README.md").read_text()
 _BLOCK = re.compile(r"```sh\n(?P<commands>.*?)```\n(?:```text\n(?P<output>.*?)```\n)?", re.DOTALL)

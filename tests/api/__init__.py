@@ -1,0 +1,1 @@
+"""The wire formats: a folder for each room of `api/`."""

@@ -1,0 +1,1 @@
+"""The benchmarks: that their workloads do what they measure."""

@@ -29,13 +29,12 @@ from projections.log.table_rows import LogTableRow, table_rows
 from projections.segments.folder import open_folder
 from projections.segments.verify import verify_segments
 from projections.segments.write import SegmentSize, append_segments
-from tests.brokers.kafka import Kafka
-from tests.projections.publishing.conftest import broker
-from tests.projections.publishing.rig import PARTITIONS, Rig
-from tests.projections.segments.logs import lying, recorded, stored_documents
-from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
+from tests.projections.kafka.conftest import broker
+from tests.projections.kafka.rig import PARTITIONS, Rig
+from tests.support.brokers.kafka import Kafka
+from tests.support.segment_logs import lying, recorded, stored_documents
 
-__all__ = ["broker", "postgres_server", "postgres_url", "sqlite_url", "store_url"]
+__all__ = ["broker"]
 
 EVENTS = 1500
 

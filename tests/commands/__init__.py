@@ -1,0 +1,1 @@
+"""The write side; here the command bus, in folders what `commands/` has."""

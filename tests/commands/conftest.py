@@ -5,9 +5,6 @@ from collections.abc import Iterator
 import pytest
 
 from commands.store.log import Store
-from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
-
-__all__ = ["postgres_server", "postgres_url", "sqlite_url", "store_url"]
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from domain.decisions.commands import Command
 from domain.decisions.world import Context, Decision, World
 from domain.errors.problems import ServerBusy
 from domain.registry.events import EntityEvent
-from tests.commands.facts import Refused, decide, refuse, write
+from tests.support.small_decider import Refused, decide, refuse, write
 
 
 class Seen:

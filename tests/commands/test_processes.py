@@ -12,7 +12,7 @@ from commands.command_bus import handle
 from commands.pending_command import PendingCommand
 from commands.store.log import Recorded, Store
 from commands.verify.verify_log import verify_log
-from tests.commands.facts import decide, write
+from tests.support.small_decider import decide, write
 
 ROOT = Path(__file__).resolve().parents[2]
 

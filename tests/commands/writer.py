@@ -11,7 +11,7 @@ from threading import Thread
 
 from commands.command_bus import CommandBus
 from commands.store.log import Store
-from tests.commands.facts import decide, write
+from tests.support.small_decider import decide, write
 
 
 def main(url: str, name: str, interactions: str = "1000000") -> None:

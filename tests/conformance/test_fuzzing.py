@@ -25,11 +25,8 @@ from schemathesis.specs.openapi.checks import (
 
 from commands.store.log import Store
 from commands.verify.verify_log import verify_log, verify_row_hashes
-from tests.conformance.made_up import cases, repeatable
-from tests.serving import serving
-from tests.stores import postgres_server, shared_store_url
-
-__all__ = ["postgres_server", "shared_store_url"]
+from tests.support.made_up import cases, repeatable
+from tests.support.serving import serving
 
 # Lines of JSON are text to whoever makes them up.
 schemathesis.serializer.alias("application/x-ndjson", "text/plain")

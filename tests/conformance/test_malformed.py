@@ -11,10 +11,7 @@ import httpx
 import pytest
 
 from tests.conformance.raw import exchange, request
-from tests.serving import serving
-from tests.stores import postgres_server, shared_store_url
-
-__all__ = ["postgres_server", "shared_store_url"]
+from tests.support.serving import serving
 
 GROUP = "/schemagroups/g"
 DOCUMENT = f"{GROUP}/schemas/s"

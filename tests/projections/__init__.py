@@ -1,0 +1,1 @@
+"""Everything derived from the log: a folder for each room of `projections/`."""

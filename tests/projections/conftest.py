@@ -1,4 +1,4 @@
-"""Stores on both databases, and registries in them."""
+"""Registries on both databases."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.projections.registry import Registry
-from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
-
-__all__ = ["postgres_server", "postgres_url", "sqlite_url", "store_url"]
+from tests.support.registries.recorded import Registry
 
 
 @pytest.fixture

@@ -36,9 +36,9 @@ from projections.subscriptions.state.delivery_store import DeliveryStore, create
 from projections.subscriptions.state.leases import Leases
 from projections.subscriptions.state.subscription_changes import read_changes, read_living
 from projections.subscriptions.workers.consent_checker import hash_secret
-from tests.api.conftest import create as new
-from tests.api.conftest import serving
-from tests.api.subscribing import TOKENS
+from tests.support.registries.in_process import create as new
+from tests.support.registries.in_process import serving
+from tests.support.subscribing import TOKENS
 
 MODEL: Final[dict[str, Any]] = {
     "groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file"}}}},

@@ -17,7 +17,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from domain.errors.problems import PROBLEM_TYPES, REQUEST_PATH, REQUEST_URL
-from tests.spec.harness import BASE, MIDNIGHT, REGISTRYID, Answer, Request
+from tests.support.registries.requests import BASE, MIDNIGHT, REGISTRYID, Answer, Request
 
 JSON: Final = "application/json; charset=utf-8"
 #: What a `then` may say. metadata: all `xRegistry-` headers but the correlation id, names without the prefix.

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.spec.harness import Stage
-from tests.stores import schema_of
+from tests.support.registries.requests import Stage
+from tests.support.stores import schema_of
 
 DATABASES = ("sqlite", "postgresql")
 

@@ -13,7 +13,7 @@ from domain.decisions.commands import Command, DeleteEntities, WriteMethod, Writ
 from domain.decisions.world import Decision
 from domain.errors.problems import Problem
 from domain.values.xid import event_order
-from tests.domain.registry import MemoryRegistry
+from tests.support.registries.memory import MemoryRegistry
 
 PLAIN = {"hasdocument": False}
 MODEL = {

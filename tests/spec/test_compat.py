@@ -24,13 +24,10 @@ from api.openapi.problems import ALL_PROBLEM_TYPES
 from domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
 from domain.model.builtin import default_source
 from tests.spec.expected import expectation, said
-from tests.spec.harness import BASE, Answer, Registry, Request, Stage, serving
 from tests.spec.stages import DATABASES, staged
 from tests.spec.test_http import MODELS as SMALL
 from tests.spec.test_http import READS, ROW, Loader
-from tests.stores import postgres_server
-
-__all__ = ["postgres_server"]
+from tests.support.registries.requests import BASE, Answer, Registry, Request, Stage, serving
 
 TABLES = Path(__file__).with_name("compat")
 BASES = {"SR": SCHEMAREGISTRY.base, "MC": MESSAGECATALOG.base}

@@ -17,10 +17,7 @@ from projections.compat.events import CompatEvents
 from projections.database.connections import connect
 from projections.events import event_families
 from projections.log.reader import Log
-from tests.spec.harness import BASE, Registry, Request, serving
-from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
-
-__all__ = ["postgres_server", "postgres_url", "sqlite_url", "store_url"]
+from tests.support.registries.requests import BASE, Registry, Request, serving
 
 #: Headers of a document, for the registry and for an older API.
 DOCUMENT = {"Content-Type": "text/plain", "xRegistry-format": "Own/1", "Schema-Format": "Own/1"}

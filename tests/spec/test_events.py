@@ -22,12 +22,10 @@ import yaml
 
 from domain.values import xid as xids
 from projections.events.xregistry_events import PREFIX, ChangeEvent
-from tests.spec.feed import end, told
-from tests.spec.harness import BASE, Registry, Request, Stage, serving
 from tests.spec.test_changes import MACROS, MODEL, ROWS, path, significant
-from tests.stores import postgres_server, schema_of
-
-__all__ = ["postgres_server"]
+from tests.support.feed import end, told
+from tests.support.registries.requests import BASE, Registry, Request, Stage, serving
+from tests.support.stores import schema_of
 
 MODELS: dict[str, dict[str, Any]] = {"library": MODEL, "empty": {}}
 #: Rows about Resources without documents that hold for those with documents as well.

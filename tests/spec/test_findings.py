@@ -20,8 +20,8 @@ from domain.errors.problems import Problem
 from domain.messaging.findings import VALIDATORS, Finding, ValidatedEntity, change_findings, entity_findings
 from domain.messaging.findings import kinds_by_type as judged_types
 from domain.model.builtin import default_source
-from tests.domain.registry import START, MemoryRegistry
 from tests.spec.test_http import Loader
+from tests.support.registries.memory import START, MemoryRegistry
 
 TABLE = yaml.load(Path(__file__).with_name("findings.yaml").read_text(), Loader)
 PLACES = {"endpoints": "/endpoints/e", "messages": "/messagegroups/g/messages/m"}

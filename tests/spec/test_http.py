@@ -30,11 +30,8 @@ import yaml
 
 from domain.model.builtin import default_source
 from tests.spec.expected import KEYS, expectation, said
-from tests.spec.harness import BASE, Answer, Registry, Request, Stage, serving
 from tests.spec.stages import DATABASES, staged
-from tests.stores import postgres_server
-
-__all__ = ["postgres_server"]
+from tests.support.registries.requests import BASE, Answer, Registry, Request, Stage, serving
 
 ROW = {"id", "rule", "model", "given", "when", "then", "also"}
 READS = ("GET", "HEAD", "OPTIONS")

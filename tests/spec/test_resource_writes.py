@@ -10,7 +10,7 @@ import yaml
 
 from domain.decisions.commands import WriteMethod, WriteTree
 from domain.errors.problems import Problem
-from tests.domain.registry import MemoryRegistry
+from tests.support.registries.memory import MemoryRegistry
 
 MODEL = {
     "groups": {

@@ -13,12 +13,9 @@ import pytest
 from commands.store.log import Store
 from domain.model.builtin import default_source
 from domain.registry.explicit_values import DEFAULT_MARKS
-from tests.api.conftest import Api, create, serving
 from tests.data import HISTORIES, SCENARIOS, STORES, read, with_two_versions
-from tests.spec.feed import end, told
-from tests.stores import sqlite_url
-
-__all__ = ["sqlite_url"]
+from tests.support.feed import end, told
+from tests.support.registries.in_process import Api, create, serving
 
 Json = dict[str, Any]
 #: Endpoints, message groups, messages, schemas and Versions of schemas in each.

@@ -19,7 +19,7 @@ from domain.model.builtin import default_source
 from domain.values.json_text import dumps, loads
 from tests.data import DEFINITIONS
 from tests.domain.compat.definitions import DOCUMENTS, GARBLED, HERE, said, text_of
-from tests.domain.registry import START, MemoryRegistry
+from tests.support.registries.memory import START, MemoryRegistry
 
 MESSAGE = "/messagegroups/g/messages/m"
 SOME = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))

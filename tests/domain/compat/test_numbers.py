@@ -13,8 +13,8 @@ from domain.compat.legacy_apis import FACADE, is_number, legacy_api_of, version_
 from domain.compat.number_ranges import NumberRanges
 from domain.decisions.commands import DeleteEntities, ReplaceModel, Restore, WriteMethod, WriteTree
 from domain.errors.problems import Problem
-from tests.domain.compat.facade import C, G, M, S, delete, post, put_group, source
-from tests.domain.registry import MemoryRegistry
+from tests.support.compat_commands import C, G, M, S, delete, post, put_group, source
+from tests.support.registries.memory import MemoryRegistry
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from domain.decisions.commands import Command, DeleteEntities, ReplaceModel, Wri
 from domain.decisions.world import Decision
 from domain.errors.problems import NotFound
 from domain.registry.events import EntityUpdated
-from tests.domain.compat.facade import URL, C, G, M, S, delete, post, put_group, source
-from tests.domain.registry import MemoryRegistry
+from tests.support.compat_commands import URL, C, G, M, S, delete, post, put_group, source
+from tests.support.registries.memory import MemoryRegistry
 
 #: A Group without a format, so that its schemas have their own.
 OPEN = "/schemagroups/open"

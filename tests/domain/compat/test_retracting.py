@@ -13,8 +13,8 @@ from domain.decisions.decide import decide
 from domain.decisions.world import Context, Decision
 from domain.errors.problems import NotFound
 from domain.registry.events import EntityDeleted
-from tests.domain.compat.facade import C, G, M, S, delete, post, put_group, source
-from tests.domain.registry import START, MemoryRegistry
+from tests.support.compat_commands import C, G, M, S, delete, post, put_group, source
+from tests.support.registries.memory import START, MemoryRegistry
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from domain.formats import graphql
 from domain.formats.contract import InvalidDocument
-from tests.domain.formats import npm
+from tests.support.downloads import npm
 
 TABLE: dict[str, list[Any]] = yaml.load((Path(__file__).parent / "graphql.yaml").read_text(), yaml.CSafeLoader)
 EDITIONS = {18: "graphql/june2018", 21: "GraphQL/October2021", 25: "graphql/september2025"}

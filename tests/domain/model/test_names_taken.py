@@ -8,7 +8,7 @@ import pytest
 
 from domain.decisions.commands import WriteMethod, WriteTree
 from domain.errors.problems import InvalidAttribute, ModelComplianceError
-from tests.domain.registry import MemoryRegistry
+from tests.support.registries.memory import MemoryRegistry
 
 FILE = "/dirs/d/files/f"
 V1 = f"{FILE}/versions/v1"

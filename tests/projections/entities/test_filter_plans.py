@@ -17,8 +17,8 @@ from projections.entities.pages import CollectionMembers
 from projections.entities.selection import Selection
 from projections.entities.sql import SqlFragment
 from tests.projections.entities.test_filters import MODEL
-from tests.projections.registry import Registry
-from tests.stores import analyze
+from tests.support.registries.recorded import Registry
+from tests.support.stores import analyze
 
 pytestmark = pytest.mark.scale
 

@@ -23,7 +23,7 @@ from projections.entities.leaves import MAX_LEAVES
 from projections.entities.pages import PageKey
 from projections.entities.query import View
 from projections.entities.rows import EntityRow
-from tests.projections.registry import Registry
+from tests.support.registries.recorded import Registry
 
 MODEL = compile_model(
     {

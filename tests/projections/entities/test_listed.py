@@ -17,7 +17,7 @@ from projections.database.connections import connect
 from projections.entities.collection_stream import _COLUMNS, _LISTED, _POSITION
 from projections.entities.rebuild import rebuild
 from tests.projections.entities.test_plans import large
-from tests.projections.registry import Registry
+from tests.support.registries.recorded import Registry
 
 __all__ = ["large"]
 

@@ -11,7 +11,7 @@ from projections.entities.leaves import MAX_LEAVES, OMITTED_PATH
 from projections.entities.rebuild import rebuild
 from projections.entities.verify_index import verify_index
 from tests.projections.entities.test_filters import MODEL
-from tests.projections.registry import Registry
+from tests.support.registries.recorded import Registry
 
 MANY = 300_000
 

@@ -19,8 +19,8 @@ from projections.entities.past_database import PastDatabase
 from projections.entities.query import View
 from projections.entities.scan import ScannedMembers, ScanSelection
 from tests.projections.entities.test_filters import BASE, MODEL, emptied, entities, filters, tree
-from tests.projections.registry import Registry
-from tests.stores import analyze
+from tests.support.registries.recorded import Registry
+from tests.support.stores import analyze
 
 TYPES = ("dirs.files", "dirs.notes", "dirs.files.versions", "dirs.notes.versions")
 GROUPS, FILES, TIMES = 10, 100, 3

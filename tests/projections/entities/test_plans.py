@@ -13,8 +13,8 @@ from domain.values.xid import subtree
 from projections.database import drivers
 from projections.database.connections import PLANNER_SETTINGS
 from projections.entities import query
-from tests.projections.registry import Registry
-from tests.stores import analyze
+from tests.support.registries.recorded import Registry
+from tests.support.stores import analyze
 
 pytestmark = pytest.mark.scale
 

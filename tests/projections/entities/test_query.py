@@ -8,7 +8,7 @@ import pytest
 
 from domain.values import xid as xids
 from projections.entities.query import MissingDocument, View
-from tests.projections.registry import Registry
+from tests.support.registries.recorded import Registry
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from sqlalchemy import inspect
 from projections.entities import rebuild as rebuilding
 from projections.entities.rebuild import RebuildDiverged, rebuild, rebuild_if_stale
 from projections.entities.tables import tables
-from tests.projections.registry import Registry
-from tests.stores import schema_of, server_of
+from tests.support.registries.recorded import Registry
+from tests.support.stores import schema_of, server_of
 
 OWN = {table.name for table in tables()}
 

@@ -1,0 +1,1 @@
+"""The log as Parquet files, in local folders and over S3."""

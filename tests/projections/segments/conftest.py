@@ -1,4 +1,4 @@
-"""Stores on both databases, and a folder for their segments."""
+"""A folder for segments; registries come from above."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ from pathlib import Path
 import pytest
 
 from projections.segments.folder import SegmentFolder, open_folder
-from tests.projections.conftest import registry
-from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
-
-__all__ = ["postgres_server", "postgres_url", "registry", "sqlite_url", "store_url"]
 
 
 @pytest.fixture

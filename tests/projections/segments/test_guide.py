@@ -11,9 +11,9 @@ from projections.segments.columns import DOCUMENT_FILE_SCHEMA, LOG_FILE_SCHEMA
 from projections.segments.folder import open_folder
 from projections.segments.manifest import DataFile, ManifestEntry
 from projections.segments.write import SegmentSize, append_segments
-from tests.projections.registry import Registry
-from tests.projections.segments.logs import grow, recorded
-from tests.serving import ROOT
+from tests.support.registries.recorded import Registry
+from tests.support.segment_logs import grow, recorded
+from tests.support.serving import ROOT
 
 GUIDE = (ROOT / "docs" / "segments.md").read_text()
 

@@ -14,9 +14,9 @@ from projections.segments.folder import SegmentFolder, open_folder
 from projections.segments.read import documents, rows
 from projections.segments.verify import verify_segments
 from projections.segments.write import SegmentSize, append_segments
-from tests.projections.registry import Registry
-from tests.projections.segments.logs import grow, lying, recorded, stored_documents
-from tests.serving import environment
+from tests.support.registries.recorded import Registry
+from tests.support.segment_logs import grow, lying, recorded, stored_documents
+from tests.support.serving import environment
 
 SIZE = SegmentSize(3, 2)
 

@@ -15,10 +15,10 @@ from projections.segments.folder import open_folder
 from projections.segments.read import documents, rows
 from projections.segments.verify import compare_with_store, verify_segments
 from projections.segments.write import SegmentSize, append_segments
-from tests.projections.registry import Registry
-from tests.projections.segments.logs import grow, lying, recorded, stored_documents
-from tests.projections.segments.s3 import CLIENT, S3, s3_store
-from tests.serving import environment
+from tests.support.registries.recorded import Registry
+from tests.support.s3 import CLIENT, S3, s3_store
+from tests.support.segment_logs import grow, lying, recorded, stored_documents
+from tests.support.serving import environment
 
 SIZE = SegmentSize(7, 3)
 

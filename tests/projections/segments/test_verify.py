@@ -17,7 +17,7 @@ from projections.segments.folder import SegmentFolder
 from projections.segments.manifest import UnreadableManifestEntry
 from projections.segments.verify import verify_segments
 from projections.segments.write import SegmentSize, append_segments
-from tests.projections.registry import Registry
+from tests.support.registries.recorded import Registry
 
 CONTENT = b"a document"
 DIGEST = sha256(CONTENT).hexdigest()

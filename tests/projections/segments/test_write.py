@@ -17,8 +17,8 @@ from projections.segments.manifest import ManifestEntry, SegmentRange
 from projections.segments.read import documents, rows
 from projections.segments.verify import compare_with_store, verify_segments
 from projections.segments.write import DamagedLog, SegmentSize, WriteSummary, append_segments
-from tests.projections.registry import Registry
-from tests.projections.segments.logs import grow, lying, recorded, stored_documents
+from tests.support.registries.recorded import Registry
+from tests.support.segment_logs import grow, lying, recorded, stored_documents
 
 SIZES = [SegmentSize(1, 1), SegmentSize(7, 3), SegmentSize(7, 3, full=True), SegmentSize(10_000, 10_000)]
 

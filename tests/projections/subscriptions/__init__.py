@@ -1,0 +1,1 @@
+"""Deliveries: a folder for each part of `projections/subscriptions/`."""

@@ -20,7 +20,7 @@ from projections.subscriptions.event_messages import (
     EventMessageReader,
     SubscriptionFilter,
 )
-from tests.projections.subscriptions.rig import FAMILIES, Rig, attributes
+from tests.support.delivery_rig import FAMILIES, Rig, attributes
 
 
 @pytest.fixture

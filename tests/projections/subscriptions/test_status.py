@@ -13,7 +13,7 @@ from projections.entities.rebuild import rebuild
 from projections.subscriptions.contract import DeliveryResult, Outcome
 from projections.subscriptions.delivery_status import StoredDeliveries
 from projections.subscriptions.service import DeliveryService
-from tests.projections.subscriptions.rig import FAMILIES, Rig, until
+from tests.support.delivery_rig import FAMILIES, Rig, until
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.domain.formats import npm
-from tests.maven import jars
-from tests.wheels import wheel
+from tests.support.downloads import npm
+from tests.support.downloads.maven import jars
+from tests.support.downloads.wheels import wheel
 
 
 def installed(package: str, path: str) -> bytes:

@@ -14,12 +14,10 @@ import pytest
 import yaml
 
 from domain.model.builtin import default_source
-from tests.api.conftest import Api, serving
 from tests.spec.published import carriers
 from tests.spec.published.evolving import Change, broken, changes
-from tests.stores import postgres_server, schema_of
-
-__all__ = ["postgres_server"]
+from tests.support.registries.in_process import Api, serving
+from tests.support.stores import schema_of
 
 Json = dict[str, Any]
 TABLE: Final[list[Json]] = yaml.load((Path(__file__).parent / "documents.yaml").read_text(), yaml.CSafeLoader)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal
 
-from tests.maven import Checker
+from tests.support.downloads.maven import Checker
 
 #: The newest release that is published for all three formats. Its files come alone, because the description that they
 #: share is not published; what they need is listed instead.

@@ -1,0 +1,1 @@
+"""History, interactions, differences and hashes over HTTP."""

@@ -1,0 +1,431 @@
+"""JWTs: whatever they say, they name a caller or are refused, and their keys come in bounded time and size."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from api.auth.caller_names import check_name
+from api.auth.jwt import MAX_TOKEN_LENGTH, JwtVerifier
+from api.auth.jwt_claims import ClaimSettings
+from api.auth.jwt_keys import (
+    MAX_KEY_SET_BYTES,
+    MAX_KEYS,
+    MAX_REFRESH_SECONDS,
+    MAX_STALE_SECONDS,
+    MIN_REFRESH_SECONDS,
+    IssuerKeys,
+    parse_key_set,
+)
+from api.settings.settings import Settings
+from domain.access.roles import Caller, Role
+from domain.errors.http_errors import Unauthorized
+from projections.outgoing.destination_guard import DestinationGuard
+from tests.support.registries.in_process import create, serving
+
+KEY: Final = ec.generate_private_key(ec.SECP256R1())
+CLAIMS: Final = {"iss": "i", "aud": "a", "sub": "jo"}
+_JWS: Final = jwt.PyJWS()
+
+
+def jwk(key: Any, kid: str | None = "k", **more: Any) -> dict[str, Any]:
+    """The public part of a key."""
+    kinds: dict[type, Any] = {
+        ec.EllipticCurvePrivateKey: jwt.algorithms.ECAlgorithm,
+        rsa.RSAPrivateKey: jwt.algorithms.RSAAlgorithm,
+        ed25519.Ed25519PrivateKey: jwt.algorithms.OKPAlgorithm,
+    }
+    kind = next(made for type, made in kinds.items() if isinstance(key, type))
+    made = json.loads(kind.to_jwk(key.public_key()))
+    made.pop("key_ops", None)
+    return {**made, **({"kid": kid} if kid else {}), **more}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The key of an issuer."""
+    found = tmp_path_factory.mktemp("jwks") / "jwks.json"
+    found.write_text(json.dumps({"keys": [jwk(KEY)]}))
+    return found
+
+
+@pytest.fixture(scope="module")
+def tokens(file: Path) -> JwtVerifier:
+    return JwtVerifier(IssuerKeys(str(file)), ClaimSettings("i", "a"))
+
+
+def signed(payload: bytes, key: Any = KEY, algorithm: str = "ES256", **header: Any) -> str:
+    """A token with any bytes as its claims."""
+    return _JWS.encode(payload, key, algorithm, headers={"kid": "k", **header})
+
+
+def token(**claims: Any) -> str:
+    content = {**CLAIMS, "exp": int(time.time()) + 300, **claims}
+    return signed(json.dumps({name: value for name, value in content.items() if value is not ...}).encode())
+
+
+def each(name: str, *values: Any) -> Iterator[dict[str, Any]]:
+    """Claims, or members of a header, that have one of some values each."""
+    return ({name: value} for value in values)
+
+
+def named(tokens: JwtVerifier, token: str) -> Caller | None:
+    """Whom a token names; None where it is refused, with the one answer that there is."""
+    try:
+        return asyncio.run(tokens.caller(token))
+    except Unauthorized as refused:
+        assert refused.arguments["error_detail"] == "this one is not known"
+        return None
+
+
+#: When tests are collected; those that need them may run much later.
+NOW: Final = time.time()
+DAY: Final = 86_400
+_GOOD: Final[tuple[dict[str, Any], ...]] = (
+    {},
+    {"exp": NOW + DAY + 0.5},
+    {"exp": 253402300799},
+    {"nbf": 0, "iat": NOW - 5},
+    {"aud": ["b", "a"]},
+    {"aud": ["b"] * 19 + ["a"]},
+    {"sub": "x" * 128},
+    {"sub": "consoles"},
+    {"more": [[[[[[[[[0]]]]]]]]]},
+)
+#: What ACC-14, ACC-15 and ACC-22 to ACC-24 refuse.
+_BAD: Final[tuple[dict[str, Any], ...]] = (
+    *each("exp", ..., True, "9999999999", None, 10**400, -1, 253402300800, [], {}, NOW - 31),
+    *each("nbf", True, "0", None, -1, 10**400, NOW + DAY, {}),
+    *each("iat", True, "0", None, -1, 10**400, NOW + DAY, {}),
+    *each("iss", ..., "I", ["i"], {}, None, 5),
+    *({"aud": value} for value in (..., "b", [], ["a"] * 21, [["a"]], ["a", 5], {"a": "a"}, None)),
+    *each("sub", ..., "", "x" * 129, 5, None, [], {}, " jo", "jo\n", "j\0o", "jo\u0085"),
+    *({"sub": value} for value in ("console", "Console", "ＣＯＮＳＯＬＥ", "anonymous", "anyone", "SYSTEM")),  # noqa: RUF001
+    *({"sub": value} for value in ("link:a", "links/a", "Key:a", "claim:a", "caller:a", "ﬁ\u2007".strip() + " ")),
+    {"more": [[[[[[[[[[0]]]]]]]]]]},
+    {"more": "x" * MAX_TOKEN_LENGTH},
+)
+
+
+@pytest.mark.parametrize("claims", _GOOD)
+def test_claims_that_name_a_caller(tokens: JwtVerifier, claims: dict[str, Any]) -> None:
+    found = named(tokens, token(**claims))
+    assert found is not None and found.name == claims.get("sub", "jo")
+
+
+@pytest.mark.parametrize("claims", _BAD)
+def test_claims_that_name_nobody(tokens: JwtVerifier, claims: dict[str, Any]) -> None:
+    """ACC-14, ACC-15, ACC-22, ACC-23, ACC-24: refused, whoever signed them."""
+    assert named(tokens, token(**claims)) is None
+
+
+@pytest.mark.parametrize(
+    ("claims", "role", "groups"),
+    [
+        ({"role": "writer"}, Role.WRITER, {}),
+        ({"role": ["other", "reader"]}, Role.READER, {}),
+        ({"role": ["reader"] * 101}, None, {}),
+        *(
+            (claims, None, {})
+            for claims in each("role", {}, [], 5, True, None, "Writer", ["writer", {}], [["writer"]], [5])
+        ),
+        ({"xregistry_groups": {"/dirs/D": "reader"}}, None, {"/dirs/d": Role.READER}),
+        ({"xregistry_groups": {"/dirs/d": "reader", "/dirs/e": "none"}}, None, {}),
+        ({"xregistry_groups": {f"/dirs/{n}": "reader" for n in range(101)}}, None, {}),
+        *(
+            (claims, None, {})
+            for claims in each("xregistry_groups", [], "x", 5, {"d": "reader"}, {"/dirs/d": {}}, {"": []})
+        ),
+    ],
+)
+def test_claims_of_roles(tokens: JwtVerifier, claims: dict[str, Any], role: Role | None, groups: Any) -> None:
+    """ACC-25: another type, or one bad entry, gives no role and is no error."""
+    assert named(tokens, token(**claims)) == Caller("jo", role, groups)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        *({"typ": value} for value in ("at+jwt", "JWT", "jwt")),
+        {"jku": "https://elsewhere/keys", "jwk": jwk(KEY), "x5u": "x", "x5c": ["x"]},
+    ],
+)
+def test_headers_that_do_not_matter(tokens: JwtVerifier, header: dict[str, Any]) -> None:
+    """ACC-21: a key or its place in a token is ignored."""
+    payload = json.dumps({**CLAIMS, "exp": NOW + DAY}).encode()
+    assert named(tokens, signed(payload, **header)) is not None
+
+
+def _with_header(**header: Any) -> str:
+    """A token whose header is made by hand, with a signature that fits it."""
+    parts = ({"alg": "ES256", "kid": "k", **header}, {**CLAIMS, "exp": NOW + DAY})
+    text = b".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in parts)
+    signature = jwt.algorithms.ECAlgorithm(jwt.algorithms.ECAlgorithm.SHA256).sign(text, KEY)
+    return (text + b"." + base64.urlsafe_b64encode(signature).rstrip(b"=")).decode()
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        *each("typ", "dpop+jwt", 5, None, {}, []),
+        *({"crit": value} for value in ([], ["exp"], "exp", None)),
+        *each("kid", "x" * 257, 5, None, {}, ["k"]),
+        *each("alg", "none", "HS256", "es256", None, 5, [], {}, "ES384", "RS256"),
+        {"b64": False},
+        {"deep": [[[[[[[[[[0]]]]]]]]]]},
+    ],
+    ids=str,
+)
+def test_headers_that_are_refused(tokens: JwtVerifier, header: dict[str, Any]) -> None:
+    """ACC-20, ACC-21, ACC-22."""
+    assert named(tokens, _with_header(**header)) is None
+    assert named(tokens, _with_header()) is not None
+
+
+# --- any claims ------------------------------------------------------------------------------------------------------
+
+_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from((10**400, -(10**400), 2**63, 253402300799, 0, -1))
+    | st.floats(allow_nan=True, allow_infinity=True)
+    | st.text(max_size=200)
+    | st.sampled_from(("admin", "console", "i", "a", "\ud800", "\0", "ﬁ", "x" * 9000)),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=20), inner, max_size=5),
+    max_leaves=40,
+)
+_NAMES = ("exp", "nbf", "iat", "iss", "aud", "sub", "role", "xregistry_groups", "more", "jti")
+_DEEP = st.integers(1, 3000).map(lambda depth: b'{"exp": 1, "role": ' + b"[" * depth + b"]" * depth + b"}")
+
+
+@pytest.fixture(scope="module")
+def statuses(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], int]]:
+    """Asks a registry with a token."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('store')}/annals.db"
+    create(url)
+    with serving(url, jwt_keys=str(file), jwt_issuer="i", jwt_audience="a") as api:
+        yield lambda token: api.send("GET", "/", authorization=f"Bearer {token}").status_code
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(st.sampled_from(_NAMES), _VALUES, max_size=6), st.booleans())
+def test_no_claims_are_an_error_of_the_server(
+    statuses: Callable[[str], int], claims: dict[str, Any], whole: bool
+) -> None:
+    """ACC-26: claims of all types and sizes."""
+    base = {**CLAIMS, "exp": NOW + DAY} if whole else {}
+    assert statuses(signed(json.dumps({**base, **claims}).encode())) in (200, 401, 403)
+
+
+@settings(max_examples=100, deadline=None)
+@given(_DEEP | st.binary(max_size=300), st.dictionaries(st.text(max_size=9), _VALUES, max_size=3))
+def test_no_bytes_are_an_error_of_the_server(
+    statuses: Callable[[str], int], payload: bytes, header: dict[str, Any]
+) -> None:
+    """ACC-26: nor what is no claims at all, nor any header."""
+    assert statuses(signed(payload)) == 401
+    text = base64.urlsafe_b64encode(json.dumps({"alg": "ES256", **header}).encode()).rstrip(b"=").decode()
+    assert statuses(f"{text}.{text}.{text}") == 401
+    raw = base64.urlsafe_b64encode(payload).rstrip(b"=").decode()
+    assert statuses(f"{raw}.{raw}.{raw}") == 401
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["console", "CONSOLE", "Anyone", "system", "anonymous", "link:x", "links/x", "key:x"])
+def test_fixed_tokens_have_no_reserved_names(name: str) -> None:
+    """ACC-14, ACC-15: such a file is refused at the start, with one line that says what is wrong."""
+    with pytest.raises(ValidationError, match=f'the name "{name}" is reserved'):
+        Settings(tokens=json.dumps({"t": {"name": name, "role": "admin"}}))
+    with pytest.raises(ValidationError, match="the name of a caller"):
+        Settings(tokens=json.dumps({"t": {"name": f" {name}"}}))
+
+
+@given(st.text(max_size=140))
+def test_names(name: str) -> None:
+    """ACC-14: what may be a name can be written, in UTF-8 and in any database."""
+    with suppress(ValueError):
+        assert check_name(name).encode().decode() == name and "\0" not in name and 0 < len(name) <= 128
+
+
+# --- keys ------------------------------------------------------------------------------------------------------------
+
+_RSA: Final = rsa.generate_private_key(65537, 2048)
+_SHORT: Final = rsa.generate_private_key(65537, 1024)
+_ED: Final = ed25519.Ed25519PrivateKey.generate()
+_P384: Final = ec.generate_private_key(ec.SECP384R1())
+
+
+@pytest.mark.parametrize(
+    ("key", "usable"),
+    [
+        (jwk(KEY), {"ES256"}),
+        (jwk(_P384), {"ES384"}),
+        (jwk(_ED), {"EdDSA"}),
+        (jwk(_RSA), {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}),
+        (jwk(_RSA, alg="PS384", use="sig"), {"PS384"}),
+        (jwk(_RSA, alg="ES256"), set()),
+        (jwk(_RSA, alg=5), set()),
+        (jwk(_RSA, use="enc"), set()),
+        (jwk(_SHORT), set()),
+        (jwk(KEY, crv="P-521"), set()),
+        (jwk(KEY, kid=5), set()),  # type: ignore[arg-type]
+        ({"kty": "oct", "k": "eA", "kid": "k"}, set()),
+        ({"kty": ["RSA"], "kid": "k"}, set()),
+        ({"kty": "RSA", "n": 5, "e": {}, "kid": "k"}, set()),
+    ],
+)
+def test_what_keys_may_be_used_with(key: dict[str, Any], usable: set[str]) -> None:
+    """ACC-20: what fits the type of the key and its `alg`; never a shared secret, or an RSA key below 2048 bits."""
+    found = parse_key_set(json.dumps({"keys": [key, jwk(KEY, "other")]}).encode())
+    assert {algorithm for id, algorithm in found if id != "other"} == usable
+
+
+@pytest.mark.parametrize(("algorithm", "key"), [("PS256", _RSA), ("RS512", _RSA), ("EdDSA", _ED), ("ES384", _P384)])
+def test_each_kind_of_key(tmp_path: Path, algorithm: str, key: Any) -> None:
+    """ACC-20, ACC-21: with an id, and without where there is one key only."""
+    (tmp_path / "jwks").write_text(json.dumps({"keys": [jwk(key)]}))
+    tokens = JwtVerifier(IssuerKeys(str(tmp_path / "jwks")), ClaimSettings("i", "a"))
+    payload = json.dumps({**CLAIMS, "exp": NOW + DAY}).encode()
+    assert named(tokens, signed(payload, key, algorithm)) is not None
+    assert named(tokens, _JWS.encode(payload, key, algorithm)) is not None
+
+
+def _answer(body: bytes, head: str = "200 OK", more: str = "") -> bytes:
+    return f"HTTP/1.1 {head}\r\ncontent-length: {len(body)}\r\n{more}\r\n".encode() + body
+
+
+_SET: Final = json.dumps({"keys": [jwk(KEY)]}).encode()
+#: What an issuer sends, and for how many seconds it waits between two bytes.
+_BROKEN: Final[dict[str, tuple[bytes, float]]] = {
+    "a dripping head": (_answer(_SET), 0.5),
+    "a dripping body": (_answer(_SET), -0.5),
+    "too many bytes": (_answer(_SET + b" " * MAX_KEY_SET_BYTES), 0),
+    "too many keys": (_answer(json.dumps({"keys": [jwk(KEY, str(n)) for n in range(MAX_KEYS + 1)]}).encode()), 0),
+    "a redirect": (_answer(b"", "302 Found", "location: http://127.0.0.1:1/\r\n"), 0),
+    "an error": (_answer(_SET, "500 Oh"), 0),
+    "no JSON": (_answer(b"["), 0),
+    "deep JSON": (_answer(b"[" * 100_000), 0),
+    "nothing": (b"", 0),
+}
+
+
+@contextmanager
+def issuer(content: bytes, pause: float = 0.0) -> Iterator[tuple[str, list[float]]]:
+    """The URL of a server that sends bytes to everybody, and when it was asked. pause: below 0 for the body only."""
+    asked: list[float] = []
+
+    def serve(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            connection.recv(65536)
+            asked.append(time.monotonic())
+            slow = content
+            if pause < 0:
+                head, _, slow = content.partition(b"\r\n\r\n")
+                connection.sendall(head + b"\r\n\r\n")
+            for at in range(0, len(slow), 1 if pause else len(slow) or 1):
+                connection.sendall(slow[at : at + 1] if pause else slow)
+                time.sleep(abs(pause))
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/keys", asked
+
+
+@pytest.mark.parametrize("broken", _BROKEN)
+def test_keys_come_in_bounded_time_and_size(broken: str, caplog: pytest.LogCaptureFixture) -> None:
+    """ACC-27: 5 s in all, 256 KiB, 100 keys, no redirect; then nobody is known, and the log says why."""
+    with issuer(*_BROKEN[broken]) as (url, asked):
+        began = time.monotonic()
+        assert (
+            named(JwtVerifier(IssuerKeys(url, DestinationGuard("127.0.0.1")), ClaimSettings("i", "a")), token()) is None
+        )
+        assert time.monotonic() - began < 8 and len(asked) == 1
+    assert len([record for record in caplog.records if url in record.getMessage()]) == 1
+
+
+def test_one_look_at_a_time_and_none_in_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ACC-27, ACC-28: requests wait for one look together, and only those whose key is missing."""
+    with issuer(_answer(_SET), pause=0.002) as (url, asked):
+        tokens = JwtVerifier(IssuerKeys(url, DestinationGuard("127.0.0.1")), ClaimSettings("i", "a"))
+
+        async def several() -> None:
+            first = [tokens.caller(token(jti=number)) for number in range(9)]
+            assert {found.name for found in await asyncio.gather(*first) if found} == {"jo"}
+            assert len(asked) == 1
+            monkeypatch.setattr("api.auth.jwt_keys.MAX_REFRESH_SECONDS", -1.0)
+            began = time.monotonic()
+            assert (await tokens.caller(token(jti=10))) is not None
+            waited = time.monotonic() - began
+            with pytest.raises(Unauthorized):  # waits for the look that has begun
+                await tokens.caller(signed(b"{}", kid="another"))
+            assert waited < time.monotonic() - began and len(asked) == 2
+
+        asyncio.run(several())
+
+
+def test_keys_that_cannot_be_read_again_are_good_for_a_day(tmp_path: Path) -> None:
+    """ACC-28: a failed fetch keeps the old keys for 24 h."""
+    file = tmp_path / "jwks"
+    file.write_bytes(_SET)
+    keys = IssuerKeys(str(file))
+
+    async def known_after(seconds: float) -> bool:
+        for name in ("_looked", "_good"):
+            if (last := getattr(keys, name)) is not None:
+                setattr(keys, name, last - seconds)
+        await keys.find("k", "ES256")
+        assert keys._look is not None
+        await keys._look  # in the background
+        return await keys.find("k", "ES256") is not None
+
+    async def days() -> list[bool]:
+        found = [await known_after(0)]
+        file.unlink()
+        found += [
+            await known_after(seconds)
+            for seconds in (MAX_REFRESH_SECONDS + 1, MAX_STALE_SECONDS - 2 * MAX_REFRESH_SECONDS, MAX_REFRESH_SECONDS)
+        ]
+        file.write_bytes(_SET)
+        return [*found, await known_after(MIN_REFRESH_SECONDS + 1)]
+
+    assert asyncio.run(days()) == [True, True, True, False, True]
+
+
+@pytest.mark.parametrize("url", ["http://keys.example/jwks", "http://10.0.0.1/jwks", "http:///jwks"])
+def test_keys_come_through_tls_or_from_this_machine(url: str) -> None:
+    """ACC-27: such a setting is refused."""
+    with pytest.raises(ValidationError, match="keys come from a file, an https URL, or http on"):
+        Settings(jwt_keys=url)
+
+
+def test_the_log_says_why_and_not_too_often(tokens: JwtVerifier, caplog: pytest.LogCaptureFixture) -> None:
+    """ACC-14: answers do not say which part of a credential is wrong, so the log does; anybody can send bad ones."""
+    began = int(time.monotonic())
+    for number in range(50):
+        assert named(tokens, token(exp=number)) is None
+    lines = [record.getMessage() for record in caplog.records]
+    assert set(lines) == {"a JWT is refused: it has expired"}
+    assert len(lines) <= 10 * (int(time.monotonic()) - began + 1) and len(lines) < 50

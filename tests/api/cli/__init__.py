@@ -1,0 +1,1 @@
+"""The verbs of the console command; `annals spark` is in tests/spark_projections/."""

@@ -1,0 +1,92 @@
+"""`annals log hash`: a registry's hash, and where another one that is served differs from it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.api.cli.test_console import samples
+from tests.api.cli.test_log_verbs import AGAIN, FILE, GROUP, VERSION, database, rows
+from tests.support.console import Annals
+from tests.support.serving import serving
+
+__all__ = ["AGAIN", "database", "samples"]
+
+OTHER = b"\7" * 32
+
+
+def test_a_hash_is_that_of_a_moment(annals: Annals, database: str) -> None:
+    # Proof: of the registry it is the state hash; FLAG-80: as of a position, a time or a correlation id
+    ended = annals("log", "verify", "--database", database).out.split()
+    position, state = ended[0], ended[-1]
+    whole = rows(annals("log", "hash", "--database", database).out)
+    assert whole == [[state, "6", position, "/"]]
+    below = rows(annals("log", "hash", "dirs/d1/", "--database", database).out)
+    assert [row[1:] for row in below] == [["3", position, GROUP]]
+    first = rows(annals("log", "history", GROUP, "--database", database).out)[0]
+    then = [
+        rows(annals("log", "hash", GROUP, "--asof", at, "--database", database).out)[0] for at in (first[0], first[6])
+    ]
+    assert then[0][0] != below[0][0]
+    refused = annals("log", "hash", "--asof", "99999", "--database", database)
+    assert (refused.code, refused.out) == (1, "")
+    assert '"asof=99999"' in refused.err
+
+
+@pytest.fixture
+def copies(annals: Annals, samples: list[Path], folder: Path) -> Iterator[tuple[str, Path, str]]:
+    """A store, a copy of its file, and the URL at which the copy is served to whoever has the token."""
+    here, there = folder / "here.db", folder / "there.db"
+    for file in samples:
+        assert annals("import", file, "--database", f"sqlite:///{here}").code == 0
+    shutil.copy(here, there)
+    tokens = json.dumps({"secret": {"name": "rita", "role": "reader"}})
+    with serving(f"sqlite:///{there}", folder, ANNALS_TOKENS=tokens) as served:
+        yield f"sqlite:///{here}", there, served.url
+
+
+DAMAGE = [
+    ("different", VERSION, "UPDATE head SET hash = ? WHERE xid = ?", (OTHER, VERSION)),
+    ("missing there", FILE, "UPDATE head SET live = 0 WHERE xid = ?", (FILE,)),
+    (
+        "missing here",
+        "/dirs/d0",
+        "INSERT INTO head VALUES ('!dirs!d0', 1, 1, '/dirs/d0', 'dirs', '!', 1, ?, NULL)",
+        (OTHER,),
+    ),
+]
+
+
+def test_the_first_difference_is_named(annals: Annals, copies: tuple[str, Path, str]) -> None:
+    here, file, url = copies
+    compare = ("log", "hash", "--against", url, "--token", "secret", "--database", here)
+    same = annals(*compare)
+    assert (same.code, same.err, len(rows(same.out))) == (0, "", 1)
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        for change, xid, statement, values in DAMAGE:
+            connection.execute(statement, values)
+            found = annals(*compare)
+            shown = rows(found.out)[1]
+            assert (found.code, found.err, shown[:2]) == (1, f"annals: {url} differs.\n", [change, xid])
+            assert {"different": OTHER.hex(), "missing there": "", "missing here": OTHER.hex()}[change] == shown[3]
+            assert (shown[2] == "") == (change == "missing here")
+    assert annals(*compare[:2], "/model", *compare[2:]).code == 0
+
+
+def test_who_does_not_answer_is_told(annals: Annals, copies: tuple[str, Path, str]) -> None:
+    here, _, url = copies
+    for at, code, said in (
+        (url, 1, "answers 401"),
+        (f"{url}/nothing", 1, "answers 401"),
+        ("http://127.0.0.1:1", 3, "does not answer"),
+        ("nowhere", 3, "does not answer"),
+    ):
+        found = annals("log", "hash", "--against", at, "--database", here)
+        assert (found.code, len(rows(found.out)), said in found.err) == (code, 1, True), found
+        assert found.err.count("\n") == 1

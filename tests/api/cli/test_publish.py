@@ -1,0 +1,183 @@
+"""`annals publish`: what it prints, its exit codes, and how it reaches brokers that know their users."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.support.brokers.kafka import READER, Kafka, consuming, kafka, taken, token
+from tests.support.brokers.suite import HOST, PASSWORD, USER, WRONG, free_port
+from tests.support.console import Annals
+from tests.support.serving import environment
+
+#: A broker takes a few seconds to start, and many more on a busy machine.
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+
+SCHEMA = {"versions": {"1": {"format": "JsonSchema/draft-07", "schema": {"type": "object"}}}}
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Kafka]:
+    with kafka() as running:
+        yield running
+
+
+@pytest.fixture
+def store(annals: Annals, folder: Path, store_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A registry with one schema: 3 events of its beginning, 4 of the import."""
+    monkeypatch.setenv("ANNALS_DATABASE", store_url)
+    (folder / "registry.json").write_text(json.dumps({"schemagroups": {"g": {"schemas": {"s": SCHEMA}}}}))
+    assert annals("import", folder / "registry.json").code == 0
+    return store_url
+
+
+@pytest.fixture
+def resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name that the broker's certificate is for is this machine's."""
+    ask = socket.getaddrinfo
+
+    def answer(host: Any, *arguments: Any, **options: Any) -> Any:
+        return ask("127.0.0.1" if host == HOST else host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", answer)
+
+
+def test_once(annals: Annals, store: str, broker: Kafka) -> None:
+    broker.fresh()
+    for _ in range(2):  # the second time there is nothing to do
+        ended = annals("publish", "--kafka", broker.own(), "--prefix", f"{broker.topic}-once", "--once")
+        assert ended == (0, f"position 7: 7 records on {broker.topic}-once.log, 4 on {broker.topic}-once.events\n", "")
+
+
+def test_it_follows_until_it_is_told_to_stop(store: str, broker: Kafka, folder: Path) -> None:
+    broker.fresh()
+    prefix = f"{broker.topic}-follow"
+    command = [sys.executable, "-m", "api.cli", "publish", "--kafka", broker.own(), "--prefix", prefix]
+    broker.make(f"{prefix}.events", 2)  # one that is there is used as it is
+    with subprocess.Popen(
+        command, cwd=folder, env=environment(ANNALS_DATABASE=store), stdout=subprocess.PIPE, text=True
+    ) as process:
+        with consuming(broker.own(), f"{prefix}.events") as consumer:
+            assert len(taken(consumer, 4, 60)) == 4
+        process.send_signal(signal.SIGTERM)
+        printed, _ = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (0, f"position 7: 7 records on {prefix}.log, 4 on {prefix}.events\n")
+
+
+def test_through_tls_with_a_password_or_a_token(
+    annals: Annals, store: str, broker: Kafka, resolved: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANNALS_KAFKA_CA", str(broker.ca))
+    cases: dict[str, dict[str, str]] = {
+        "TLS": {},
+        "SASLTLS": {"USERNAME": USER, "PASSWORD": PASSWORD},
+        "SASLTLS ": {"TOKEN": token(USER)},
+    }
+    for number, (listener, settings) in enumerate(cases.items()):
+        with monkeypatch.context() as patch:
+            for name, value in settings.items():
+                patch.setenv(f"ANNALS_KAFKA_{name}", value)
+            at = f"SSL://{HOST}:{broker.ports[listener.strip()]}"
+            ended = annals("publish", "--kafka", at, "--prefix", f"tls-{number}-{free_port()}", "--once")
+            assert ended.code == 0, ended.err
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "said"),
+    [
+        ({"USERNAME": USER, "PASSWORD": WRONG}, 2, "ANNALS_KAFKA_USERNAME"),
+        ({"USERNAME": READER.identifier, "PASSWORD": READER.secret}, 2, "authorization"),
+    ],
+)
+def test_users_who_may_not(
+    annals: Annals,
+    store: str,
+    broker: Kafka,
+    resolved: None,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, str],
+    code: int,
+    said: str,
+) -> None:
+    monkeypatch.setenv("ANNALS_KAFKA_CA", str(broker.ca))
+    for name, value in settings.items():
+        monkeypatch.setenv(f"ANNALS_KAFKA_{name}", value)
+    ended = annals("publish", "--kafka", f"SSL://{HOST}:{broker.ports['SASLTLS']}", "--prefix", "denied", "--once")
+    assert (ended.code, ended.out) == (code, "")
+    assert said in ended.err
+    assert settings["PASSWORD"] not in ended.err
+
+
+def test_a_certificate_of_nobody_known(annals: Annals, store: str, broker: Kafka, resolved: None) -> None:
+    ended = annals("publish", "--kafka", f"SSL://{HOST}:{broker.ports['TLS']}", "--once")
+    assert ended.code == 3
+    assert ended.err.startswith("annals: Kafka: tls ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "said"),
+    [
+        (["--kafka", "http://127.0.0.1:9092"], {}, "KAFKA goes to"),
+        (["--kafka", "127.0.0.1:0"], {}, "the port is not from 1 to 65535"),
+        (["--kafka", "127.0.0.1:9092", "--prefix", "with space"], {}, "--prefix"),
+        (["--kafka", "192.0.2.1:9092"], {"USERNAME": "u"}, "a credential goes through TLS only"),
+        (["--kafka", "127.0.0.1:9092"], {"CA": "nowhere.pem"}, "ANNALS_KAFKA_CA: nowhere.pem is no PEM file"),
+    ],
+)
+def test_wrong_usage(
+    annals: Annals, monkeypatch: pytest.MonkeyPatch, arguments: list[str], settings: dict[str, str], said: str
+) -> None:
+    for name, value in settings.items():
+        monkeypatch.setenv(f"ANNALS_KAFKA_{name}", value)
+    ended = annals("publish", "--once", *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+
+
+def test_no_store(annals: Annals) -> None:
+    ended = annals("publish", "--kafka", "127.0.0.1:9092", "--once")
+    assert (ended.code, ended.out) == (3, "")
+    assert "there is no store" in ended.err
+
+
+def test_no_broker(annals: Annals, store: str) -> None:
+    ended = annals("publish", "--kafka", f"127.0.0.1:{free_port()}", "--once")
+    assert (ended.code, ended.out) == (3, "")
+    assert ended.err.startswith("annals: Kafka: ECONNREFUSED ")
+
+
+def test_topics_of_another_registry(annals: Annals, store: str, broker: Kafka, folder: Path) -> None:
+    broker.fresh()
+    prefix = f"{broker.topic}-two"
+    assert annals("publish", "--kafka", broker.own(), "--prefix", prefix, "--once").code == 0
+    other = ("--database", f"sqlite:///{folder / 'other.db'}")
+    assert annals("import", folder / "registry.json", *other).code == 0
+    ended = annals("publish", "--kafka", broker.own(), "--prefix", prefix, "--once", *other)
+    assert (ended.code, ended.out) == (1, "")
+    assert f"at position 7 the topic {prefix}.log holds another interaction than the log" in ended.err
+
+
+_SIGNAL_IN_A_WAIT: Final = """
+import os, signal
+from api.cli.stop_signals import stop_event
+
+with stop_event() as stop:
+    with stop._cond:  # as `wait` holds it when it begins and when it ends
+        os.kill(os.getpid(), signal.SIGTERM)
+    print(stop.wait(20))
+"""
+
+
+def test_a_signal_that_arrives_as_a_wait_begins(folder: Path) -> None:
+    """A handler that took the lock of the interrupted wait would wait for it for ever."""
+    command = [sys.executable, "-c", _SIGNAL_IN_A_WAIT]
+    ended = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")

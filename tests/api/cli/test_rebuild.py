@@ -1,0 +1,24 @@
+"""`annals rebuild` of a log that does not add up."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from tests.support.console import Annals
+
+
+def test_a_log_that_does_not_add_up_is_code_3(annals: Annals, folder: Path) -> None:
+    # Proof: a rebuild fails loudly, in one line, and what is served stays as it was
+    model = folder / "model.json"
+    model.write_text('{"groups": {"dirs": {"singular": "dir"}}}')
+    assert annals("import", model).code == 0
+    before = annals("export").out
+    with closing(sqlite3.connect("annals.db")) as connection, connection:
+        connection.execute("UPDATE interaction SET state = zeroblob(32)")
+    ended = annals("rebuild")
+    assert ended.code == 3
+    assert "position" in ended.err
+    assert "\n" not in ended.err.strip()
+    assert annals("export").out == before

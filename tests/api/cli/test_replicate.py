@@ -1,0 +1,307 @@
+"""`annals replicate`: links made and steered at the store itself."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from base64 import b64encode
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+
+from commands.store.log import Store
+from commands.store.secrets import Vault
+from domain.decisions.world import Secret
+from projections.replication.link_state import LinkStates
+from tests.support.console import Annals
+from tests.support.serving import serving
+
+KEY: Final = b64encode(bytes(32)).decode()
+URL: Final = "https://primary.example"
+
+
+@pytest.fixture
+def url(store_url: str, annals: Annals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A store with a registry, and a master key."""
+    monkeypatch.setenv("ANNALS_MASTER_KEY", KEY)
+    (tmp_path / "registry.json").write_text('{"schemagroups": {"g": {}}}')
+    assert annals("import", tmp_path / "registry.json", "--database", store_url).code == 0
+    return store_url
+
+
+def shown(annals: Annals, url: str, id: str = "primary") -> Any:
+    ended = annals("replicate", "show", id, "--database", url)
+    assert ended.code == 0, ended.err
+    return json.loads(ended.out)
+
+
+def test_a_life(annals: Annals, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # LEG-901: what the API does, done by an administrator
+    added = annals("replicate", "add", "primary", f"{URL}/", "--interval", "5", "--database", url)
+    assert (added.code, added.out) == (0, "primary\n"), added.err
+    assert annals("replicate", "list", "--database", url).out == f"primary\tactive\tlog\tpull\t{URL}\n"
+    assert json.loads(annals("replicate", "list", "--json", "--database", url).out) == shown(annals, url)
+    assert shown(annals, url) == {
+        "id": "primary",
+        "url": URL,
+        "dialect": "log",
+        "mode": "pull",
+        "scope": {},
+        "names": {},
+        "interval": 5,
+        "conflicts": "rename",
+        "enabled": True,
+        "status": {"state": "active", "position": 0, "verdict": "unknown"},
+    }
+    assert annals("replicate", "pause", "primary", "--database", url).out == "resting\n"
+    assert annals("replicate", "resume", "primary", "--database", url).out == "active\n"
+    assert annals("replicate", "promote", "primary", "--database", url).out == "promoted\n"
+    monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
+    asked = annals("replicate", "remove", "primary", "--database", url)
+    assert asked.code == 1 and "becomes writable" in asked.err
+    removed = annals("replicate", "remove", "primary", "--yes", "--database", url)
+    assert removed.out == "primary is removed; what came over it is writable\n"
+    gone = annals("replicate", "show", "primary", "--database", url)
+    assert gone.code == 1 and "cannot be found" in gone.err
+
+
+def test_all_that_a_link_says(annals: Annals, url: str) -> None:
+    # LEG-901: scope, names and conflicts as the document has them
+    options = {
+        "--dialect": ["xregistry"],
+        "--group": ["/schemagroups/a", "/schemagroups/b"],
+        "--resource": ["/schemagroups/c/schemas/s"],
+        "--filter": ['{"prefix": {"subject": "/schemagroups/x"}}'],
+        "--name": ["/schemagroups/a=/schemagroups/z"],
+        "--conflicts": ["skip"],
+    }
+    flags = [text for name, values in options.items() for value in values for text in (name, value)]
+    assert annals("replicate", "add", "other", URL, *flags, "--database", url).code == 0
+    found = shown(annals, url, "other")
+    assert {name: found[name] for name in ("dialect", "scope", "names", "conflicts")} == {
+        "dialect": "xregistry",
+        "scope": {
+            "groups": ["/schemagroups/a", "/schemagroups/b"],
+            "resources": ["/schemagroups/c/schemas/s"],
+            "filters": [{"prefix": {"subject": "/schemagroups/x"}}],
+        },
+        "names": {"/schemagroups/a": "/schemagroups/z"},
+        "conflicts": "skip",
+    }
+
+
+def test_where_secrets_come_from(annals: Annals, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # LEG-901: a file, standard input or the environment, and never an argument, which other processes see
+    (tmp_path / "token").write_text("from a file\n")
+    ways: dict[str, tuple[str, ...]] = {
+        "file": ("--secret-file", str(tmp_path / "token")),
+        "input": ("--secret-file", "-"),
+        "environment": (),
+        "basic": ("--username", "ann"),
+    }
+    for number, (id, flags) in enumerate(ways.items()):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("from input\n"))
+        if number == 2:
+            monkeypatch.setenv("ANNALS_LINK_SECRET", "from outside")
+        group = ("--group", f"/schemagroups/{id}")
+        ended = annals("replicate", "add", id, f"{URL}/{id}", *group, *flags, "--database", url)
+        assert ended.code == 0, ended.err
+    assert shown(annals, url, "file")["credential"] == {"type": "bearer"}
+    assert shown(annals, url, "basic")["credential"] == {"type": "basic", "username": "ann"}
+    assert values(url) == {
+        ("/-/links/file", "credential.token"): "from a file",
+        ("/-/links/input", "credential.token"): "from input",
+        ("/-/links/environment", "credential.token"): "from outside",
+        ("/-/links/basic", "credential.password"): "from outside",
+    }
+    for flag in ("--token", "--password"):
+        assert annals("replicate", "add", "x", URL, flag, "seen", "--database", url).code == 2
+
+
+def values(url: str) -> dict[tuple[str, str], str | None]:
+    """The secrets that a store keeps."""
+    with closing(Store(url)) as store, store.engine.begin() as connection:
+        rows = connection.exec_driver_sql("SELECT reference, owner, name FROM secret").fetchall()
+        vault = Vault([bytes(32)])
+        return {(owner, name): vault.reveal(connection, Secret(id, owner, name)) for id, owner, name in rows}
+
+
+def test_how_links_go(annals: Annals, url: str) -> None:
+    # Status: how far behind, since when, whether both ends are equal, conflicts and what went wrong
+    assert annals("replicate", "add", "primary", URL, "--database", url).code == 0
+    assert annals("replicate", "status", "--database", url).out == "primary\tactive\t\t\t\tunknown\t0\t\n"
+    with closing(LinkStates(url)) as states:
+        states.note(
+            "primary",
+            7,
+            taken="2026-01-02T03:04:05Z",
+            head={"position": 9, "time": "2026-01-02T03:04:15Z"},
+            lastcontact=0,
+            verdict="differs",
+            difference={"xid": "/schemagroups/g", "here": None, "there": "00"},
+            error="no\nanswer",
+        )
+    row = "primary\tdiverged\t2\t10.0\t1970-01-01T00:00:00+00:00\tdiffers /schemagroups/g\t0\tno\\nanswer\n"
+    assert annals("replicate", "status", "primary", "--database", url).out == row
+    found = json.loads(annals("replicate", "status", "--json", "--database", url).out)
+    assert (found["id"], found["lag"]) == ("primary", {"positions": 2, "seconds": 10.0})
+
+
+def test_what_is_refused(annals: Annals, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # One line that names the member, and an exit code
+    cases: dict[tuple[str, ...], tuple[int, str]] = {
+        ("add", "p", "ftp://primary.example"): (1, '"/url"'),
+        ("add", "p", URL, "--mode", "sideways"): (1, '"/mode"'),
+        ("add", "p", URL, "--filter", "schemagroups"): (2, "is no filter"),
+        ("add", "p", URL, "--name", "/schemagroups/a"): (2, "names no two Groups"),
+        ("add", "p", URL, "--secret-file", "none"): (2, "there is no file none"),
+        ("status", "none"): (1, "cannot be found"),
+        ("repair", "none", "--yes"): (1, "cannot be found"),
+    }
+    for arguments, (code, said) in cases.items():
+        ended = annals("replicate", *arguments, "--database", url)
+        assert ended.code == code and said in ended.err, (arguments, ended)
+    assert annals("replicate", "list", "--database", f"sqlite:///{tmp_path}/none.db").code == 3
+    monkeypatch.delenv("ANNALS_MASTER_KEY")
+    monkeypatch.setenv("ANNALS_LINK_SECRET", "x")
+    ended = annals("replicate", "add", "p", URL, "--database", url)
+    assert ended.code == 1 and "no master key" in ended.err
+
+
+@pytest.fixture
+def primary(tmp_path: Path) -> Iterator[str]:
+    """A registry that is served."""
+    home = tmp_path / "there"
+    home.mkdir()
+    with serving(f"sqlite:///{home / 'annals.db'}", home) as served:
+        yield served.url
+
+
+def test_a_repair(annals: Annals, url: str, primary: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # LEG-913: asks first; then both registries hold the same, and the console says how much was another
+    # LEG-1108: the console connects where the operator permits it, as the server does
+    annals("replicate", "add", "primary", primary, "--database", url)
+    refused = annals("replicate", "repair", "primary", "--yes", "--database", url)
+    assert refused.code != 0 and "unless the operator permits them" in refused.err
+    annals("replicate", "remove", "primary", "--yes", "--database", url)
+    monkeypatch.setenv("ANNALS_SINKS_ALLOW", "127.0.0.1")
+    assert annals("replicate", "add", "primary", primary, "--database", url).code == 0
+    row = annals("replicate", "status", "primary", "--check", "--database", url).out.split("\t")
+    assert (row[1], row[5]) == ("diverged", "differs /")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
+    asked = annals("replicate", "repair", "primary", "--database", url)
+    assert asked.code == 1 and "will be undone" in asked.err
+    repaired = annals("replicate", "repair", "primary", "--yes", "--database", url)
+    assert repaired.out.endswith(" entities differed and are as they are there\n"), repaired.err
+    assert annals("log", "hash", "--against", primary, "--database", url).code == 0
+    assert annals("replicate", "repair", "primary", "--yes", "--database", url).out == "nothing differed\n"
+    row = annals("replicate", "status", "primary", "--check", "--database", url).out.split("\t")
+    assert (row[1], row[5]) == ("active", "equal")
+
+
+def test_a_check_prints_its_rows_and_exits_by_the_verdict(
+    annals: Annals, url: str, primary: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # LEG-913: whoever asks whether both hold the same gets a row for each link, whatever comes out, and an exit code
+    monkeypatch.setenv("ANNALS_SINKS_ALLOW", "127.0.0.1,localhost")
+
+    def checked(*ids: str) -> tuple[int, dict[str, str], str]:
+        ended = annals("replicate", "status", *ids, "--check", "--database", url)
+        rows = [line.split("\t") for line in ended.out.splitlines()]
+        return ended.code, {row[0]: row[5] for row in rows}, ended.err
+
+    def add(id: str, other: str, mode: str, group: str) -> None:
+        options = ("--mode", mode, "--group", f"/schemagroups/{group}", "--database", url)
+        assert annals("replicate", "add", id, other, *options).code == 0
+
+    add("out", "http://127.0.0.1:1", "push", "o")
+    assert checked() == (0, {"out": ""}, "")
+    add("equal", primary, "pull", "a")
+    assert checked() == (0, {"equal": "equal", "out": ""}, "")
+    add("lost", "http://127.0.0.1:1", "pull", "b")
+    add("in", "http://127.0.0.1:2", "receive", "c")
+    add("other", primary.replace("127.0.0.1", "localhost"), "pull", "g")
+    differs = {"other": "differs /schemagroups/g"}
+    code, rows, said = checked()
+    assert (code, rows) == (1, {"equal": "equal", "in": "unknown", "lost": "unknown", "out": "", **differs})
+    assert said.endswith("in cannot be compared, lost cannot be compared, other differs.\n")
+    assert checked("equal")[:2] == (0, {"equal": "equal"})
+    assert checked("lost")[:2] == (1, {"lost": "unknown"})
+    assert checked("other")[:2] == (1, differs)
+    ended = annals("replicate", "status", "lost", "--check", "--json", "--database", url)
+    found = json.loads(ended.out)
+    assert (ended.code, found["id"], found["verdict"]) == (1, "lost", "unknown")
+    assert "does not answer" in found["error"]
+    assert checked("none")[0] == 1
+    assert annals("replicate", "promote", "other", "--database", url).code == 0
+    assert checked("other")[:2] == (0, differs)
+    assert annals("replicate", "status", "lost", "--database", url).code == 0
+
+
+def test_links_by_setting(annals: Annals, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # LEG-901: a server makes the links that its setting names, once, and keeps what was done with them since
+    def served(links: Any) -> tuple[int, Any]:
+        with serving(url, tmp_path, ANNALS_MASTER_KEY=KEY, ANNALS_LINKS=json.dumps(links)) as found:
+            position = httpx.get(f"{found.url}/-/log/head").json()["position"]
+        listed = annals("replicate", "list", "--json", "--database", url).out.splitlines()
+        return position, [{**json.loads(line), "status": None} for line in listed]
+
+    annals("replicate", "add", "other", "https://other.example", "--group", "/schemagroups/o", "--database", url)
+    document = {"url": URL, "scope": {"groups": ["/schemagroups/g1"]}, "credential": {"token": "a-token"}}
+    other = {**shown(annals, url, "other"), "status": None}
+    position, links = served({"primary": document})
+    assert links == [other, {**other, **document, "id": "primary", "credential": {"type": "bearer"}}]
+    assert served({"primary": document})[0] == position
+    annals("replicate", "pause", "primary", "--database", url)
+    position, links = served({"primary": document})
+    assert not links[1]["enabled"]
+    assert served({"primary": {**document, "interval": 5, "enabled": True}})[0] == position + 1
+    annals("replicate", "promote", "primary", "--database", url)
+    left = shown(annals, url)
+    assert served({"primary": {**document, "interval": 7}})[1][1]["interval"] == left["interval"] == 5
+    assert left["status"]["state"] == "promoted"
+
+
+def test_links_by_setting_of_several_processes(postgres_url: str, tmp_path: Path) -> None:
+    # the processes of a store that start together make a link once, and all of them start
+    links = json.dumps({"primary": {"url": URL}})
+    settings = {"ANNALS_MASTER_KEY": KEY, "ANNALS_LINKS": links}
+    with closing(Store(postgres_url)) as store:
+        store.create()
+    homes = [tmp_path / str(number) for number in range(4)]
+    for home in homes:
+        home.mkdir()
+    with ExitStack() as stack, ThreadPoolExecutor(len(homes)) as pool:
+        for served in pool.map(lambda home: stack.enter_context(serving(postgres_url, home, **settings)), homes):
+            assert httpx.get(f"{served.url}/-/readyz", timeout=60).is_success
+    with closing(Store(postgres_url)) as store:
+        assert [event.xid for _, event in store.events(0, 1000) if event.xid.startswith("/-/links")] == [
+            "/-/links/primary"
+        ]
+
+
+@pytest.mark.parametrize(
+    ("links", "code", "said"),
+    [
+        ('{"a": {"url": "ftp://x"}}', 2, "ANNALS_LINKS: a: The link is not valid at"),
+        ('{"a b": {"url": "http://x"}}', 2, "an object is needed of links by id"),
+        ("[]", 2, "[] cannot be read"),
+        ('{"primary": {"url": "https://another.example"}}', 1, "it stays as it was made"),
+    ],
+)
+def test_links_by_setting_that_cannot_be(
+    annals: Annals, url: str, monkeypatch: pytest.MonkeyPatch, links: str, code: int, said: str
+) -> None:
+    # the server does not start with others than it was told to have
+    annals("replicate", "add", "primary", URL, "--database", url)
+    monkeypatch.setenv("ANNALS_LINKS", links)
+    ended = annals("serve", "--port", "0", "--database", url)
+    assert ended.code == code
+    assert said in ended.err
+    assert ended.err.count("\n") == 1

@@ -1,0 +1,107 @@
+"""Settings: where they come from, what they take, and what they show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from api.cli.verbs.serve import url_of_socket
+from api.settings.settings import Settings, mask_password
+from tests.support.console import Annals
+
+
+def test_flags_win_over_the_environment_and_that_over_the_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, annals: Annals
+) -> None:
+    (folder / ".env").write_text("ANNALS_PORT=1\nANNALS_REGISTRYID=file\nANNALS_DATABASE=sqlite:///file.db\n")
+    monkeypatch.setenv("ANNALS_REGISTRYID", "environment")
+    monkeypatch.setenv("ANNALS_DATABASE", "sqlite:///environment.db")
+    printed = annals("config", "--database", "sqlite:///flag.db").out
+    for line in ("ANNALS_PORT=1", "ANNALS_REGISTRYID=environment", "ANNALS_DATABASE=sqlite:///flag.db"):
+        assert line in printed.splitlines()
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://me:geheim@host/name", "postgresql://me@host/name?password=geheim&sslpassword=geheim"]
+)
+def test_passwords_are_never_shown(url: str, annals: Annals) -> None:
+    assert "geheim" not in mask_password(url)
+    printed = annals("config", "--database", url)
+    assert "***" in printed.out
+    assert "geheim" not in printed.out + printed.err
+
+
+def test_settings_of_kafka_are_shown_without_what_is_secret(monkeypatch: pytest.MonkeyPatch, annals: Annals) -> None:
+    for name in ("USERNAME", "PASSWORD", "TOKEN"):
+        monkeypatch.setenv(f"ANNALS_KAFKA_{name}", f"geheim-{name}")
+    lines = annals("config").out.splitlines()
+    assert [line for line in lines if "KAFKA" in line] == [
+        "ANNALS_KAFKA_USERNAME=geheim-USERNAME",
+        "ANNALS_KAFKA_PASSWORD=**********",
+        "ANNALS_KAFKA_TOKEN=**********",
+        "# ANNALS_KAFKA_CA=",
+    ]
+
+
+def test_a_refused_setting_does_not_show_its_password_either(annals: Annals) -> None:
+    ended = annals("config", "--database", "mysql://me:geheim@host/name")
+    assert ended.code == 2
+    assert ended.err.startswith("annals: ANNALS_DATABASE: ")
+    assert "geheim" not in ended.err
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LOG_LEVEL", "loud"),
+        # ENT-30: a registryid is an id, else no copy of the registry could be written back
+        ("REGISTRYID", "a b"),
+        ("REGISTRYID", ""),
+        ("PORT", "eighty"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_one_line(
+    name: str, value: str, folder: Path, monkeypatch: pytest.MonkeyPatch, annals: Annals
+) -> None:
+    monkeypatch.setenv(f"ANNALS_{name}", value)
+    ended = annals("config")
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert ended.err.startswith(f"annals: ANNALS_{name}: ")
+
+
+def test_levels_of_log_lines_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANNALS_LOG_LEVEL", "WARNING")
+    assert Settings().log_level == "warning"
+
+
+def test_a_file_of_settings_that_is_no_text_is_one_line(folder: Path, annals: Annals) -> None:
+    (folder / ".env").write_bytes(b"\xff\xfe")
+    ended = annals("config")
+    assert (ended.code, ended.err.count("\n"), ".env" in ended.err) == (2, 1, True)
+
+
+def test_the_address_of_a_server_is_a_url() -> None:
+    assert (url_of_socket("127.0.0.1", 8080), url_of_socket("::1", 8080)) == (
+        "http://127.0.0.1:8080",
+        "http://[::1]:8080",
+    )
+
+
+# In memory SQLite forgets everything with the process, and gives each connection a registry of its own.
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "annals.db", "mysql://host/name", ""])
+def test_a_database_that_keeps_things_is_needed(url: str) -> None:
+    with pytest.raises(ValidationError):
+        Settings(database=url)
+
+
+@pytest.mark.parametrize("url", ["example.com", "ftp://example.com", "https://example.com/?a=b", "/registry"])
+def test_a_public_url_is_absolute(url: str) -> None:
+    with pytest.raises(ValidationError):
+        Settings(public_url=url)
+
+
+def test_a_public_url_loses_its_last_slash() -> None:
+    # ENT-40: self is the root and the xid, which starts with a slash of its own.
+    assert Settings(public_url="https://example.com/registry/").public_url == "https://example.com/registry"

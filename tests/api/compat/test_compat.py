@@ -1,0 +1,174 @@
+"""The two older APIs over the real application: hosts, public URLs, many at once, and what a registry forbids."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
+from domain.model.builtin import default_source
+from tests.support.registries.in_process import BASE, Api, create, serving
+
+SR, MC = SCHEMAREGISTRY.base, MESSAGECATALOG.base
+SCHEMA = f"{SR}/schemagroups/g/schemas/s"
+MESSAGE = f"{MC}/messagecatalog/g/messagedefinitions/m"
+
+
+@pytest.fixture
+def api(store_url: str) -> Iterator[Api]:
+    """A registry of the built-in model with a group in each of the two."""
+    create(store_url, default_source())
+    with serving(store_url) as served:
+        served.done("PUT", f"{SR}/schemagroups/g", {"format": "own"})
+        served.done("PUT", f"{MC}/messagecatalog/g", {"format": "own"})
+        yield served
+
+
+def together(api: Api, path: str, bodies: list[bytes]) -> list[Any]:
+    """The answers to POSTs that are all sent at once."""
+
+    async def asked() -> list[Any]:
+        return await asyncio.gather(*(api.client.post(path, content=body) for body in bodies))
+
+    return api.runner.run(asked())
+
+
+def test_the_same_content_at_once_is_one_version(api: Api) -> None:
+    # LEG-534: of schemas; each of a message definition's is its own
+    answers = together(api, SCHEMA, [b"a"] * 20)
+    assert {answer.status_code for answer in answers} == {200}
+    assert {answer.headers["schema-version"] for answer in answers} == {"1"}
+    assert len([answer for answer in answers if "xregistry-xregcorrelationid" in answer.headers]) == 1
+    assert api.get(f"{SCHEMA}/versions") == [1]
+    answers = together(api, MESSAGE, [b"a"] * 20)
+    assert sorted(int(answer.headers["message-version"]) for answer in answers) == [*range(1, 21)]
+    assert api.get(f"{MESSAGE}/versions") == [*range(1, 21)]
+
+
+def test_different_content_at_once_is_numbered_without_gaps(api: Api) -> None:
+    # LEG-534: each answer has its own version, consecutive and never failing
+    bodies = [b"%d" % number for number in range(20)]
+    answers = together(api, SCHEMA, bodies)
+    assert {answer.status_code for answer in answers} == {200}
+    numbers = [answer.headers["schema-version"] for answer in answers]
+    assert sorted(map(int, numbers)) == [*range(1, 21)]
+    for number, body in zip(numbers, bodies, strict=True):
+        assert api.send("GET", f"{SCHEMA}/versions/{number}").content == body
+
+
+def test_uris_are_those_of_the_public_url(api: Api, store_url: str) -> None:
+    # LEG-106, LEG-604, LEG-607: whatever host a request names, and also when the public URL is another one later
+    api.send("POST", SCHEMA, b"a", host="192.0.2.1:99")
+    uri = f"{BASE}{SCHEMA}/versions/1"
+    assert api.send("GET", SCHEMA).headers["schema-id-location"].endswith(_quoted(uri))
+    with serving(store_url, public_url="https://new.example", ids="later") as moved:
+        shown = moved.send("GET", SCHEMA)
+        assert shown.headers["schema-id-location"] == f"https://new.example{SR}/schema?uri={_quoted(uri)}"
+        assert moved.send("GET", f"{SR}/schema?uri={_quoted(uri)}").content == b"a"
+        # its path is found under the URL of now as well, as LEG-608 asks for
+        assert moved.send("GET", f"{SR}/schema?uri=https://new.example{SCHEMA}/versions/1").content == b"a"
+        assert moved.send("GET", f"{SR}/schema?uri=https://other.example{SCHEMA}/versions/1").status_code == 404
+        moved.done("POST", SCHEMA, b"b")
+        assert moved.send("GET", f"{SR}/schema?uri=https://new.example{SCHEMA}/versions/2").content == b"b"
+
+
+def test_without_a_public_url_answers_follow_the_host(sqlite_url: str) -> None:
+    # LEG-106: what leads on does, what is kept does not
+    create(sqlite_url, default_source())
+    with serving(sqlite_url, public_url=None, hosts="h, here.example") as api:
+        api.done("PUT", f"{SR}/schemagroups/g", {"format": "own"}, host="here.example")
+        answer = api.done("POST", SCHEMA, b"a", host="here.example")
+        assert answer.headers["location"] == f"http://here.example{SCHEMA}/versions/1"
+        found = api.send("GET", answer.headers["schema-id-location"].replace("http://here.example", ""))
+        assert found.content == b"a"
+        assert "here.example" not in found.headers["schema-id-location"].partition("?")[2]
+
+
+def test_hosts_of_their_own(sqlite_url: str) -> None:
+    # LEG-104: a host serves one of the two at its root, and nothing else; its canonical URLs work there
+    create(sqlite_url, default_source())
+    hosts: dict[str, Any] = {
+        "compat_schemaregistry_hosts": "schemas.example, old.example",
+        "compat_messagecatalog_hosts": "m.example",
+    }
+    with serving(sqlite_url, public_url=None, **hosts) as api:
+        at = {"host": "Schemas.example:8080"}
+        made = api.done("PUT", "/schemagroups/g", {"format": "own"}, **at)
+        assert api.send("GET", "/schemagroups", **at).json() == ["g"]
+        assert api.send("GET", "/schemagroups", host="old.example").json() == ["g"]
+        assert api.get("/schemagroups").keys() == {"g"}
+        location = made.headers["location"]
+        assert location == f"http://Schemas.example:8080{SR}/schemagroups/g"
+        assert api.send("GET", location.removeprefix("http://Schemas.example:8080"), **at).json()["id"] == "g"
+        for path in ("/", "/-/livez", "/export", "/subscriptions", "/messagecatalog", f"{MC}/messagecatalog"):
+            answer = api.send("GET", path, **at)
+            assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json"), path
+        assert api.send("GET", "/messagecatalog", host="m.example").json() == []
+        assert api.send("GET", "/schemagroups", host="m.example").status_code == 404
+        assert api.send("GET", "/openapi.json", host="m.example").json()["info"]["title"] == "Message Catalog"
+
+
+def test_a_registry_that_is_not_mutable_takes_nothing(sqlite_url: str) -> None:
+    # LEG-1103: what the capabilities keep as it is stays so through every door
+    create(sqlite_url, default_source())
+    with serving(sqlite_url) as api:
+        api.done("PUT", f"{SR}/schemagroups/g", {"format": "own"})
+        available = {"capabilities": {"mutable": True}, "entities": {"mutable": False}, "model": {"mutable": False}}
+        api.done("PATCH", "/capabilities", {"available": available})
+        for method, path in (("PUT", f"{SR}/schemagroups/g"), ("POST", SCHEMA), ("DELETE", f"{SR}/schemagroups/g")):
+            answer = api.send(method, path, {"description": "a"})
+            assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
+        assert api.get(f"{SR}/schemagroups") == ["g"]
+
+
+def test_a_model_without_the_types_has_nothing(sqlite_url: str) -> None:
+    # LEG-101: both are served whatever the model is
+    create(sqlite_url)
+    with serving(sqlite_url) as api:
+        assert api.get(f"{SR}/schemagroups") == []
+        for method, path in (("GET", f"{SR}/schemagroups/g"), ("PUT", f"{SR}/schemagroups/g"), ("POST", SCHEMA)):
+            answer = api.send(method, path, {})
+            assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
+        assert api.send("GET", f"{SR}/schema?uri={SCHEMA}/versions/1").status_code == 404
+
+
+def test_a_body_is_bounded_in_either_form(sqlite_url: str) -> None:
+    # LEG-512, LEG-513: a short body that unpacks to a long one is too large, before it is all there
+    create(sqlite_url, default_source())
+    with serving(sqlite_url, compat_body=1000) as api:
+        api.done("PUT", f"{SR}/schemagroups/g", {"format": "own"})
+        assert api.send("POST", SCHEMA, gzip.compress(b"a" * 1000), content_encoding="GZIP").status_code == 200
+        assert api.send("POST", SCHEMA, gzip.compress(b"a" * 1001), content_encoding="gzip").status_code == 413
+        assert api.send("POST", SCHEMA, b"a" * 1001).status_code == 413
+        broken = gzip.compress(b"abc")
+        for body in (broken[:-1], broken + b"x", b"", broken[:4]):
+            assert api.send("POST", SCHEMA, body, content_encoding="gzip").status_code == 400, body
+        assert api.get(f"{SCHEMA}/versions") == [1]
+    with serving(sqlite_url, max_body=10) as api:
+        assert api.send("POST", SCHEMA, b"a" * 11).status_code == 413
+
+
+def test_requests_are_counted_by_themselves(api: Api) -> None:
+    # metrics tell requests to the older APIs, by whatever path, from those to the registry's own
+    api.get("/messagecatalog")
+    text = api.send("GET", "/-/metrics").text
+    assert 'annals_http_requests_total{method="GET",route="compat",status="200"} 1.0' in text
+    assert 'annals_http_requests_total{method="PUT",route="compat",status="201"} 2.0' in text
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("compat_schemaregistry_hosts", "a b"), ("compat_messagecatalog_hosts", "http://a")]
+)
+def test_hosts_have_names(sqlite_url: str, setting: str, value: str) -> None:
+    # LEG-104: a setting that names no hosts is refused before anything is served
+    options: dict[str, Any] = {setting: value}
+    with pytest.raises(ValueError, match="host name"):
+        Api(sqlite_url, **options)
+
+
+def _quoted(uri: str) -> str:
+    return uri.replace(":", "%3A").replace("/", "%2F")

@@ -1,0 +1,74 @@
+"""The OpenAPI documents of the two older APIs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from api.compat.paths import METHODS, CompatPathKind, resolve_path
+from domain.compat.legacy_apis import LEGACY_APIS, SCHEMAREGISTRY, LegacyApi
+from domain.model.builtin import default_source
+from tests.support.registries.in_process import BASE, Api, create, serving
+
+
+@pytest.fixture
+def api(sqlite_url: str) -> Any:
+    create(sqlite_url, default_source())
+    with serving(sqlite_url) as served:
+        yield served
+
+
+@pytest.fixture(params=LEGACY_APIS, ids=lambda family: family.name)
+def family(request: pytest.FixtureRequest) -> LegacyApi:
+    found: LegacyApi = request.param
+    return found
+
+
+def test_it_is_openapi(api: Api, family: LegacyApi) -> None:
+    # OpenAPI 3.1, below the API's own base and beside the registry's document, which leads to it
+    found = api.get(f"{family.base}/openapi.json")
+    assert list(OpenAPIV31SpecValidator(found).iter_errors()) == []
+    assert found["servers"] == [{"url": BASE + family.base}]
+    assert api.get(f"/-/openapi/{family.name}.json") == found
+    assert f"/-/openapi/{family.name}.json" in api.get("/-/openapi.json")["info"]["description"]
+    assert api.send("GET", "/-/openapi/other.json").status_code == 404
+    assert api.send("POST", f"/-/openapi/{family.name}.json").status_code == 405
+
+
+def test_it_has_every_path_and_method(api: Api, family: LegacyApi) -> None:
+    # LEG-200: all rows of the tables, and what OPTIONS says of each
+    found = api.get(f"{family.base}/openapi.json")["paths"]
+    kinds = set()
+    for path, item in found.items():
+        asked = family.base + re.sub(r"{\w+}", "1", path)
+        target = resolve_path(asked)
+        kinds.add(target.kind)
+        methods = {method.upper() for method in item if method != "parameters"}
+        assert methods == set(METHODS[target.kind])
+        allow = set(api.send("OPTIONS", asked).headers["allow"].split(", "))
+        assert allow == methods | {"HEAD", "OPTIONS"}
+    assert kinds == set(CompatPathKind)
+    names = [row["operationId"] for item in found.values() for key, row in item.items() if key != "parameters"]
+    assert len(names) == len(set(names))
+
+
+def test_answers_fit_their_schemas(api: Api, family: LegacyApi) -> None:
+    # Groups and refusals; a refusal names its rule and where it happened (LEG-211)
+    found = api.get(f"{family.base}/openapi.json")
+
+    def errors(name: str, value: Any) -> list[str]:
+        schema = {"$ref": f"#/components/schemas/{name}", "components": found["components"]}
+        return [error.message for error in Draft202012Validator(schema).iter_errors(value)]
+
+    path = f"{family.base}/{family.path}/g"
+    body = {"format": "own", "description": "a"}
+    assert errors("GroupWrite", body) == []
+    assert errors("Group", api.done("PUT", path, body).json()) == []
+    assert errors("Refusal", api.send("GET", f"{path}x").json()) == []
+    assert errors("Refusal", api.send("PUT", path, {"nope": 1}).json()) == []
+    assert errors("GroupWrite", {"nope": 1}) != []
+    assert (errors("GroupWrite", {}) == []) == (family is SCHEMAREGISTRY)

@@ -1,0 +1,1 @@
+"""The feeds of events and of the log."""

@@ -1,0 +1,90 @@
+"""Readers of server-sent events, over the application itself: answers that do not end have no other client here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from tests.support.registries.in_process import Api
+
+
+class Sent(NamedTuple):
+    """One event as a browser would see it. last: the id that it would resume with."""
+
+    last: str
+    event: str
+    data: str
+
+
+class Stream:
+    """What a reader has got so far. left: to be set when it goes away."""
+
+    def __init__(self) -> None:
+        self.left = asyncio.Event()
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.text = ""
+        self._grown = asyncio.Condition()
+
+    async def receive(self) -> dict[str, Any]:
+        """The request, which has no body, is all here; then nothing until the reader goes away."""
+        await self.left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Any) -> None:
+        """Takes in what the application sends."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
+        async with self._grown:
+            self.text += message.get("body", b"").decode()
+            self._grown.notify_all()
+
+    async def until(self, count: int) -> list[Sent]:
+        """The events, as soon as there are so many."""
+        async with asyncio.timeout(5), self._grown:
+            await self._grown.wait_for(lambda: len(sent(self.text)) >= count)
+        return sent(self.text)
+
+
+def sent(text: str) -> list[Sent]:
+    """The events in a text, read as the specification of server-sent events says."""
+    found, last = [], ""
+    for block in text.split("\n\n")[:-1]:
+        fields = dict(line.split(": ", 1) for line in block.split("\n") if not line.startswith(":"))
+        last = fields.get("id", last)
+        if "data" in fields:
+            found.append(Sent(last, fields.get("event", "message"), fields["data"]))
+    return found
+
+
+@asynccontextmanager
+async def reading(api: Api, path: str, **headers: str) -> AsyncIterator[Stream]:
+    """A reader of a path, which goes away at the end of the block."""
+    stream = Stream()
+    task = asyncio.create_task(api.app(scope(path, headers), stream.receive, stream.send))
+    try:
+        yield stream
+    finally:
+        stream.left.set()
+        await asyncio.wait_for(task, 5)
+
+
+def scope(path: str, headers: dict[str, str]) -> dict[str, Any]:
+    """A GET that wants server-sent events."""
+    path, _, query = path.partition("?")
+    given = {"host": "h", "accept": "text/event-stream", **headers}
+    return {
+        "type": "http",
+        "method": "GET",
+        "path": path,
+        "raw_path": quote(path).encode(),
+        "root_path": "",
+        "query_string": query.encode(),
+        "headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in given.items()],
+        "scheme": "http",
+        "server": ("h", 80),
+    }

@@ -1,0 +1,35 @@
+"""`/-/events` from a time and until one, where the log has taken in what happened elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from commands.store.log import Store
+from tests.projections.log.test_followed_times import recorded
+from tests.support.registries.in_process import create, serving
+
+#: Minutes after noon of 2026-01-01; the registry was made on the next day.
+HISTORY = [(2000, "/-/links/l"), (10, "/dirs/a"), (20, "/dirs/b"), (2100, "/subscriptions/s"), (30, "/dirs/c")]
+
+
+@pytest.mark.parametrize(
+    ("query", "subjects"),
+    [
+        ("from=2026-01-01T12:20:00Z&until=2026-01-01T12:30:00Z", ["/dirs/b", "/dirs/c"]),
+        ("until=2026-01-01T12:15:00Z", ["/dirs/a"]),
+        ("from=2026-01-01T12:25:00Z", ["/dirs/c"]),
+        ("from=2026-01-01T12:20:00Z&limit=2", ["/dirs/b", "/dirs/c"]),
+        ("from=2026-01-02T00:00:00Z", []),
+        ("until=0001-01-01T00:00:00Z", []),
+        ("from=0001-01-01T00:00:00Z", ["/dirs/a", "/dirs/b", "/dirs/c"]),
+    ],
+)
+def test_times_are_those_of_the_interactions(store_url: str, query: str, subjects: list[str]) -> None:
+    # EV-79: whatever happened at the times that are asked for, wherever in the log that is, and nothing else
+    create(store_url)
+    store = Store(store_url)
+    recorded(store, HISTORY)
+    store.close()
+    with serving(store_url) as api:
+        found = api.get(f"/-/events?{query}")
+        assert [each["subject"] for each in found] == subjects

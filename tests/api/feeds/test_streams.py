@@ -1,0 +1,266 @@
+"""Feeds as server-sent events: they go on, resume, and let go of their readers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+
+import pytest
+
+from api.feeds import feeds
+from api.feeds.formats import PositionLines
+from api.feeds.log_head_watcher import MIN_POLL_SECONDS, POLL_SECONDS, LogHeadWatcher
+from api.feeds.reader import FeedReader
+from api.feeds.sources import LogFeedSource
+from tests.api.feeds.streams import Sent, reading
+from tests.support.registries.in_process import Api, create, serving
+
+
+def told(found: list[Sent]) -> list[tuple[str, str, str]]:
+    """Id to resume with, type and subject of each event."""
+    return [(each.last, each.event.removeprefix("io.xregistry."), json.loads(each.data)["subject"]) for each in found]
+
+
+def test_a_stream_goes_on_and_resumes(store_url: str) -> None:
+    # EV-79: what was and what comes, each once; Last-Event-ID goes on behind what a reader has
+    create(store_url)
+
+    async def follow(api: Api) -> None:
+        async with reading(api, "/-/events") as stream:
+            await api.client.put("/dirs/d1", json={})
+            first = await stream.until(2)
+            assert told(first) == [("4", "registry.updated", "/"), ("5", "group.created", "/dirs/d1")]
+            await api.client.put("/dirs/d1", json={})
+            assert told(await stream.until(3))[2:] == [("6", "group.updated", "/dirs/d1")]
+            assert (stream.status, stream.headers["content-type"]) == (200, "text/event-stream")
+            assert stream.headers["cache-control"] == "no-store"
+        async with reading(api, "/-/events?after=0", last_event_id="5") as stream:
+            assert told(await stream.until(1)) == [("6", "group.updated", "/dirs/d1")]
+        async with reading(api, "/-/events?after=4&limit=1") as stream:
+            assert told(await stream.until(1)) == [("5", "group.created", "/dirs/d1")]
+
+    with serving(store_url) as api:
+        api.runner.run(follow(api))
+
+
+def test_a_position_is_named_by_its_last_event(api: Api) -> None:
+    # EV-79: cut off between two events of one position, a reader gets both again rather than losing one
+    api.done("PUT", "/dirs/d1", {"deprecated": {"documentation": "http://x/"}})
+
+    async def follow() -> None:
+        async with reading(api, "/-/events") as stream:
+            assert told(await stream.until(3))[1:] == [
+                ("4", "group.created", "/dirs/d1"),
+                ("5", "group.deprecation", "/dirs/d1"),
+            ]
+
+    api.runner.run(follow())
+
+
+def test_the_log_as_a_stream(api: Api) -> None:
+    # EV-79: an interaction's line comes before its events and has no position of its own
+    async def follow() -> None:
+        async with reading(api, "/-/log?after=2") as stream:
+            found = await stream.until(2)
+            assert [(each.last, each.event) for each in found] == [("", "interaction"), ("3", "EntityCreated:1")]
+            await api.client.put("/dirs/d1", json={})
+            found = (await stream.until(5))[2:]
+            assert [(each.last, each.event) for each in found] == [
+                ("3", "interaction"),
+                ("4", "EntityUpdated:1"),
+                ("5", "EntityCreated:1"),
+            ]
+            assert json.loads(found[0].data)["last"] == 5
+
+    api.runner.run(follow())
+
+
+def test_an_idle_stream_shows_that_it_lives(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    # a sign of life carries the position, so that a reader who wants little does not begin anew
+    monkeypatch.setattr(feeds, "HEARTBEAT_SECONDS", 0.02)
+
+    async def follow() -> str:
+        async with reading(api, "/-/events?subject=/dirs/none") as stream:
+            await api.client.put("/dirs/d1", json={})
+            async with asyncio.timeout(5):
+                while ": \nid: 5\n\n" not in stream.text:
+                    await asyncio.sleep(0.01)
+        return stream.text
+
+    assert "data:" not in api.runner.run(follow())
+
+
+def test_a_reader_that_leaves_is_forgotten(api: Api) -> None:
+    # nothing waits for a client that is gone, and nobody looks at the log for it
+    following: LogHeadWatcher = api.app.state.stop_following.__self__
+
+    async def follow() -> None:
+        async with reading(api, "/-/events") as stream:
+            async with asyncio.timeout(5):
+                while not following.waiting:
+                    await asyncio.sleep(0.01)
+            assert not stream.left.is_set()
+        assert following.waiting == 0
+
+    api.runner.run(follow())
+
+
+def test_a_reader_of_everything_that_leaves_ends_the_work(api: Api) -> None:
+    # lines that nobody takes are not made
+    api.done("POST", "/dirs/d/notes", {f"n{number}": {"description": "x" * 2000} for number in range(300)})
+
+    async def leave_early() -> int:
+        async with reading(api, "/-/log", accept="application/x-ndjson") as stream:
+            async with asyncio.timeout(5):
+                while not stream.text:
+                    await asyncio.sleep(0)
+            stream.left.set()
+        return len(stream.text)
+
+    whole = len(api.done("GET", "/-/log", accept="application/x-ndjson").text)
+    assert api.runner.run(leave_early()) < whole
+
+
+def test_a_search_ends_with_its_reader(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    # a page that nobody waits for is not looked for any further; each step of the search is a short one
+    steps: list[int] = []
+    piece = FeedReader.piece
+
+    def noted(self: FeedReader, end: int) -> bytes:
+        steps.append(self.position)
+        return piece(self, end)
+
+    monkeypatch.setattr("api.feeds.reader.MAX_PIECE_POSITIONS", 1)
+    monkeypatch.setattr(FeedReader, "piece", noted)
+    for number in range(9):
+        api.done("PUT", "/dirs/d", {"name": f"n{number}"})
+
+    async def look(leaves: bool) -> int:
+        async with reading(api, "/-/events?subject=/dirs/none", accept="*/*") as stream:
+            if leaves:
+                stream.left.set()
+            async with asyncio.timeout(5):
+                while not leaves and not stream.text:
+                    await asyncio.sleep(0)
+        return stream.status
+
+    assert api.runner.run(look(leaves=False)) == 200
+    assert len(steps) > 9
+    steps.clear()
+    assert api.runner.run(look(leaves=True)) == 0
+    assert len(steps) < 9
+
+
+def test_a_stream_ends_with_the_server(api: Api) -> None:
+    # a server that stops lets its readers go at once; a new one would serve them
+    async def follow() -> None:
+        async with reading(api, "/-/events") as stream:
+            await api.client.put("/dirs/d1", json={})
+            await stream.until(2)
+            waiting = asyncio.create_task(api.client.get("/-/events?after=5&wait=30", timeout=40))
+            await asyncio.sleep(0.05)
+            api.app.state.stop_following()
+            assert (await asyncio.wait_for(waiting, 2)).json() == []
+            stream.left = asyncio.Event()  # the reader stays; the server goes
+
+    api.runner.run(follow())
+
+
+def test_those_who_wait_share_a_look() -> None:
+    # other processes' commits are found by looking, once for all, and not at all while nobody waits
+    looks: list[int] = []
+
+    def head() -> int:
+        looks.append(0)
+        return len(looks) // 4
+
+    async def wait() -> None:
+        following = LogHeadWatcher()
+        following.follow(head)
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        found = await asyncio.gather(*(following.beyond(0, 20 * POLL_SECONDS, gone) for _ in range(30)))
+        assert found == [True] * 30
+        seen = len(looks)
+        assert seen == 4
+        await asyncio.sleep(3 * POLL_SECONDS)
+        assert len(looks) == seen
+        assert not await following.beyond(1, 0.01, gone)
+        gone.set_result(None)
+        assert not await following.beyond(0, 5, gone)
+
+    asyncio.run(wait())
+
+
+def test_commits_in_close_succession_are_told_together() -> None:
+    # a load of writes does not wake each reader for each of them; the first after a pause is told at once
+    committed: list[int] = []
+
+    async def wait() -> None:
+        following, told = LogHeadWatcher(), 0
+        following.follow(lambda: len(committed))
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        async def write() -> None:
+            for number in range(100):
+                committed.append(number)
+                following.committed(1, 0, 0.0)
+                await asyncio.sleep(MIN_POLL_SECONDS / 10)
+
+        writing, position, began = asyncio.create_task(write()), 0, time.monotonic()
+        while position < 100:
+            assert await following.beyond(position, 5, gone)
+            told, position = told + 1, len(committed)
+        await writing
+        assert told <= (time.monotonic() - began) / MIN_POLL_SECONDS + 2
+        await asyncio.sleep(MIN_POLL_SECONDS)
+        waiting = asyncio.create_task(following.beyond(100, 5, gone))
+        await asyncio.sleep(MIN_POLL_SECONDS)
+        committed.append(100)
+        following.committed(1, 0, 0.0)
+        for _ in range(5):  # steps of the loop, in which no time passes
+            await asyncio.sleep(0)
+        assert waiting.done()
+
+    asyncio.run(wait())
+
+
+def test_many_who_follow_the_log_are_told_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    # EV-79: all of them get the same, and the log is looked at about as often as for one of them
+    looks: list[int] = []
+    groups = LogFeedSource.groups
+
+    def counted(self: LogFeedSource, after: int, end: int) -> Iterator[PositionLines]:
+        looks.append(after)
+        return groups(self, after, end)
+
+    monkeypatch.setattr(LogFeedSource, "groups", counted)
+
+    async def follow() -> None:
+        async with AsyncExitStack() as stack:
+            streams = [await stack.enter_async_context(reading(api, "/-/log")) for _ in range(10)]
+            for number in range(20):
+                await api.client.put(f"/dirs/d{number}", json={})
+            found = [await stream.until(64) for stream in streams]
+            assert all(each == found[0] for each in found)
+            assert found[0][-1].last == "43"
+
+    api.runner.run(follow())
+    assert len(looks) < 70
+
+
+def test_who_asks_for_less_is_not_told_what_others_are(store_url: str) -> None:
+    # EV-79: readers who follow the log share what they are told with those who ask for the same only
+    create(store_url)
+
+    async def follow(api: Api) -> None:
+        async with reading(api, "/-/log?after=3") as plain, reading(api, "/-/log?after=3&documents") as more:
+            await api.client.put("/dirs/d/files/f", content=b"doc")
+            kinds = [each.event for each in await more.until(6)]
+            assert "document" in kinds
+            assert "document" not in [each.event for each in await plain.until(5)]
+
+    with serving(store_url) as api:
+        api.runner.run(follow(api))

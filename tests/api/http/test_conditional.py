@@ -1,0 +1,102 @@
+"""Entity tags: which answers have one, when it changes, and what it can be used for."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.registries.in_process import Api
+
+READ = ["/", "/dirs", "/dirs/d", "/dirs/d/files", "/dirs/d/files/f", "/dirs/d/files/f$details", "/dirs/d/files/f/meta"]
+READ += [
+    "/dirs/d/files/f/versions/1",
+    "/model",
+    "/modelsource",
+    "/capabilities",
+    "/export",
+    "/?inline=*",
+    "/dirs/d?doc",
+]
+
+
+@pytest.fixture
+def filled(api: Api) -> Api:
+    api.done("PUT", "/dirs/d/files/f", b"document")
+    api.done("PUT", "/dirs/e", {})
+    return api
+
+
+def tag(api: Api, path: str, **headers: str) -> str:
+    return str(api.done("GET", path, **headers).headers["etag"])
+
+
+@pytest.mark.parametrize("path", READ)
+def test_an_answer_is_sent_once(filled: Api, path: str) -> None:
+    # HTTP-8: 304 for a fresh If-None-Match, with the tag that the client has and without a body
+    known = tag(filled, path)
+    again = filled.send("GET", path, if_none_match=f'"other", W/{known}')
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", known)
+    assert "xregistry-root" in again.headers["link"]
+    assert again.headers["vary"] == "accept-encoding"
+
+
+@pytest.mark.parametrize("path", READ)
+def test_each_form_has_a_tag_of_its_own(filled: Api, path: str) -> None:
+    other = path + ("&" if "?" in path else "?") + "anything"
+    assert tag(filled, path) != tag(filled, other)
+
+
+def test_a_tag_is_that_of_its_entity(filled: Api) -> None:
+    # HTTP-8: a change elsewhere leaves an entity's tag alone, one of the entity or below it does not
+    before = {path: tag(filled, path) for path in ("/dirs/d", "/dirs/d/files/f", "/dirs/d/files/f/versions/1", "/dirs")}
+    filled.done("PATCH", "/dirs/e", {"name": "n"})
+    assert [path for path in before if tag(filled, path) != before[path]] == ["/dirs"]
+    filled.done("PUT", "/dirs/d/files/f/versions/1", b"another")
+    assert [path for path in before if tag(filled, path) != before[path]] == [
+        "/dirs/d/files/f",
+        "/dirs/d/files/f/versions/1",
+        "/dirs",
+    ]
+
+
+def test_a_new_model_makes_new_tags(filled: Api) -> None:
+    # what an answer shows depends on the model as well
+    before = tag(filled, "/dirs/d/files/f$details")
+    source = filled.get("/modelsource")
+    source["groups"]["dirs"]["resources"]["files"]["attributes"]["more"] = {"type": "string"}
+    filled.done("PUT", "/modelsource", source)
+    assert tag(filled, "/dirs/d/files/f$details") != before
+
+
+def test_a_write_that_depends_on_a_state(filled: Api) -> None:
+    # HTTP-8: If-Match beside epoch, compared with the entity as it is when the write is carried out
+    known = tag(filled, "/dirs/d")
+    filled.done("PATCH", "/dirs/e", {"name": "elsewhere"})
+    filled.done("PATCH", "/dirs/d", {"name": "first"}, if_match=known)
+    refused = filled.send("PATCH", "/dirs/d", {"name": "second"}, if_match=known)
+    assert (refused.status_code, refused.json()["type"]) == (412, "http://h/r/-/docs#precondition_failed")
+    assert refused.headers["content-type"] == "application/json; charset=utf-8"
+    assert filled.get("/dirs/d")["name"] == "first"
+    assert filled.send("DELETE", "/dirs/d", if_match=f'"x", {tag(filled, "/dirs/d")}').status_code == 204
+
+
+def test_a_tag_serves_all_forms_of_one_entity(filled: Api) -> None:
+    # what was read as metadata, or compressed, can be written as a document
+    for path, headers in (("/dirs/d/files/f$details", {}), ("/dirs/d/files/f?doc", {"accept_encoding": "gzip"})):
+        known = tag(filled, path, **headers)
+        filled.done("PUT", "/dirs/d/files/f", b"next", if_match=known)
+        assert filled.send("PUT", "/dirs/d/files/f", b"lost", if_match=known).status_code == 412
+
+
+def test_a_tree_is_compared_with_the_whole_log(filled: Api) -> None:
+    # an answer of many entities has no one position, so any change may be one of what it shows
+    known = tag(filled, "/dirs/d?inline=*")
+    filled.done("PATCH", "/dirs/e", {"name": "elsewhere"})
+    assert filled.send("PATCH", "/dirs/d", {}, if_match=known).status_code == 412
+    filled.done("DELETE", "/dirs", if_match=tag(filled, "/dirs"))
+
+
+def test_writes_and_redirections_have_no_tag(filled: Api) -> None:
+    # RFC 9110: what was sent is not what is kept, so the answer to a PUT has no validator
+    assert "etag" not in filled.done("PUT", "/dirs/d", {}).headers
+    filled.done("PUT", "/dirs/d/files/g$details", {"fileurl": "http://x/y"})
+    assert "etag" not in filled.send("GET", "/dirs/d/files/g").headers

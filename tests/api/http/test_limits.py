@@ -1,0 +1,111 @@
+"""Requests that are too large, or no requests: a clear refusal and nothing changed."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from api.http.limits import read_body
+from api.http.request import Request
+from domain.errors.http_errors import BodyTooLarge
+from tests.support.registries.in_process import Api, create, serving
+
+
+@pytest.fixture
+def small(sqlite_url: str) -> Iterator[Api]:
+    create(sqlite_url)
+    with serving(sqlite_url, max_body=100) as api:
+        yield api
+
+
+def test_a_body_that_is_too_large(small: Api) -> None:
+    small.done("PUT", "/dirs/d/files/f", b"x" * 100)
+    answer = small.send("PUT", "/dirs/d/files/f", b"x" * 101)
+    assert (answer.status_code, answer.json()["args"]) == (413, {"max_size": "100"})
+    assert answer.json()["type"] == "http://h/r/-/docs#body_too_large"
+    assert small.get("/dirs/d/files/f$details")["epoch"] == 1
+
+
+@pytest.mark.parametrize("path", ["/dirs/d/files/f", "/dirs/d"])
+def test_a_body_in_a_content_coding(api: Api, path: str) -> None:
+    # HTTP-40: a document is the bytes that were sent, and what they were coded in is kept nowhere
+    refused = api.send("PUT", path, gzip.compress(b"{}"), content_encoding="gzip")
+    assert (refused.status_code, refused.json()["type"].partition("#")[2]) == (400, "bad_request")
+    assert api.send("GET", path).status_code == 404
+    assert api.send("PUT", path, b"{}", content_encoding="Identity").status_code == 201
+
+
+def test_a_stream_is_cut_off_where_it_is_too_large() -> None:
+    # without a Content-Length no more is read than is taken
+    read = 0
+
+    async def endless() -> Any:
+        nonlocal read
+        read += 10
+        return {"type": "http.request", "body": b"x" * 10, "more_body": True}
+
+    request = Request("PUT", "/", (), False, b"", [], "http://h")
+    with pytest.raises(BodyTooLarge):
+        asyncio.run(read_body(request, endless, 100))
+    assert read == 110
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/%ff", 400),
+        ("GET", "/dirs/%C0%AF", 400),
+        ("PUT", "/dirs/%80", 400),
+        ("GET", "/%zz", 404),
+        ("PUT", "/dirs/%zz", 400),
+        ("PUT", "/dirs/%00", 400),
+        ("GET", "/dirs/%2e%2e/x", 404),
+        ("GET", "//", 200),
+        ("GET", "/dirs//files", 404),
+        ("GET", "/" + "a" * 5000, 404),
+        ("GET", "/?%ff=%zz&inline=%ff", 400),
+        ("GET", "/-/", 404),
+        ("GET", "/-/s/%ff", 400),
+        ("GET", "/-/s/$details", 404),
+    ],
+)
+def test_paths_that_are_odd(api: Api, method: str, path: str, status: int) -> None:
+    # HTTP-10: a refusal of ours in the usual form, never a 500
+    answer = api.send(method, path, {})
+    assert answer.status_code == status, answer.text
+    assert status == 200 or "type" in answer.json()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"if_match": '"'},
+        {"if_none_match": "W/"},
+        {"accept_encoding": ";;q=,"},
+        {"accept_encoding": "zstd;q=-1"},
+        {"authorization": "Bearer"},
+        {"origin": "\x7f"},
+        {"forwarded": 'for="'},
+        {"host": "a b"},
+    ],
+)
+def test_headers_that_are_junk(api: Api, headers: dict[str, str]) -> None:
+    assert api.send("GET", "/", **headers).status_code in (200, 412, 421)
+
+
+def test_an_answer_that_inlines_too_much(sqlite_url: str) -> None:
+    # FLAG-35: what is too big to return is refused before it begins; each collection by itself is not
+    create(sqlite_url)
+    with serving(sqlite_url, max_inlined=5) as api:
+        api.done("PUT", "/dirs/d", {"files": {f"f{n}": {} for n in range(3)}})
+        assert api.send("GET", "/?inline=dirs.files").status_code == 200
+        for path in ("/?inline=*", "/export", "/dirs?inline=*"):
+            answer = api.send("GET", path)
+            told = answer.json()
+            assert (answer.status_code, told["type"].partition("#")[2]) == (406, "too_large")
+            assert told["subject"] == path.partition("?")[0]
+        assert len(api.get("/dirs/d/files")) == 3

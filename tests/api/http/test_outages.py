@@ -1,0 +1,71 @@
+"""A store that cannot be used: the answer says so, and nothing has changed."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.registries.in_process import Api, create, serving
+
+BIG = b"x" * (1 << 20)
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Iterator[Path]:
+    """A filesystem with room for a new registry and little more."""
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1200k", "tmpfs", tmp_path], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"only root mounts filesystems: {mounted.stderr!r}")
+    yield tmp_path
+    subprocess.run(["umount", "--lazy", tmp_path], check=True)
+
+
+@contextmanager
+def no_file_larger_than(size: int) -> Iterator[None]:
+    """The kernel refuses to write beyond a size: what an editor or a quota would do."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def check_unavailable(api: Api, said: str) -> None:
+    """A large write is refused for a reason of the store, and what reads see is what they saw before."""
+    before = api.get("/export"), api.get("/-/log/head")
+    answer = api.send("PUT", "/dirs/d/files/big", BIG)
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert answer.json() == {
+        "type": "http://h/r/-/docs#store_unavailable",
+        "title": f'The store could not be used for "/dirs/d/files/big": {said}. '
+        "What was not acknowledged may be tried again.",
+        "subject": "/dirs/d/files/big",
+        "args": {"error_detail": said},
+    }
+    assert (api.get("/export"), api.get("/-/log/head")) == before
+
+
+def test_a_full_disk_is_no_fault_of_the_server(tiny: Path) -> None:
+    # ENT-4, ERR-1: refused as a whole; what fits is taken again at once
+    url = f"sqlite:///{tiny / 'annals.db'}"
+    create(url)
+    with serving(url) as api:
+        api.done("PUT", "/dirs/d/files/f", b"small")
+        check_unavailable(api, "its disk is full")
+        api.done("PUT", "/dirs/d/files/g", b"small")
+
+
+def test_a_disk_that_fails_is_no_fault_of_the_server(sqlite_url: str) -> None:
+    # ENT-4, ERR-1: refused as a whole; when the disk works again, so does the registry
+    create(sqlite_url)
+    with serving(sqlite_url) as api:
+        api.done("PUT", "/dirs/d/files/f", b"small")
+        with no_file_larger_than(1 << 19):
+            check_unavailable(api, "its disk fails")
+        api.done("PUT", "/dirs/d/files/big", BIG)

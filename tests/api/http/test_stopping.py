@@ -1,0 +1,38 @@
+"""What a client is told whose request a stopping server no longer waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from tests.support.registries.in_process import Api
+
+
+def test_who_waits_too_long_is_told_why(api: Api) -> None:
+    # ERR-8: an answer in the form of all others, and no doubt left about where to look
+    sent: list[dict[str, Any]] = []
+    asked = asyncio.Event()
+
+    async def receive() -> dict[str, Any]:
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets it")
+
+    async def send(message: Any) -> None:
+        sent.append(dict(message))
+
+    async def stopped() -> None:
+        scope = {"type": "http", "method": "PUT", "path": "/dirs/d", "raw_path": b"/dirs/d", "query_string": b""}
+        scope |= {"headers": [(b"host", b"h"), (b"content-length", b"2")], "scheme": "http", "client": ("h", 1)}
+        request = asyncio.create_task(api.app({**scope, "server": ("h", 80), "root_path": ""}, receive, send))
+        await asked.wait()
+        request.cancel()
+        await request
+
+    api.runner.run(stopped())
+    assert sent[0]["status"] == 503
+    assert (b"retry-after", b"1") in sent[0]["headers"]
+    told = json.loads(sent[1]["body"])
+    assert told["type"].endswith("#server_busy")
+    assert "being stopped" in told["detail"]

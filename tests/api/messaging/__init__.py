@@ -1,0 +1,1 @@
+"""Resolved and matched messages, and findings, over HTTP."""

@@ -1,0 +1,41 @@
+"""Liveness and readiness."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+
+from commands.store.log import Store
+from tests.support.registries.in_process import Api, create, serving
+
+
+@pytest.mark.parametrize("prefix", ["/-/", "/"])
+def test_alive_and_ready(api: Api, prefix: str) -> None:
+    assert api.get(f"{prefix}livez") == {"status": "ok"}
+    ready = api.get(f"{prefix}readyz")
+    assert ready["status"] == "ok"
+    assert ready["position"] == ready["head"] > 0
+    assert api.send("POST", f"{prefix}livez").headers["allow"] == "GET, HEAD, OPTIONS"
+    assert api.send("HEAD", f"{prefix}readyz").content == b""
+
+
+def test_not_ready_behind_the_log(store_url: str) -> None:
+    # a read model that misses events of the log is not served as if it were current; on both databases
+    create(store_url)
+    with serving(store_url) as api:
+        store = Store(store_url)
+        with store.engine.begin() as connection:
+            connection.execute(text("UPDATE projection SET position = position - 1"))
+        store.close()
+        answer = api.send("GET", "/-/readyz")
+    assert (answer.status_code, answer.json()["status"]) == (503, "unavailable")
+    assert answer.json()["position"] == answer.json()["head"] - 1
+
+
+def test_the_aliases_give_way_to_the_model(api: Api) -> None:
+    # HTTP-4: a Group type of that name takes the path at the root, never the one below `/-/`
+    source = api.get("/modelsource")
+    source["groups"]["livez"] = {"singular": "livezz"}
+    api.done("PUT", "/modelsource", source)
+    assert api.get("/livez") == {}
+    assert api.get("/-/livez") == {"status": "ok"}

@@ -1,0 +1,251 @@
+"""`/-/links`: making, changing and steering replication links, by administrators only (LEG-901)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from tests.api.subscriptions.test_secrets import everything_kept
+from tests.support.registries.in_process import BASE, Api, create, serving
+from tests.support.subscribing import KEY, TOKENS, bearer
+
+MARK: Final = "swordfish"
+URL: Final = "https://primary.example/r"
+BODY: Final[dict[str, Any]] = {"id": "p", "url": f"{URL}/"}
+ROOT: Final = bearer("root")
+#: What a link says that asks for nothing but a URL.
+DEFAULTS: Final[dict[str, Any]] = {
+    "id": "p",
+    "url": URL,
+    "dialect": "log",
+    "mode": "pull",
+    "scope": {},
+    "names": {},
+    "interval": 60,
+    "conflicts": "rename",
+    "enabled": True,
+    "status": {"state": "active", "position": 0, "verdict": "unknown"},
+}
+
+
+@pytest.fixture
+def api(store_url: str) -> Iterator[Api]:
+    create(store_url)
+    with serving(store_url, tokens=TOKENS, master_key=KEY) as served:
+        yield served
+
+
+def test_a_life(api: Api) -> None:
+    # LEG-901: links are made, read, replaced and deleted, each time as one interaction; the same again is none
+    made = api.send("POST", "/-/links", BODY, **ROOT)
+    assert (made.status_code, made.json()) == (201, DEFAULTS)
+    assert made.headers["location"] == f"{BASE}/-/links/p" and made.headers["xregistry-xregcorrelationid"] == "id1"
+    assert api.done("GET", "/-/links", **ROOT).json() == [DEFAULTS]
+    again = api.done("PUT", "/-/links/p", BODY, **ROOT)
+    assert (again.status_code, again.json()) == (200, DEFAULTS)
+    assert "xregistry-xregcorrelationid" not in again.headers
+    changed = api.done("PUT", "/-/links/p", {**BODY, "interval": 5}, **ROOT)
+    assert changed.json() == {**DEFAULTS, "interval": 5}
+    assert api.done("GET", "/-/links/p", **ROOT).json() == {**DEFAULTS, "interval": 5}
+    assert api.send("DELETE", "/-/links/p", **ROOT).status_code == 204
+    assert api.send("GET", "/-/links/p", **ROOT).status_code == 404
+    assert api.done("PUT", "/-/links/p", BODY, **ROOT).status_code == 201
+
+
+def test_what_is_done_with_a_link(api: Api) -> None:
+    # LEG-901, LEG-909: it rests and goes on; after a promotion it never does
+    api.done("POST", "/-/links", BODY, **ROOT)
+
+    def act(name: str) -> Any:
+        return api.send("POST", f"/-/links/p/actions/{name}", **ROOT)
+
+    rests = {**DEFAULTS, "enabled": False, "status": {**DEFAULTS["status"], "state": "resting"}}
+    assert act("pause").json() == rests
+    assert "xregistry-xregcorrelationid" not in act("pause").headers
+    assert act("resume").json() == DEFAULTS
+    assert api.send("PUT", "/dirs/d", {}, **ROOT).status_code == 400
+    assert act("promote").json() == {**rests, "status": {**rests["status"], "state": "promoted"}}
+    assert api.send("PUT", "/dirs/d", {}, **ROOT).status_code == 201
+    assert (act("resume").status_code, act("resume").json()["code"]) == (400, "promoted")
+    assert act("fly").status_code == 404
+    assert api.send("POST", "/-/links/none/actions/pause", **ROOT).status_code == 404
+    tried = api.send("POST", "/-/links/p/actions/repair?dryrun", **ROOT)
+    assert tried.status_code == 400 and "dryrun" in tried.json()["title"]
+
+
+WRONG: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
+    ("required", "/id", {"id": None}),
+    ("required", "/id", {"id": "a/b"}),
+    ("required", "/url", {"url": None}),
+    ("value", "/url", {"url": "ftp://primary.example"}),
+    ("value", "/url", {"url": f"https://user:{MARK}@primary.example"}),
+    ("value", "/url", {"url": f"https://primary.example/?token={MARK}"}),
+    ("value", "/url", {"dialect": "kafka"}),
+    ("value", "/dialect", {"dialect": "gossip"}),
+    ("value", "/mode", {"dialect": "xregistry", "mode": "receive"}),
+    ("unknown", "/colour", {"colour": "red"}),
+    ("value", "/scope/groups/0", {"scope": {"groups": ["/dirs"]}}),
+    ("value", "/scope/resources", {"scope": {"resources": ["/dirs/d/files/f"]}}),
+    ("filter", "/scope/filters/0/like", {"scope": {"filters": [{"like": {"subject": "/dirs/d"}}]}}),
+    ("value", "/names", {"names": {"/dirs/a": "/dirs/b"}}),
+    ("required", "/credential/username", {"credential": {"type": "basic", "password": MARK}}),
+    ("unknown", "/credential/password", {"credential": {"type": "bearer", "password": MARK}}),
+)
+
+
+@pytest.mark.parametrize(("code", "pointer", "members"), WRONG)
+def test_what_no_link_is(api: Api, code: str, pointer: str, members: dict[str, Any]) -> None:
+    # LEG-901: what a link may say; a refusal names the member, shows no secret and records nothing
+    body = {name: value for name, value in {**BODY, **members}.items() if value is not None}
+    answer = api.send("POST", "/-/links", body, **ROOT)
+    said = answer.json()
+    assert (answer.status_code, said["code"], said["pointer"]) == (400, code, pointer), answer.text
+    assert said["type"] == f"{BASE}/-/docs#invalid_link"
+    assert MARK not in answer.text
+    assert api.done("GET", "/-/links", **ROOT).json() == []
+
+
+OTHERS: Final[tuple[tuple[bool, dict[str, Any], dict[str, Any]], ...]] = (
+    (False, {}, {"url": "https://other.example"}),
+    (False, {"scope": {"groups": ["/dirs/a"]}}, {"url": "https://other.example"}),
+    (False, {"scope": {"groups": ["/dirs/a"]}}, {"url": "https://other.example", "scope": {"groups": ["/dirs/A"]}}),
+    (False, {"scope": {"groups": ["/dirs/a"]}}, {"scope": {"groups": ["/dirs/b"]}}),  # the same other registry
+    (
+        False,
+        {"scope": {"filters": [{"prefix": {"subject": "/dirs/x"}}]}},
+        {"url": "https://other.example", "scope": {"groups": ["/dirs/x1"]}},
+    ),
+    (True, {"scope": {"groups": ["/dirs/a"]}}, {"url": "https://other.example", "scope": {"groups": ["/dirs/b"]}}),
+    (True, {}, {"url": "https://other.example", "mode": "push"}),
+    (True, {}, {"url": "https://other.example", "dialect": "xregistry"}),
+)
+
+
+@pytest.mark.parametrize(("allowed", "first", "second"), OTHERS)
+def test_no_two_bring_the_same(api: Api, allowed: bool, first: dict[str, Any], second: dict[str, Any]) -> None:
+    # LEG-903, LEG-909: what is followed by its log comes over one link, so that everybody knows whose it is
+    api.done("POST", "/-/links", {**BODY, **first}, **ROOT)
+    answer = api.send("POST", "/-/links", {**BODY, "id": "q", **second}, **ROOT)
+    assert answer.status_code == (201 if allowed else 400), answer.text
+    assert allowed or (answer.json()["code"], answer.json()["pointer"]) == ("overlap", "/scope")
+
+
+def test_what_stays_as_it_was_made(api: Api) -> None:
+    # LEG-909: what came over a link came from there
+    api.done("POST", "/-/links", BODY, **ROOT)
+    for name, value in {"url": "https://other.example", "dialect": "xregistry", "mode": "push"}.items():
+        answer = api.send("PUT", "/-/links/p", {**BODY, name: value}, **ROOT)
+        assert (answer.status_code, answer.json()["code"], answer.json()["pointer"]) == (400, "fixed", f"/{name}")
+    taken = api.send("POST", "/-/links", BODY, **ROOT)
+    assert (taken.status_code, taken.json()["code"]) == (400, "exists")
+    assert api.send("PUT", "/-/links/p", {**BODY, "id": "q"}, **ROOT).json()["code"] == "idmismatch"
+
+
+@pytest.mark.parametrize("token", ["ann", "rita", "gina", "nemo"])
+def test_only_administrators(api: Api, token: str) -> None:
+    # Callers: links are for administrators; their streams in the log as well
+    api.done("POST", "/-/links", BODY, **ROOT)
+    for method, path, body in (
+        ("GET", "/-/links", None),
+        ("GET", "/-/links/p", None),
+        ("POST", "/-/links", {**BODY, "id": "q"}),
+        ("PUT", "/-/links/p", BODY),
+        ("DELETE", "/-/links/p", None),
+        ("POST", "/-/links/p/actions/promote", None),
+        ("POST", "/-/links/p/actions/repair", None),
+    ):
+        answer = api.send(method, path, body, **bearer(token))
+        assert (answer.status_code, answer.json()["type"]) == (403, f"{BASE}/-/docs#forbidden"), (method, path)
+    assert "/-/links" not in api.send("GET", "/-/log", **bearer(token)).text
+    assert api.done("GET", "/-/links/p", **ROOT).json() == DEFAULTS
+    assert api.send("GET", "/-/links").status_code == 401
+
+
+def test_methods(api: Api) -> None:
+    # HTTP: every path answers OPTIONS, and a method that it does not take with 405
+    for path, methods in {
+        "/-/links": "GET, POST, OPTIONS",
+        "/-/links/p": "GET, PUT, DELETE, OPTIONS",
+        "/-/links/p/actions/repair": "POST, OPTIONS",
+    }.items():
+        answer = api.send("OPTIONS", path, **ROOT)
+        assert (answer.status_code, answer.headers["allow"]) == (204, methods)
+        refused = api.send("PATCH", path, {}, **ROOT)
+        assert (refused.status_code, refused.headers["allow"]) == (405, methods)
+
+
+def test_a_dry_run_makes_nothing(api: Api) -> None:
+    # FLAG-83: the events that a write would come to, and then all is as it was
+    tried = api.send("POST", "/-/links?dryrun", BODY, **ROOT)
+    assert tried.status_code == 200 and "/-/links/p" in tried.text
+    assert api.done("GET", "/-/links", **ROOT).json() == []
+
+
+def test_links_have_a_history(api: Api) -> None:
+    # LEG-901: links are domain objects with events of their own, which administrators find in the log
+    api.done("POST", "/-/links", BODY, **ROOT)
+    api.done("POST", "/-/links/p/actions/pause", **ROOT)
+    api.done("DELETE", "/-/links/p", **ROOT)
+    found = api.done("GET", "/-/history/-/links/p", **ROOT).json()
+    assert [(each["action"], each["changed"], each["caller"]) for each in found] == [
+        ("created", [], "root"),
+        ("updated", ["enabled"], "root"),
+        ("deleted", [], "root"),
+    ]
+    head = api.done("GET", "/-/log/head", **ROOT).json()
+    first = api.done("GET", "/-/log/head?asof=3", **ROOT).json()
+    assert head["position"] == 6 and head["state"] == first["state"]  # links are in no hash
+
+
+def test_secrets_are_nowhere(api: Api, store_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    # LEG-901: secrets of links are kept as those of subscriptions are: sealed, and shown to nobody
+    caplog.set_level(logging.DEBUG)
+    credentials: tuple[dict[str, str], ...] = (
+        {"token": f"{MARK}-token"},
+        {"type": "basic", "username": "u", "password": f"{MARK}-password"},
+        {"type": "basic", "username": "u", "password": f"{MARK}-other"},
+    )
+    told = [
+        api.done("PUT", path, {**BODY, "credential": credential}, **ROOT).text
+        for credential in credentials
+        for path in ("/-/links/p?dryrun", "/-/links/p")
+    ]
+    paths = ("/-/links", "/-/links/p", "/-/log", "/-/history/-/links/p?images=before,after", "/-/metrics")
+    told += [api.done("GET", path, **ROOT).text for path in paths]
+    told.append(api.send("POST", "/-/links/p/actions/check", **ROOT).text)
+    kept = b"\n".join(row for _, row in everything_kept(store_url))
+    assert not any(MARK in each for each in (*told, caplog.text)) and MARK.encode() not in kept
+    shown = api.done("GET", "/-/links/p", **ROOT).json()["credential"]
+    assert shown == {"type": "basic", "username": "u"}
+    assert sum(name == "secret" for name, _ in everything_kept(store_url)) == 1  # what is replaced is destroyed
+    api.done("DELETE", "/-/links/p", **ROOT)
+    assert not any(name == "secret" for name, _ in everything_kept(store_url))
+
+
+def test_without_a_master_key(store_url: str) -> None:
+    # LEG-901: a secret that cannot be sealed is not taken
+    create(store_url)
+    with serving(store_url, tokens=TOKENS) as api:
+        answer = api.send("PUT", "/-/links/p", {**BODY, "credential": {"token": MARK}}, **ROOT)
+        assert (answer.status_code, answer.json()["code"]) == (400, "credentialsunavailable")
+        assert MARK not in answer.text
+        assert api.done("PUT", "/-/links/p", BODY, **ROOT).status_code == 201
+
+
+def test_links_in_the_metrics(api: Api) -> None:
+    # Status: its state as a figure for each link, and no figure where nobody knows
+    api.done("POST", "/-/links", BODY, **ROOT)
+    api.done("POST", "/-/links/p/actions/pause", **ROOT)
+    lines = [line for line in api.send("GET", "/-/metrics", **ROOT).text.splitlines() if line.startswith("annals_link")]
+    states = {"active": 0, "resting": 1, "failing": 0, "diverged": 0, "promoted": 0}
+    assert lines == [f'annals_link_state{{link="p",state="{name}"}} {value:.1f}' for name, value in states.items()]
+
+
+def test_the_problems_are_explained(api: Api) -> None:
+    # ERR-10: the types of problems that links have are among those that are described
+    schemas = json.loads(api.send("GET", "/-/openapi.json", **ROOT).text)["components"]["schemas"]
+    assert {"Problem.invalid_link", "Problem.diverged", "Problem.remote_unavailable"} <= schemas.keys()

@@ -1,0 +1,155 @@
+"""A registry that delivers, in the process of the test: what it looks up, compiles and counts while it does."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any, Final
+
+import pytest
+
+from domain.cesql import evaluation
+from domain.cesql.parser import parse
+from domain.cesql.syntax import SyntaxNode
+from projections.outgoing.destination_guard import DestinationGuard
+from tests.support.registries.in_process import Api, create, serving
+from tests.support.subscribing import KEY
+from tests.support.webhooks import Webhooks, until, webhooks
+
+#: Retried soon, and often enough.
+SOON: Final = {"retry": {"initialdelay": 1, "maxdelay": 1, "multiplier": 1, "maxattempts": 100}}
+MARK: Final = "marker-of-a-token"
+
+
+@pytest.fixture
+def sinks() -> Iterator[Webhooks]:
+    with webhooks() as sinks:
+        yield sinks
+
+
+@contextmanager
+def delivering(url: str, guard: DestinationGuard | None = None, ids: str = "id") -> Iterator[Api]:
+    """A registry that delivers to this machine."""
+    ports = {"delivers": True, "resolver": guard or DestinationGuard("127.0.0.1", plaintext=True)}
+    with serving(url, ids=ids, ports=ports, sinks_validation="off", sinks_plaintext=True, master_key=KEY) as api:
+        yield api
+
+
+def subscribed(api: Api, sink: str, **members: Any) -> str:
+    """The path of a new subscription."""
+    body = {"protocol": "HTTP", "sink": sink, "protocolsettings": SOON} | members
+    return f"/subscriptions/{api.done('POST', '/subscriptions', body, content_type='application/json').json()['id']}"
+
+
+def status(api: Api, path: str) -> dict[str, Any]:
+    found: dict[str, Any] = api.get(path)["status"]
+    return found
+
+
+def test_filters_are_compiled_once(sqlite_url: str, sinks: Webhooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    # SUB-411: checked and compiled when they are written, compiled when a process starts, and never for an event
+    parsed: list[str] = []
+
+    def noted(text: str) -> SyntaxNode:
+        parsed.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(evaluation, "parse", noted)
+
+    def arrives(api: Api, name: str) -> None:
+        """Something is written, matched and delivered, so that whatever came before it is known to who delivers."""
+        api.done("PUT", f"/dirs/{name}", {})
+        until(lambda: f"/dirs/{name}" in sinks.subjects("/s"))
+
+    create(sqlite_url)
+    with delivering(sqlite_url) as api:
+        path = subscribed(api, f"{sinks.url}/s", filters=[{"sql": "subject LIKE '/dirs/%'"}])
+        for number in range(20):
+            arrives(api, f"d{number}")
+        for action in ("pause", "resume", "verify", "replay"):
+            arguments = {"fromposition": 1} if action == "replay" else None
+            answer = api.send("POST", f"{path}/actions/{action}", arguments, content_type="application/json")
+            assert answer.status_code == 202, answer.text
+            api.get("/subscriptions")
+        arrives(api, "last")
+        assert len(parsed) == 2  # by who answers, and by who delivers
+        body = api.get(path) | {"filters": [{"sql": "subject LIKE '/dirs/d%'"}]}
+        api.done("PUT", path, body, content_type="application/json")
+        arrives(api, "d21")
+        assert len(parsed) == 4
+    parsed.clear()
+    with delivering(sqlite_url, ids="later") as api:
+        arrives(api, "d22")
+        arrives(api, "d23")
+        assert len(parsed) == 1
+
+
+def test_metrics(sqlite_url: str, sinks: Webhooks) -> None:
+    # SUB-842: attempts and outcomes, time to the acknowledgement, lag; by subscription, and nothing of its sink
+    create(sqlite_url)
+    refused = iter((503, 400))
+    sinks.answer = lambda path, event: next(refused, 204)
+    with delivering(sqlite_url) as api:
+        path = subscribed(api, f"{sinks.url}/s?token={MARK}", types=["io.xregistry.group.created"])
+        for name in ("a", "b", "c"):
+            api.done("PUT", f"/dirs/{name}", {})
+        until(lambda: len(sinks.told[f"/s?token={MARK}"]) == 4)
+        until(lambda: (found := status(api, path))["deadletters"] == 1 and found["lag"] == 0)
+        text = api.send("GET", "/-/metrics").text
+        api.done("DELETE", path)
+        until(lambda: path.rpartition("/")[2] not in api.send("GET", "/-/metrics").text)
+    label = f'subscription="{path.rpartition("/")[2]}"'
+    for outcome, count in (("delivered", 2), ("retry", 1), ("rejected", 1)):
+        assert f'annals_delivery_attempts_total{{outcome="{outcome}",{label}}} {count}.0' in text
+    assert f"annals_delivery_dead_letters_total{{{label}}} 1.0" in text
+    assert f"annals_delivery_seconds_count{{{label}}} 2.0" in text
+    assert f"annals_delivery_lag{{{label}}} 0.0" in text
+    assert not re.search(rf"{MARK}|127\.0\.0\.1|token", "".join(re.findall(r"annals_delivery_.*", text)))
+
+
+def test_a_name_that_moves(sqlite_url: str, sinks: Webhooks) -> None:
+    # SUB-901, 904, walk-through 7: what was somewhere else when it was looked up first is not contacted
+    create(sqlite_url)
+    port = int(sinks.url.rpartition(":")[2])
+    asked: list[str] = []
+    moved = True
+
+    async def look_up(host: str, port: int) -> Sequence[str]:
+        asked.append(host)
+        return ["127.0.0.2" if moved and len(asked) > 1 else "127.0.0.1"]
+
+    guard = DestinationGuard("127.0.0.1", plaintext=True, look_up=look_up)
+    with counted("127.0.0.2", port) as contacted, delivering(sqlite_url, guard) as api:
+        path = subscribed(api, f"http://sink.test:{port}/moved")
+        api.done("PUT", "/dirs/a", {})
+        error = until(lambda: status(api, path).get("lasterror"))
+        time.sleep(0.5)
+        assert (error["code"], "127.0" in error["message"]) == ("address", False)
+        assert not contacted and not sinks.told["/moved"]
+        assert 1 < len(asked) < 20
+        moved = False
+        until(lambda: sinks.told["/moved"])
+
+
+@contextmanager
+def counted(address: str, port: int) -> Iterator[list[object]]:
+    """Who connects to an address. Skips the test where the machine does not have it."""
+    found: list[object] = []
+    with ExitStack() as stack:
+        try:
+            listening = stack.enter_context(socket.create_server((address, port)))
+        except OSError:
+            pytest.skip(f"this machine does not have {address}")
+
+        def listen() -> None:
+            with suppress(OSError):
+                while True:
+                    found.append(listening.accept())
+
+        threading.Thread(target=listen, daemon=True).start()
+        yield found
+        listening.shutdown(socket.SHUT_RDWR)

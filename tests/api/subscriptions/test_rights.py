@@ -1,0 +1,55 @@
+"""Whose subscriptions are told of what, and which protocols a server has."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import closing
+from itertools import count
+
+from api.auth.callers import parse_fixed_tokens
+from api.subscriptions.owner_rights import CACHE_SECONDS, OwnerRights
+from projections.entities.query import ViewPool
+from projections.subscriptions.state.subscriptions import StoredSubscriptions
+from tests.support.registries.in_process import create, serving
+from tests.support.serving import ROOT
+from tests.support.subscribing import TOKENS, bearer, made
+
+
+def none() -> StoredSubscriptions:
+    raise AssertionError("nobody asks for subscriptions")
+
+
+def test_everybody_reads_everything() -> None:
+    # SUB-911: where callers are not told apart
+    assert OwnerRights(None, none)("anonymous", "/dirs/d1")
+
+
+def test_listed_callers() -> None:
+    # SUB-911: by the roles that they have now
+    rights = OwnerRights(parse_fixed_tokens(TOKENS).named, none)
+    assert rights("rita", "/dirs/d1") and rights("gina", "/dirs/d1/files/f") and rights("console", "/")
+    assert not rights("gina", "/dirs/d2") and not rights("nemo", "/dirs/d1") and not rights("gone", "/dirs/d1")
+
+
+def test_callers_that_an_issuer_vouches_for(store_url: str) -> None:
+    # SUB-911: by what they could read when they last wrote a subscription; looked at again before long
+    create(store_url)
+    times = count()
+    with serving(store_url, tokens=TOKENS) as api, closing(ViewPool(store_url)) as readers:
+        rights = OwnerRights(
+            None, lambda: readers.quick().subscriptions, issued=True, clock=lambda: next(times) * CACHE_SECONDS
+        )
+        assert not rights("gina", "/dirs/d1")
+        made(api, **bearer("gina"))
+        made(api, **bearer("ann"))
+        assert rights("gina", "/dirs/d1") and not rights("gina", "/dirs/d2")
+        assert rights("ann", "/dirs/d2")
+
+
+def test_protocols_without_their_clients() -> None:
+    # SUB-202: what is not installed is not offered, and is no reason not to start
+    blocked = "import sys; sys.modules.update(dict.fromkeys(('paho', 'nats', 'proton')));"
+    script = f"{blocked} from api.subscriptions.config import available_protocols as offered; print(*offered())"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["HTTP", "KAFKA"], done.stderr

@@ -1,0 +1,171 @@
+"""Secrets are nowhere but with the sink: a scan of all that a registry gives and keeps, after a life with markers."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from sqlalchemy import MetaData
+
+from api.subscriptions.secrets import StoredSecrets
+from commands.store.log import Store
+from commands.store.secrets import Vault
+from projections.entities.query import ViewPool
+from tests.support.registries.in_process import Api, create, serving
+from tests.support.subscribing import BODY, KEY, SINK, TOKENS, bearer
+
+MARK = "swordfish"
+SECRETS: dict[str, Any] = {
+    "sink": f"{SINK}?token={MARK}-query",
+    "sinkcredential": {
+        "credentialtype": "REFRESHTOKEN",
+        "accesstoken": f"{MARK}-access",
+        "accesstokenexpiresutc": "2099-01-01T00:00:00Z",
+        "refreshtoken": f"{MARK}-refresh",
+        "refreshtokenendpoint": f"https://93.184.216.34/token?k={MARK}-endpoint",
+    },
+    "protocolsettings": {
+        "headers": {"X-Api-Key": f"{MARK}-header", "X-Plain": "plain"},
+        "deadletter": {"mode": "sink", "uri": f"https://93.184.216.34/dead?k={MARK}-dead"},
+    },
+}
+#: What a caller may not do, each with secrets in it.
+WRONG: tuple[dict[str, Any], ...] = (
+    {"sink": f"https://10.0.0.1/?t={MARK}"},
+    {"sink": f"https://user:{MARK}@sink.example/"},
+    {"sink": f"https://sink.example:{MARK}/"},
+    {"sinkcredential": {"credentialtype": "PLAIN", "identifier": "u:v", "secret": MARK}},
+    {"sinkcredential": {"credentialtype": "ACCESSTOKEN", "accesstoken": MARK, "accesstokenexpiresutc": "x"}},
+    {"sinkcredential": {"credentialtype": "ACCESSTOKEN", "accesstoken": f"{MARK}\n"}},
+    {"protocolsettings": {"headers": {"authorization": f"{MARK}\r\n"}}},
+    {"protocolsettings": {"signingkey": f"whsec_{MARK}"}},
+)
+
+
+@pytest.fixture
+def api(store_url: str) -> Iterator[Api]:
+    create(store_url)
+    with serving(store_url, tokens=TOKENS, master_key=KEY) as served:
+        yield served
+
+
+def everything_kept(url: str) -> Iterator[tuple[str, bytes]]:
+    """Each row of each table, as bytes."""
+    with closing(Store(url)) as store, store.engine.begin() as connection:
+        found = MetaData()
+        found.reflect(connection)
+        for table in found.sorted_tables:
+            for row in connection.execute(table.select()):
+                yield (
+                    table.name,
+                    b"|".join(
+                        bytes(value) if isinstance(value, bytes | memoryview) else str(value).encode() for value in row
+                    ),
+                )
+
+
+def test_a_scan(api: Api, store_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    # SUB-916, SUB-303: responses, log lines, events, every table, exports, error texts
+    caplog.set_level(logging.DEBUG)
+    told: list[str] = []
+
+    def ask(method: str, path: str, body: Any = None, token: str = "root", **headers: str) -> Any:
+        answer = api.send(method, path, body, **bearer(token), **headers)
+        told.append(answer.text + str(answer.headers))
+        return answer
+
+    created = api.done("POST", "/subscriptions", {**BODY, **SECRETS}, **bearer("ann"))
+    path = f"/subscriptions/{created.json()['id']}"
+    ask("POST", "/subscriptions?dryrun", {**BODY, **SECRETS}, "ann")
+    changed = {**BODY, **SECRETS, "types": ["a"]}
+    api.done("PUT", path, changed, **bearer("ann"))
+    ask("PUT", f"{path}?dryrun", changed, "ann")
+    for body in WRONG:
+        assert ask("POST", "/subscriptions", {**BODY, **body}, "ann").status_code == 400, body
+        assert ask("PUT", path, {**BODY, **body}, "ann").status_code == 400, body
+    assert (
+        ask(
+            "PUT",
+            path,
+            {
+                **SECRETS,
+                **BODY,
+                "sink": "https://93.184.216.35/",
+                "sinkcredential": {
+                    name: value
+                    for name, value in SECRETS["sinkcredential"].items()
+                    if "expires" in name or "type" in name
+                }
+                | {"refreshtokenendpoint": "https://93.184.216.34/token"},
+            },
+            "ann",
+        ).status_code
+        == 400
+    )
+    for each in (
+        path,
+        "/subscriptions",
+        f"{path}?asof=4",
+        "/-/log",
+        "/-/events",
+        "/export",
+        "/-/interactions",
+        "/-/metrics",
+    ):
+        assert ask("GET", each).status_code == 200, each
+    for each in (f"/-/history{path}?images=before,after", "/-/diff/?from=1", "/-/history/?below&images=after"):
+        assert ask("GET", each).status_code == 200, each
+    ask("OPTIONS", path)
+    ask("POST", f"{path}/actions/pause")
+    assert [text for text in told if MARK in text] == []
+    assert [name for name, row in everything_kept(store_url) if MARK.encode() in row] == []
+    assert MARK not in caplog.text
+    # the owner is shown the queries of its own URIs, and nothing else (SUB-917)
+    mine = api.send("GET", path, **bearer("ann")).text
+    assert {
+        word for word in ("query", "endpoint", "dead", "access", "refresh", "header") if f"{MARK}-{word}" in mine
+    } == {
+        "query",
+        "endpoint",
+        "dead",
+    }
+
+
+def test_who_delivers_has_them(api: Api, store_url: str) -> None:
+    # SUB-913, SUB-307: values by name; a renewed one takes the place of the old without a word to the log
+    id = api.done("POST", "/subscriptions", {**BODY, **SECRETS}, **bearer("ann")).json()["id"]
+    readers = ViewPool(store_url)
+    with closing(Store(store_url, vault=Vault([bytes(32)]))) as store, closing(readers):
+        subscription = readers.quick().subscriptions.one(id)
+        assert subscription is not None
+        secrets = StoredSecrets(store)
+        assert secrets.reveal(subscription) == {
+            "sinkcredential.accesstoken": f"{MARK}-access",
+            "sinkcredential.refreshtoken": f"{MARK}-refresh",
+            "sinkcredential.refreshtokenendpoint.query": f"k={MARK}-endpoint",
+            "protocolsettings.headers.x-api-key": f"{MARK}-header",
+            "protocolsettings.deadletter.uri.query": f"k={MARK}-dead",
+            "sink.query": f"token={MARK}-query",
+        }
+        before = store.tip().position
+        secrets.replace(subscription, {"sinkcredential.accesstoken": "new", "sink.nothing": "x"})
+        assert secrets.reveal(subscription)["sinkcredential.accesstoken"] == "new"
+        assert store.tip().position == before
+        # SUB-504, SUB-914: once it is deleted, or the row is missing, nothing opens
+        api.done("DELETE", f"/subscriptions/{id}", **bearer("ann"))
+        with pytest.raises(LookupError):
+            secrets.reveal(subscription)
+        secrets.replace(subscription, {"sinkcredential.accesstoken": "late"})
+    assert [name for name, _ in everything_kept(store_url) if name == "secret"] == []
+    assert json.loads(api.send("GET", "/-/log/head", **bearer("root")).text)["position"] == before + 1
+
+
+def test_the_same_secret_again_is_no_event(api: Api) -> None:
+    # SUB-503: nor does it make another row
+    id = api.done("POST", "/subscriptions", {**BODY, **SECRETS}, **bearer("ann")).json()["id"]
+    again = api.done("PUT", f"/subscriptions/{id}", {**BODY, **SECRETS}, **bearer("ann"))
+    assert "xregistry-xregcorrelationid" not in again.headers

@@ -1,0 +1,195 @@
+"""Collections in order and in pages, over HTTP: following the links of one set."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterator
+from itertools import pairwise
+
+import httpx
+import pytest
+
+from projections.entities.pages import MAX_SORTED
+from tests.support.registries.in_process import BASE, Api, create, serving
+
+NAMES = {"d1": "b", "D2": "A", "d3": None, "d4": "a", "d5": "C", "d6": None, "d7": "b"}
+
+
+@pytest.fixture
+def api(store_url: str) -> Iterator[Api]:
+    """Groups with few names, on each database in turn."""
+    create(store_url)
+    with serving(store_url) as served:
+        served.done("POST", "/dirs", {id: {"name": name, "files": {"f": {}}} for id, name in NAMES.items()})
+        yield served
+
+
+def links(answer: httpx.Response) -> dict[str, str]:
+    """The links to other pages by relation; each says how many members there are."""
+    found = re.findall(rf"<{BASE}([^>]*)>;rel=(\w+);count=(\d+)", answer.headers["link"])
+    assert len({count for _, _, count in found}) <= 1
+    return {rel: path for path, rel, _ in found}
+
+
+def ids(answer: httpx.Response) -> list[str]:
+    return list(answer.json())
+
+
+def walk(api: Api, path: str, rel: str = "next") -> list[list[str]]:
+    """The pages from one on."""
+    pages: list[list[str]] = []
+    following: str | None = path
+    while following:
+        answer = api.done("GET", following)
+        pages.append(ids(answer))
+        following = links(answer).get(rel)
+    return pages
+
+
+@pytest.mark.parametrize(
+    ("query", "order"),
+    [
+        ("", ["d1", "D2", "d3", "d4", "d5", "d6", "d7"]),  # FLAG-52: ids without regard to case
+        ("sort=name", ["d3", "d6", "D2", "d4", "d1", "d7", "d5"]),  # FLAG-51: missing values lowest, then by id
+        ("sort=name=asc", ["d3", "d6", "D2", "d4", "d1", "d7", "d5"]),
+        ("sort=name=desc", ["d5", "d7", "d1", "d4", "D2", "d6", "d3"]),  # FLAG-51: ids in the same direction
+        ("sort=dirid=desc", ["d7", "d6", "d5", "d4", "d3", "D2", "d1"]),
+        ("sort=xid", ["d1", "D2", "d3", "d4", "d5", "d6", "d7"]),
+        ("sort=name&filter=name!=b", ["d3", "d6", "D2", "d4", "d5"]),
+    ],
+)
+def test_pages_have_the_order_of_the_whole(api: Api, query: str, order: list[str]) -> None:
+    # PAG-4, PAG-6, P-11: pages forwards and backwards, and what is inlined, add up to the whole
+    whole = api.done("GET", f"/dirs?{query}&inline=files")
+    assert ids(whole) == order
+    assert all(list(each["files"]) == ["f"] for each in whole.json().values())
+    pages = walk(api, f"/dirs?{query}&inline=files&limit=2")
+    assert [id for page in pages for id in page] == order
+    assert [len(page) for page in pages[:-1]] == [2] * (len(pages) - 1)
+    assert walk(api, links(api.done("GET", f"/dirs?{query}&limit=2"))["last"], "prev")[::-1] == pages
+
+
+#: Numbers in their order, several to each double.
+NUMBERS = (
+    *("-9007199254740993", "-9007199254740992", "-1e-400", "1", "1.00000000000000000001", "1.00000000000000000002"),
+    *(
+        "9007199254740992",
+        "9007199254740993",
+        "123456789012345678901234567890",
+        "123456789012345678901234567891",
+        "1e400",
+    ),
+)
+
+
+@pytest.mark.parametrize("few", [MAX_SORTED, -1])
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+def test_numbers_sort_by_all_of_their_digits(
+    store_url: str, monkeypatch: pytest.MonkeyPatch, few: int, direction: str
+) -> None:
+    # FLAG-13, FLAG-51: whole, in pages of few and of many members, and as of a moment of the past
+    monkeypatch.setattr("projections.entities.pages.MAX_SORTED", few)
+    create(store_url, {"groups": {"boxes": {"singular": "box", "attributes": {"*": {"type": "decimal"}}}}})
+    order = [f"b{index * 7 % 11}" for index in range(11)]
+    members = dict(sorted(zip(order, NUMBERS, strict=True)))
+    text = ",".join(f'"{id}":{{"size":{number}}}' for id, number in members.items())
+    wanted, path = order if direction == "asc" else order[::-1], f"/boxes?sort=size={direction}"
+    with serving(store_url) as api:
+        written = api.done("POST", "/boxes", f"{{{text}}}".encode())
+        assert ids(api.done("GET", path)) == wanted
+        pages = walk(api, f"{path}&limit=2")
+        assert [id for page in pages for id in page] == wanted
+        assert walk(api, links(api.done("GET", f"{path}&limit=2"))["last"], "prev")[::-1] == pages
+        api.done("PATCH", "/boxes", {id: {"size": 0} for id in order})
+        assert ids(api.done("GET", f"{path}&asof={written.headers['xregistry-xregcorrelationid']}")) == wanted
+
+
+def test_links_of_pages(api: Api) -> None:
+    # PAG-4, PAG-5: no way back from the first page, none on from the last; the count is the same on all
+    first = api.done("GET", "/dirs?limit=3")
+    assert set(links(first)) == {"next", "first", "last"}
+    assert ";count=7" in first.headers["link"]
+    middle = api.done("GET", links(first)["next"])
+    assert set(links(middle)) == {"next", "prev", "first", "last"}
+    last = api.done("GET", links(first)["last"])
+    assert ids(last) == ["d7"] and set(links(last)) == {"prev", "first", "last"}
+    assert ids(api.done("GET", links(middle)["prev"])) == ids(api.done("GET", links(last)["first"])) == ids(first)
+    assert set(links(api.done("GET", "/dirs?limit=7"))) == {"first"}
+
+
+def test_the_root_link_stays(api: Api) -> None:
+    # PAG-9, HTTP-5: links are headers of their own
+    found = api.done("GET", "/dirs?limit=3").headers.get_list("link")
+    assert f"<{BASE}>;rel=xregistry-root" in found and len(found) == 4
+
+
+@pytest.mark.parametrize("query", ["", "sort=name&", "filter=name&", "sort=name=desc&filter=files.fileid=f&"])
+def test_pages_agree_while_others_write(api: Api, query: str) -> None:
+    # PAG-7: what is written between two pages neither adds, drops nor repeats a member of the set
+    whole = walk(api, f"/dirs?{query}limit=2")
+    answer = api.done("GET", f"/dirs?{query}limit=2")
+    pages = [ids(answer)]
+    writes = iter(
+        [
+            ("DELETE", "/dirs/d1", None),
+            ("PUT", "/dirs/d0", {"name": "b", "files": {"f": {}}}),
+            ("POST", "/dirs", {"d7": {"name": "0"}, "d9": {"name": "zz"}, "d5": {"name": None}}),
+        ]
+    )
+    while following := links(answer).get("next"):
+        if write := next(writes, None):
+            api.done(*write)
+        answer = api.done("GET", following)
+        pages.append(ids(answer))
+    assert pages == whole
+    assert "d0" in ids(api.done("GET", "/dirs"))
+
+
+def test_a_cursor_fits_its_request_only(api: Api) -> None:
+    # PAG-6: a link is used as it is, or refused
+    following = links(api.done("GET", "/dirs?sort=name&limit=2"))["next"]
+    for changed in (following.replace("sort=name", "sort=epoch"), following.replace("/dirs?", "/dirs/d1/files?")):
+        assert api.send("GET", changed).status_code == 400
+    assert api.send("GET", following.replace("limit=2", "limit=3")).status_code == 200
+    cursors = [following, links(api.done("GET", following))["next"]]
+    assert all(one != other for one, other in pairwise(cursors))
+
+
+@pytest.mark.parametrize("beyond", [1, 1000, 2**61])
+def test_a_cursor_of_a_position_that_is_yet_to_come(api: Api, beyond: int) -> None:
+    # PAG-6, FLAG-80: of another registry, or of this one before it was restored; the refusal names the parameter
+    following = links(api.done("GET", "/dirs?sort=name&limit=2"))["next"]
+    before, _, text = following.partition("cursor=")
+    check, position, *rest = json.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+
+    def cursor(position: int) -> str:
+        return f"{before}cursor={urlsafe_b64encode(json.dumps([check, position, *rest]).encode()).decode()}"
+
+    assert api.send("GET", cursor(position)).status_code == 200
+    answer = api.send("GET", cursor(position + beyond))
+    assert answer.status_code == 400
+    said = f'the parameter "cursor": it is of position {position + beyond}, and the log ends at position {position}'
+    assert answer.json()["args"]["error_detail"] == said
+
+
+def test_a_page_limit_of_the_server(store_url: str) -> None:
+    # PAG-2, PAG-3: the server may show less than was asked for, and pages unasked; entities stay whole
+    create(store_url)
+    with serving(store_url, pagelimit=2) as api:
+        api.done("POST", "/dirs", {f"d{n}": {} for n in range(5)})
+        assert [len(page) for page in walk(api, "/dirs")] == [2, 2, 1]
+        assert [len(page) for page in walk(api, "/dirs?limit=4")] == [2, 2, 1]
+        assert [len(page) for page in walk(api, "/dirs?limit=1")] == [1] * 5
+        assert len(api.get("/?inline=dirs")["dirs"]) == 5
+
+
+def test_as_many_expressions_as_databases_take(api: Api) -> None:
+    # FLAG-10, FLAG-15: a filter beyond what they take is refused; one up to there is answered, however it is put
+    for joint, most in ((",", 16), ("&filter=", 200)):
+        for expression in ("name=n{}", "x{}!=1", "files.x{}<5"):
+            asked = joint.join(expression.format(number) for number in range(most))
+            assert api.send("GET", f"/dirs?filter={asked}").status_code == 200
+            answer = api.send("GET", f"/dirs?filter={asked}{joint}name")
+            assert (answer.status_code, answer.json()["type"].partition("#")[2]) == (400, "bad_filter")

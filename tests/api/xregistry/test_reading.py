@@ -1,0 +1,320 @@
+"""What GET answers: whole bodies in API view and document view, and documents with their headers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from projections.entities.query import ViewPool
+from tests.support.registries.in_process import BASE, MODEL, NOW, Api, create, serving
+
+LINK = "<http://h/r>;rel=xregistry-root"
+VERSION_HEADERS = {
+    "content-type": "text/plain",
+    "link": LINK,
+    "cache-control": "no-cache",
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "sandbox; default-src 'none'",
+    "content-location": f"{BASE}/dirs/d1/files/f1/versions/1",
+    "xregistry-fileid": "f1",
+    "xregistry-versionid": "1",
+    "xregistry-epoch": "1",
+    "xregistry-name": "My%20file",
+    "xregistry-isdefault": "true",
+    "xregistry-labels.a.b": "x",
+    "xregistry-createdat": NOW,
+    "xregistry-modifiedat": NOW,
+    "xregistry-ancestorid": "1",
+    "content-disposition": "f1",
+    "content-length": "5",
+}
+
+
+def untagged(answer: httpx.Response) -> dict[str, str]:
+    """The headers of an answer without its entity tag."""
+    return {name: value for name, value in answer.headers.items() if name != "etag"}
+
+
+def attributes(xid: str, self: str, **more: Any) -> dict[str, Any]:
+    return {"self": self, "xid": xid, "createdat": NOW, "modifiedat": NOW, **more}
+
+
+def version(self: str = f"{BASE}/dirs/d1/files/f1/versions/1$details", **more: Any) -> dict[str, Any]:
+    shown = {"fileid": "f1", "versionid": "1", "epoch": 1, "name": "My file", "isdefault": True, "ancestorid": "1"}
+    shown |= {"labels": {"a.b": "x"}, "contenttype": "text/plain"}
+    return attributes("/dirs/d1/files/f1/versions/1", self, **shown, **more)
+
+
+def resource(**more: Any) -> dict[str, Any]:
+    url = f"{BASE}/dirs/d1/files/f1"
+    nested = {"metaurl": f"{url}/meta", "versionsurl": f"{url}/versions", "versionscount": 1}
+    return version(**{"self": f"{url}$details"}) | {"xid": "/dirs/d1/files/f1"} | nested | more
+
+
+def meta(self: str, defaultversionurl: str) -> dict[str, Any]:
+    default = {"defaultversionid": "1", "defaultversionurl": defaultversionurl, "defaultversionsticky": False}
+    return attributes("/dirs/d1/files/f1/meta", self, fileid="f1", epoch=1, readonly=False, **default)
+
+
+def group(self: str = f"{BASE}/dirs/d1", **more: Any) -> dict[str, Any]:
+    url = f"{BASE}/dirs/d1"
+    nested = {"filesurl": f"{url}/files", "filescount": 1, "notesurl": f"{url}/notes", "notescount": 0}
+    return attributes("/dirs/d1", self, dirid="d1", epoch=1) | nested | more
+
+
+def registry(**more: Any) -> dict[str, Any]:
+    own = {"specversion": "1.0-rc4", "registryid": "reg", "epoch": 2}
+    return attributes("/", f"{BASE}/", **own) | {"dirsurl": f"{BASE}/dirs", "dirscount": 1} | more
+
+
+@pytest.fixture
+def filled(api: Api) -> Api:
+    """A registry with one document, which came as one."""
+    sent = {"content_type": "text/plain", "xRegistry_name": "My%20file", "xRegistry_labels.a.b": "x"}
+    assert api.send("PUT", "/dirs/d1/files/f1", b"hello", **sent).status_code == 201
+    return api
+
+
+API_META = meta(f"{BASE}/dirs/d1/files/f1/meta", f"{BASE}/dirs/d1/files/f1/versions/1$details")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/", registry()),  # ENT-70: URL and count of every Group type, no maps
+        ("/dirs", {"d1": group()}),  # SER-14: keyed by id
+        ("/dirs/d1", group()),
+        ("/dirs/d1/", group()),  # HTTP-10: a slash at the end means nothing
+        ("/dirs/d1/files", {"f1": resource()}),
+        ("/dirs/d1/notes", {}),  # SER-10: an empty collection is there
+        ("/dirs/d1/files/f1$details", resource()),  # ENT-40, HTTP-40: `$details` shows and keeps itself
+        ("/dirs/d1/files/f1%24details", resource()),  # HTTP-10: segments are decoded
+        ("/dirs/d1/files/f1/meta", API_META),
+        ("/dirs/d1/files/f1/versions", {"1": version()}),
+        ("/dirs/d1/files/f1/versions/1$details", version()),
+        ("/dirs/d1/files/f1$details?inline=file", resource(file="hello")),  # ENT-125
+        ("/dirs/d1/files/f1/versions/1$details?inline", version(file="hello")),
+        ("/dirs/d1/files/f1$details?inline=meta", resource(meta=API_META)),  # FLAG-34: nothing else appears
+        ("/dirs/d1/files/f1$details?inline=versions", resource(versions={"1": version()})),
+        ("/?inline=dirs", registry(dirs={"d1": group()})),
+        ("/dirs/d1?inline=notes", group(notes={})),  # FLAG-34: asked for, so it is there
+        ("/dirs?inline=files.versions", {"d1": group(files={"f1": resource(versions={"1": version()})})}),
+        (
+            "/dirs/d1?inline=*",
+            group(files={"f1": resource(file="hello", meta=API_META, versions={"1": version(file="hello")})}, notes={}),
+        ),
+        # SER-17: the maps alone
+        (
+            "/dirs/d1?collections&inline=files",
+            {
+                name: value
+                for name, value in group(files={"f1": resource()}).items()
+                if name.startswith(("files", "notes"))
+            },
+        ),
+    ],
+)
+def test_api_view(filled: Api, path: str, body: Any) -> None:
+    # core 8.1: absolute URLs, `$details` where a type has documents
+    assert filled.get(path) == body
+
+
+def pointed(**more: Any) -> dict[str, Any]:
+    """f1 in a document view of its collection, meta and versions inlined."""
+    return {
+        "fileid": "f1",
+        "self": "#/f1",
+        "xid": "/dirs/d1/files/f1",
+        "metaurl": "#/f1/meta",
+        "meta": meta("#/f1/meta", "#/f1/versions/1"),
+        "versionsurl": "#/f1/versions",
+        "versionscount": 1,
+        "versions": {"1": version("#/f1/versions/1")},
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/dirs/d1/files?doc&inline=meta,versions", {"f1": pointed()}),  # core 8.3
+        # ENT-41, SER-2: pointers start at the root of the answer
+        ("/dirs/d1/files/f1/versions/1?doc", version("#/")),
+        ("/dirs/d1/files/f1/versions?doc", {"1": version("#/1")}),
+        # SER-4: what is not in the answer keeps its absolute URL, with `$details`
+        ("/dirs/d1/files/f1/meta?doc", meta("#/", f"{BASE}/dirs/d1/files/f1/versions/1$details")),
+        (
+            "/dirs/d1/files/f1?doc",
+            {
+                "fileid": "f1",
+                "self": "#/",
+                "xid": "/dirs/d1/files/f1",
+                "metaurl": f"{BASE}/dirs/d1/files/f1/meta",
+                "versionsurl": f"{BASE}/dirs/d1/files/f1/versions",
+                "versionscount": 1,
+            },
+        ),
+        ("/dirs/d1?doc", group("#/")),
+        ("/dirs/d1?doc&inline=notes", group("#/", notesurl="#/notes", notes={})),
+    ],
+)
+def test_document_view(filled: Api, path: str, body: Any) -> None:
+    # core 8.1: pointers to what is in the answer, no default Version attributes on a Resource, metadata in any form
+    assert filled.get(path) == body
+
+
+def test_pointers_escape_tildes(api: Api) -> None:
+    # SER-3: an id may have a tilde, which a JSON pointer escapes
+    api.done("PUT", "/dirs/a~b", {})
+    assert api.get("/dirs?doc")["a~b"]["self"] == "#/a~0b"
+
+
+def test_an_export_is_a_document_view_of_everything(filled: Api) -> None:
+    # FLAG-36: an alias of `/?doc&inline=*,capabilities,modelsource`; `inline` replaces the list
+    exported = filled.get("/export")
+    assert exported == filled.get("/?doc&inline=*,capabilities,modelsource")
+    assert exported["modelsource"] == filled.get("/modelsource")
+    assert exported["dirs"]["d1"]["files"]["f1"]["versions"]["1"]["file"] == "hello"
+    assert "modelsource" not in filled.get("/export?inline=dirs")
+
+
+def test_configuration_is_the_same_by_every_route(filled: Api) -> None:
+    # CAP-4: inlined or by its own path; FLAG-31: `*` never brings it
+    inlined = filled.get("/?inline=model,modelsource,capabilities")
+    assert {
+        name: filled.get(f"/{name}") for name in ("model", "modelsource", "capabilities")
+    }.items() <= inlined.items()
+    assert not {"model", "modelsource", "capabilities"} & filled.get("/?inline=*").keys()
+
+
+def test_the_document_of_a_version(filled: Api) -> None:
+    # HTTP-40 to 44: exact bytes, scalars and labels in headers, no Resource-level attributes
+    answer = filled.send("GET", "/dirs/d1/files/f1/versions/1")
+    own = {"xregistry-self": f"{BASE}/dirs/d1/files/f1/versions/1", "xregistry-xid": "/dirs/d1/files/f1/versions/1"}
+    assert (answer.status_code, answer.content, untagged(answer)) == (200, b"hello", VERSION_HEADERS | own)
+
+
+def test_the_document_of_a_resource(filled: Api) -> None:
+    # HTTP-42: its own ids, self and xid, and where its meta and Versions are
+    url = f"{BASE}/dirs/d1/files/f1"
+    answer = filled.send("GET", "/dirs/d1/files/f1")
+    own = {
+        "xregistry-self": url,  # ENT-40: no `$details` in a header
+        "xregistry-xid": "/dirs/d1/files/f1",
+        "xregistry-metaurl": f"{url}/meta",
+        "xregistry-versionsurl": f"{url}/versions",
+        "xregistry-versionscount": "1",
+    }
+    assert (answer.status_code, answer.content, untagged(answer)) == (200, b"hello", VERSION_HEADERS | own)
+
+
+def test_head_is_get_without_its_body(filled: Api) -> None:
+    for path in ("/dirs/d1/files/f1", "/dirs/d1", "/"):
+        head, get = filled.send("HEAD", path), filled.send("GET", path)
+        assert (head.status_code, head.headers, head.content) == (get.status_code, get.headers, b"")
+    assert filled.send("HEAD", "/dirs").content == b""
+
+
+def test_documents_stored_elsewhere_redirect(api: Api) -> None:
+    # HTTP-33: 303 to the URL, all headers, no body; a new one is 201 with Location to itself
+    made = api.send("PUT", "/dirs/d1/files/f1", b"", xRegistry_fileurl="http://x/y%2520z")
+    assert (made.status_code, made.headers["location"]) == (201, f"{BASE}/dirs/d1/files/f1")
+    for method in ("GET", "PUT"):
+        again = {"xRegistry_fileurl": "http://x/y%2520z"} if method == "PUT" else {}
+        answer = api.send(method, "/dirs/d1/files/f1", b"" if again else None, **again)
+        assert (answer.status_code, answer.content, answer.headers["location"]) == (303, b"", "http://x/y%20z")
+        assert answer.headers["xregistry-fileurl"] == "http://x/y%2520z"
+
+
+@pytest.mark.parametrize(
+    ("contenttype", "content", "shown"),
+    [
+        ("application/json; charset=utf-8", b'{"a": 1.10}', {"file": {"a": 1.1}}),  # ENT-126: parameters do not count
+        ("application/json", b"{bad", {"filebase64": "e2JhZA=="}),  # ENT-126: not what it says it is
+        ("application/json", b'{"a":1,"a":2}', {"filebase64": "eyJhIjoxLCJhIjoyfQ=="}),
+        ("text/plain", b"h\xc3\xa9", {"file": "hé"}),
+        ("text/plain", b"\xff", {"filebase64": "/w=="}),
+        ("image/png", b"x", {"filebase64": "eA=="}),
+        ("text/plain", b"", {"filebase64": ""}),  # ENT-126: an empty document
+    ],
+)
+def test_documents_in_json(api: Api, contenttype: str, content: bytes, shown: dict[str, Any]) -> None:
+    api.done("PUT", "/dirs/d1/files/f1", content, content_type=contenttype)
+    answer = api.get("/dirs/d1/files/f1$details?inline=file")
+    assert {name: value for name, value in answer.items() if name in ("file", "filebase64")} == shown
+    assert answer["contenttype"] == contenttype
+    assert api.send("GET", "/dirs/d1/files/f1").content == content  # HTTP-40: exact bytes
+
+
+def test_no_contenttype_is_no_header(api: Api) -> None:
+    # HTTP-43: nothing stored, nothing said
+    api.done("PUT", "/dirs/d1/files/f1", b"x")
+    assert "content-type" not in api.send("GET", "/dirs/d1/files/f1").headers
+
+
+def test_numbers_come_back_as_they_were_sent(api: Api) -> None:
+    # SER-13: no digit is lost, in JSON and in headers
+    api.done("PUT", "/dirs/d1/files/f1$details", b'{"size":123456789012345678901234567890,"rate":1.10}')
+    text = api.send("GET", "/dirs/d1/files/f1$details").text
+    assert '"size":123456789012345678901234567890,' in text
+    assert '"rate":1.10,' in text
+    headers = api.send("GET", "/dirs/d1/files/f1").headers
+    assert (headers["xregistry-size"], headers["xregistry-rate"]) == ("123456789012345678901234567890", "1.10")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/nope", "/dirs/d1/nope", "/dirs/D1", "/dirs/no", "/dirs/no/files", "/dirs/d1/files/f1/versions/9"),
+        *("/dirs/d1/files/f1/nope", "/dirs/d1/files/f1/versions/1/x", "/dirs/d1/files/f1/meta/x"),
+        *("/dirs/d1%2Ffiles/f1", "/dirs/%20"),
+    ],
+)
+def test_what_is_not_there(filled: Api, path: str) -> None:
+    # ENT-31, ENT-161, C-8, TRAP-3: 404 for unknown types, ids in other letters, missing owners and encoded slashes
+    answer = filled.send("GET", path)
+    assert answer.status_code == 404
+    assert answer.json()["type"].endswith("spec.md#not_found")
+
+
+def test_urls_follow_the_request_without_a_public_url(sqlite_url: str) -> None:
+    # HTTP-1: scheme and Host where nothing is configured; a host that cannot stand in a URL is not repeated
+    create(sqlite_url)
+    with serving(sqlite_url, public_url=None, hosts="*") as api:
+        assert api.get("/")["self"] == "http://h/"
+        assert api.send("GET", "/", host='x"y').json()["self"] == "http://h/"
+
+
+# Conditions on a list, too, are about what is there: an owner that is not has no state.
+def test_plain_lists_are_found_by_one_statement(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    create(store_url)
+    with serving(store_url) as api:
+        api.done(
+            "PUT", "/dirs/d", {"files": {name: {"versions": {"1": {}, "2": {}}} for name in "ab"}, "notes": {"n": {}}}
+        )
+        paths = ("/dirs/d/files", "/dirs/d/notes", "/dirs/d/files/a/versions")
+        general = [api.get(f"{path}?sort=epoch") for path in paths]
+        tag = api.send("GET", paths[0]).headers["etag"]
+        with monkeypatch.context() as patched:
+            patched.delattr(ViewPool, "view")  # which makes a transaction, and asks more than once
+            plain = [api.send("GET", path) for path in paths]
+            assert [answer.json() for answer in plain] == general
+            assert {answer.headers["etag"] for answer in plain} == {tag}
+            assert api.send("GET", paths[0], If_None_Match='"other"').json() == general[0]
+            assert api.send("GET", paths[0], If_None_Match=tag).status_code == 304
+            assert api.send("GET", paths[0], If_Match='"other"').status_code == 412
+        assert api.send("GET", "/dirs/none/files", If_None_Match=tag).status_code == 404
+        head = api.send("HEAD", paths[0])
+        assert (head.status_code, head.content, head.headers["etag"]) == (200, b"", tag)
+
+
+def test_a_list_of_a_type_that_another_process_has_added(sqlite_url: str) -> None:
+    create(sqlite_url)
+    with serving(sqlite_url) as one, serving(sqlite_url, ids="other") as other:
+        assert one.get("/dirs") == {}
+        model = {"groups": {"boxes": {"singular": "box", "resources": {"lids": {"singular": "lid"}}}}}
+        other.done("PUT", "/modelsource", {"groups": {**MODEL["groups"], **model["groups"]}})
+        other.done("PUT", "/boxes/b", {"lids": {"l": {}}})
+        assert list(one.get("/boxes/b/lids")) == ["l"]

@@ -1,0 +1,177 @@
+"""Paths and methods: what each takes, and how refusals look."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from api.xregistry.request.paths import METHODS, PathKind
+from tests.support.registries.in_process import BASE, Api
+
+LINK = "<http://h/r>;rel=xregistry-root"
+PATHS = {
+    PathKind.REGISTRY: "/",
+    PathKind.CAPABILITIES: "/capabilities",
+    PathKind.CAPABILITIESOFFERED: "/capabilitiesoffered",
+    PathKind.MODEL: "/model",
+    PathKind.MODELSOURCE: "/modelsource",
+    PathKind.EXPORT: "/export",
+    PathKind.GROUPS: "/dirs",
+    PathKind.GROUP: "/dirs/d",
+    PathKind.RESOURCES: "/dirs/d/files",
+    PathKind.RESOURCE: "/dirs/d/files/f$details",
+    PathKind.META: "/dirs/d/files/f/meta",
+    PathKind.VERSIONS: "/dirs/d/files/f/versions",
+    PathKind.VERSION: "/dirs/d/files/f/versions/1$details",
+}
+
+
+@pytest.fixture
+def filled(api: Api) -> Api:
+    api.done("PUT", "/dirs/d/files/f$details", {})
+    return api
+
+
+def members(answer: Any) -> dict[str, Any]:
+    """A problem's members without the words: type, subject, args."""
+    found = answer.json()
+    return {"type": found["type"].partition("#")[2], "subject": found.get("subject"), "args": found.get("args")}
+
+
+def test_every_path_says_what_it_takes(filled: Api) -> None:
+    # HTTP-3, HTTP-9, trap 27: OPTIONS and 405 name the same methods, and every other method is 405
+    for kind, path in PATHS.items():
+        options = filled.send("OPTIONS", path)
+        assert options.status_code == 200
+        assert options.headers["allow"] == options.headers["access-control-allow-methods"]
+        assert set(options.headers["allow"].split(", ")) == {*METHODS[kind], "HEAD", "OPTIONS"}
+        for method in {"PUT", "PATCH", "POST", "DELETE", "TRACE"} - set(METHODS[kind]):
+            refused = filled.send(method, path, {})
+            assert (refused.status_code, refused.headers["allow"]) == (405, options.headers["allow"])
+            assert members(refused) == {"type": "action_not_supported", "subject": path, "args": {"action": method}}
+
+
+def test_a_registry_that_is_read_only(filled: Api) -> None:
+    # CAP-13, C-7: no write methods, and a 405 for those that come; HTTP-9: OPTIONS knows
+    fixed = {"available": {name: {"mutable": name == "capabilities"} for name in ("capabilities", "entities", "model")}}
+    filled.done("PATCH", "/capabilities", fixed)
+    for path in ("/", "/dirs", "/dirs/d", "/dirs/d/files/f", "/dirs/d/files/f/meta"):
+        assert filled.send("OPTIONS", path).headers["allow"] == "GET, HEAD, OPTIONS"
+        assert filled.send("PATCH", path, {}).status_code == 405
+    # HTTP-3: what is not listed is not available, by any route
+    for path in ("/modelsource", "/export"):
+        assert members(filled.send("GET", path)) == {"type": "not_available", "subject": path, "args": None}
+    # CAP-3: the flags are off as well, and so ignored
+    assert "inline" in filled.get("/capabilities")["flags"]
+    filled.done("PATCH", "/capabilities", {"flags": []})
+    assert filled.get("/?inline=nope&doc") == filled.get("/")
+
+
+def test_patch_of_a_document_needs_details(filled: Api) -> None:
+    # trap 27: 405 with an Allow that leaves PATCH out, and other answers agree with it (HTTP-9)
+    for path in ("/dirs/d/files/f", "/dirs/d/files/f/versions/1"):
+        refused = filled.send("PATCH", path, {})
+        assert (refused.status_code, "PATCH" in refused.headers["allow"]) == (405, False)
+        assert members(refused) == {"type": "details_required", "subject": path, "args": None}
+        for method in ("OPTIONS", "TRACE"):
+            assert filled.send(method, path).headers["allow"] == refused.headers["allow"]
+
+
+@pytest.mark.parametrize("path", ["/$details", "/dirs$details", "/dirs/d$details", "/dirs/d/files/f/meta$details"])
+def test_details_where_it_does_not_belong(filled: Api, path: str) -> None:
+    # HTTP-20
+    assert members(filled.send("GET", path)) == {"type": "bad_details", "subject": path, "args": None}
+
+
+def test_details_means_nothing_where_there_are_no_documents(filled: Api) -> None:
+    # HTTP-20: accepted, and never shown
+    made = filled.done("PUT", "/dirs/d/notes/n$details", {})
+    assert made.headers["location"] == made.json()["self"] == f"{BASE}/dirs/d/notes/n"
+    assert made.headers["content-location"] == f"{BASE}/dirs/d/notes/n/versions/1"
+    assert filled.get("/dirs/d/notes/n") == filled.get("/dirs/d/notes/n$details")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/.well-known/other",
+        "/.xregistry/more",
+        *(f"/-/{name}/more" for name in ("livez", "readyz", "metrics", "openapi.json", "docs")),
+    ],
+)
+def test_what_is_not_built(api: Api, path: str) -> None:
+    # HTTP-3, C-7: 404, as an API that this server does not have
+    answer = api.send("GET", path)
+    assert (answer.status_code, members(answer)) == (404, {"type": "api_not_found", "subject": path, "args": None})
+
+
+def test_problems_below_our_own_paths(api: Api) -> None:
+    # ERR-1: problem+json with the status, below `/-/` only
+    answer = api.send("GET", "/-/nope")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert (answer.json()["status"], answer.status_code) == (404, 404)
+    ours = api.send("GET", "/nope")
+    # HTTP-6: JSON says that it is UTF-8
+    assert (ours.headers["content-type"], "status" in ours.json()) == ("application/json; charset=utf-8", False)
+
+
+def test_every_answer_names_the_root(filled: Api) -> None:
+    # HTTP-5, ERR-5: errors, empty answers and documents too
+    reads = ("/", "/no", "/dirs", "/dirs/d/files/f", "/-/livez", "/-/no")
+    for method, path in (
+        *(("GET", path) for path in reads),
+        ("OPTIONS", "/"),
+        ("PUT", "/model"),
+        ("DELETE", "/dirs/d"),
+    ):
+        assert filled.send(method, path).headers["link"] == LINK, (method, path)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "problem"),
+    [
+        # HTTP-11: a metadata write needs a body; unparsable, doubled or no object is a parsing error, without subject
+        ("PUT", "/", None, {"type": "missing_body", "subject": "/", "args": None}),
+        ("PATCH", "/dirs/d", b"", {"type": "missing_body", "subject": "/dirs/d", "args": None}),
+        ("PUT", "/dirs/d", b"{", "parsing_data"),
+        ("PUT", "/dirs/d", [1], "parsing_data"),
+        ("PUT", "/dirs/d", b'{"name":"a","name":"b"}', "parsing_data"),
+        ("PUT", "/dirs/d", b'{"x":NaN}', "parsing_data"),
+        ("DELETE", "/dirs", b"[]", "parsing_data"),
+        # ENT-30: an id that none can have; ERR-6: its subject is the URL of the request
+        ("PUT", "/dirs/-x?doc", {}, "malformed_id"),
+        ("PUT", "/dirs/d%2Fe", {}, "malformed_id"),
+        # C-8, HTTP-21: unknown types are missing targets in a path
+        ("PUT", "/nope/d", {}, {"type": "not_found", "subject": "/nope/d", "args": None}),
+        ("POST", "/dirs/d/nope", {}, {"type": "not_found", "subject": "/dirs/d/nope", "args": None}),
+        # core 7, example: numbers are strings in `args`
+        (
+            "DELETE",
+            "/dirs/d?epoch=9",
+            None,
+            {"type": "mismatched_epoch", "subject": "/dirs/d", "args": {"bad_epoch": "9", "epoch": "1"}},
+        ),
+    ],
+)
+def test_requests_that_are_refused(filled: Api, method: str, path: str, body: Any, problem: Any) -> None:
+    before = filled.get("/?inline")
+    answer = filled.send(method, path, body)
+    assert answer.status_code == (404 if isinstance(problem, dict) and problem["type"] == "not_found" else 400)
+    found = members(answer)
+    assert found == problem if isinstance(problem, dict) else found["type"] == problem
+    if problem == "malformed_id":
+        assert found["subject"] == BASE + path.replace("%2F", "/")
+    if problem == "parsing_data":
+        assert "subject" not in answer.json()
+    assert filled.get("/?inline") == before  # trap 40: nothing leaks
+    assert "xregistry-xregcorrelationid" not in answer.headers  # EV-29
+
+
+def test_failures_of_ours_say_nothing(filled: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    # core 7, server_error: a bug is logged and leaks nothing
+    monkeypatch.setattr("api.xregistry.reading.json_response", lambda *_: json.loads("secret"))
+    answer = filled.send("GET", "/dirs/d")
+    assert (answer.status_code, members(answer)["type"]) == (500, "server_error")
+    assert "secret" not in answer.text

@@ -1,0 +1,1 @@
+"""Checks of documents in processes of their own."""

@@ -1,0 +1,1 @@
+"""The log, its tables, and what a store keeps besides."""

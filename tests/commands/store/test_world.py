@@ -1,0 +1,136 @@
+"""SqlWorld answers as MemoryWorld does, inside the transaction that writes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from commands.store.log import Store, WriteTransaction
+from commands.store.sql_world import MEMBERS, OF_TYPE, SOURCES, SUBTREE
+from domain.decisions.commands import DeleteEntities, WriteTree
+from domain.decisions.world import MemoryWorld
+from domain.registry.entities import Entity
+from domain.values import xid as xids
+from tests.support.small_decider import decide, delete, write
+
+NAMES = [f"/dirs/{d}" for d in ("a", "a-b", "B")]
+NAMES += [f"{d}/files/{f}" for d in NAMES for f in ("x", "X.1")] + [f"{d}/scans/s" for d in NAMES]
+NAMES += [f"{f}/versions/{v}" for f in NAMES if "files" in f for v in ("1", "v2")]
+COLLECTIONS = ["/dirs", "/docs", "/dirs/a/files", "/dirs/A/files", "/dirs/a-b/scans", "/dirs/b/files/x/versions"]
+
+
+def test_both_worlds_agree(store: Store) -> None:
+    """TRAP-7: what decisions read under the lock is exactly what has been written, by this transaction too."""
+    chance, memory = random.Random(7), MemoryWorld()
+    for _ in range(6):
+        with store.writing() as tx:
+            for _ in range(5):
+                some = chance.sample(NAMES, 4)
+                recase = [name.replace("/a", "/A") if chance.random() < 0.3 else name for name in some]
+                # Nothing lives without its owners, and what never had any never lived.
+                named = {xids.tree_key(name): name for each in recase for name in (*owners(each), each)}
+                order = delete(some[0]) if chance.random() < 0.4 else write(*named.values(), number=chance.random())
+                context = tx.context()
+                recorded = tx.append(decide(order, tx.world, context), context, order)
+                memory.extend(event for _, event in recorded.events)
+                agree(tx, memory)
+    with store.writing() as tx:
+        agree(tx, memory)
+
+
+def test_both_worlds_agree_about_pointers(store: Store) -> None:
+    """ENT-138: asked for one by one or in one go, before and after a pointer moves or goes in the same transaction."""
+    targets, memory = ["/dirs/a/files/x", "/dirs/a/files/none", "/dirs/A/files/x"], MemoryWorld()
+    orders: list[WriteTree | DeleteEntities] = [
+        write("/dirs/a", "/dirs/b", *targets[:1]),
+        write("/dirs/b/files/s", "/dirs/b/files/r", meta={"xref": targets[0]}),
+        write("/dirs/b/files/s", meta={"xref": targets[1]}),
+        delete("/dirs/b/files/r"),
+    ]
+    with store.writing() as tx:
+        for order in orders:
+            tx.world.prefetch_sources(targets[:2])
+            assert [tx.world.sources(target) for target in targets] == [memory.sources(target) for target in targets]
+            context = tx.context()
+            recorded = tx.append(decide(order, tx.world, context), context, order)
+            memory.extend(event for _, event in recorded.events)
+        assert [list(tx.world.sources(target)) for target in targets] == [[], ["/dirs/b/files/s"], []]
+
+
+def owners(name: str) -> list[str]:
+    parts = xids.segments(name)
+    return [xids.join(*parts[:end]) for end in range(2, len(parts), 2)]
+
+
+def agree(tx: WriteTransaction, memory: MemoryWorld) -> None:
+    world = tx.world
+    world.prefetch(NAMES[::2])
+    for name in (*NAMES, "/dirs/none", "/dirs/a/files/X"):
+        assert world.get(name) == memory.get(name)
+        assert world.revision(name) == memory.revision(name)
+    for collection in COLLECTIONS:
+        assert world.members(collection) == by_key(memory.members(collection))
+    for root in ("/", "/dirs", "/dirs/a", "/dirs/a/files/x"):
+        assert list(world.subtree(root)) == list(memory.subtree(root))
+    for kind in ("dirs", "dirs.files", "dirs.files.versions", "none"):
+        assert list(world.of_type(kind)) == by_key(list(memory.of_type(kind)))
+
+
+def by_key(entities: Sequence[Entity]) -> list[Entity]:
+    return sorted(entities, key=lambda entity: xids.tree_key(entity.xid))
+
+
+def test_the_registry_is_below_nothing(store: Store) -> None:
+    """The registry, its model and its capabilities are no members of its subtree."""
+    order = write("/", "/model", "/capabilities", "/dirs/a")
+    with store.writing() as tx:
+        context = tx.context()
+        tx.append(decide(order, tx.world, context), context, order)
+        assert [entity.xid for entity in tx.world.subtree("/")] == ["/dirs/a"]
+
+
+def test_pages_join_without_a_seam(store: Store) -> None:
+    names = [f"/dirs/{g}/files/f{number:04}" for g in "ab" for number in range(1200)]
+    with store.writing() as tx:
+        context = tx.context()
+        order = write(*names)
+        tx.append(decide(order, tx.world, context), context, order)
+        assert [entity.xid for entity in tx.world.subtree("/")] == names
+        assert [entity.xid for entity in tx.world.of_type("dirs.files")] == names
+        assert [entity.xid for entity in tx.world.members("/dirs/b/files")] == names[1200:]
+
+
+@pytest.mark.parametrize(
+    ("statement", "parameters", "index"),
+    [
+        (MEMBERS, ("dirs.files", "!dirs!a", "", 9), "head_members (type=? AND parent=? AND tree_key>?)"),
+        (OF_TYPE, ("dirs.files", "", "", 9), "head_members (type=? AND (parent,tree_key)>(?,?))"),
+        (SUBTREE, ("!dirs!", '!dirs"', 9), "PRIMARY KEY (tree_key>? AND tree_key<?)"),
+    ],
+)
+def test_collections_are_found_by_index(
+    sqlite_url: str, statement: str, parameters: tuple[object, ...], index: str
+) -> None:
+    """A collection costs what it holds, not what the registry holds, and comes in order without being sorted."""
+    store = Store(sqlite_url)
+    store.create()
+    with store.engine.connect() as connection:
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
+    steps = [row[-1] for row in plan]
+    assert len(steps) == 2
+    assert steps[0].startswith("SEARCH h USING") and steps[0].endswith(index)
+    assert steps[1] == "SEARCH l USING INTEGER PRIMARY KEY (rowid=?)"
+    store.close()
+
+
+def test_pointers_are_found_by_index(sqlite_url: str) -> None:
+    """What points at some Resources costs what there is of it, not what the registry holds."""
+    store = Store(sqlite_url)
+    store.create()
+    with store.engine.connect() as connection:
+        statement = SOURCES.format(among="IN (SELECT value FROM json_each(?))")
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", ('["/dirs/a/files/x"]',)).all()
+    assert plan[0][-1] == "SEARCH head USING INDEX head_sources (xref=?)"
+    store.close()

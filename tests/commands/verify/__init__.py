@@ -1,0 +1,1 @@
+"""Proof that a log is what was once written."""

@@ -1,0 +1,163 @@
+"""The hashes of a log as docs/proof.md says them: published logs come out, and its program agrees with this one."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from commands.command_bus import handle
+from commands.pending_command import PendingCommand
+from commands.store.hashes import NO_INTERACTION, ChainHasher, Interaction, LogRow, caller_hash, entity_hash, image_in
+from commands.store.log import Store
+from commands.verify.verify_log import verify_log
+from domain.decisions.commands import DeleteEntities
+from domain.values.json_text import dumps
+from projections.entities.apply import EntityProjection
+from tests.commands.test_dryrun import F, create, put
+from tests.support.serving import ROOT
+
+#: Lines of `/-/log`. Positions 1 to 12 are of version 1, the others of version 2.
+PUBLISHED = (ROOT / "tests/data/proof/log.ndjson").read_bytes().splitlines()
+ENDS_WITH = (
+    "22 events, chain 662d42f7d73fc8c58edbd14f717eec10aab7d35459a1935a95b344564edfab6b,"
+    " state 76b64f301cd1934fe9d71f4a11313c90017ed769b44c9dcbb48a55942cd90173\n"
+)
+PLACE = ("position", "stream", "revision", "topic")
+
+
+def checked(lines: list[bytes]) -> str:
+    """What the program in the guide prints for some lines; it has nothing but Python's own library."""
+    found = re.search(r"```python\n(.*?)```", (ROOT / "docs/proof.md").read_text(), re.DOTALL)
+    assert found
+    command = [sys.executable, "-I", "-c", found[1]]
+    ended = subprocess.run(command, input=b"\n".join(lines), capture_output=True, timeout=60, check=False)
+    return ended.stdout.decode() or ended.stderr.decode().splitlines()[-1]
+
+
+def rows(lines: list[bytes]) -> Iterator[Interaction | LogRow]:
+    """The interactions and events of some lines, as the store has them."""
+    for line in lines:
+        found = json.loads(line)
+        if "position" in found:
+            place = {name: found[name] for name in PLACE}
+            yield LogRow(**place, state=b"{" + line[len(dumps(place)) :])
+        else:
+            hashes = {name: bytes.fromhex(found[name]) for name in ("chain", "state")}
+            renamed = {"folded": found["xregcorrelationid"].casefold(), "registry_url": found.pop("registryurl")}
+            yield Interaction(**{**found, **hashes, **renamed})
+
+
+def changed(lines: list[bytes], number: int, **members: Any) -> list[bytes]:
+    """The lines, one of them with other members in the place of its own; None takes one out."""
+    found = json.loads(lines[number]) | members
+    line = dumps({name: value for name, value in found.items() if value is not None})
+    return [*lines[:number], line, *lines[number + 1 :]]
+
+
+def test_published_logs_come_out() -> None:
+    # Proof: both versions of the chain hash, each part with its length before it, are what they were when published
+    chain = NO_INTERACTION.chain
+    ended = NO_INTERACTION
+    for row in rows(PUBLISHED):
+        if isinstance(row, Interaction):
+            ended, working = row, ChainHasher(chain, row)
+            continue
+        working.add(row)
+        if row.position == ended.last:
+            chain = working.digest(ended.state)
+            assert chain == ended.chain, ended
+    assert [row.salt != "" for row in rows(PUBLISHED) if isinstance(row, Interaction)] == [False] * 4 + [True] * 3
+    assert f"chain {chain.hex()}, state {ended.state.hex()}" in ENDS_WITH
+
+
+def test_the_program_of_the_guide_finds_the_same() -> None:
+    assert checked(PUBLISHED) == ENDS_WITH
+
+
+@pytest.mark.parametrize("number", [5, 22])
+def test_the_program_of_the_guide_finds_what_was_changed(number: int) -> None:
+    # Proof: in either version
+    last = next(row.last for row in rows(PUBLISHED[number - 1 :]) if isinstance(row, Interaction))
+    said = checked(changed(PUBLISHED, number, epoch=7))
+    assert re.fullmatch(r"the interaction that ends at position \d+ differs", said), (said, last)
+
+
+def destroyed() -> list[bytes]:
+    """The published lines without the images of `f` and without callers, as far as they are of version 2."""
+    lines = PUBLISHED
+    for number, line in enumerate(lines):
+        found = json.loads(line)
+        if found.get("salt"):
+            name = caller_hash(found["salt"], found["caller"]).hex()
+            lines = changed(lines, number, caller=None, callerhash=name)
+        elif found.get("position", 0) > 12 and found["stream"].startswith("/dirs/d/files/f"):
+            row = next(iter(rows([line])))
+            assert isinstance(row, LogRow)
+            image = ("xid", "type", "epoch", "attributes", "private")
+            place = {name: found[name] for name in PLACE} | {"image": entity_hash(image_in(row.state)).hex()}
+            tail = {name: value for name, value in found.items() if name not in (*PLACE, *image)}
+            lines = [*lines[:number], dumps(place | tail), *lines[number + 1 :]]
+    return lines
+
+
+def test_what_is_destroyed_does_not_break_the_proof() -> None:
+    # Proof, version 2: images and names may go for good; the hashes in their place prove the rest, and hide what went
+    left = destroyed()
+    assert checked(left) == ENDS_WITH
+    assert not any(b'"second"' in line or b'"caller":"grace"' in line for line in left[16:])
+    # Without its salt a guess cannot be tried: the right image with another salt has another hash.
+    images = {json.loads(line)["image"] for line in left if b'"image"' in line}
+    guesses = rows([line.replace(b'"salt":"salt', b'"salt":"guess') for line in PUBLISHED if b'"salt":"salt' in line])
+    assert images.isdisjoint(entity_hash(image_in(row.state)).hex() for row in guesses if isinstance(row, LogRow))
+
+
+def test_salts_are_new_with_each_image_and_interaction(store_url: str) -> None:
+    # Proof, version 2: nobody can guess them, so no two are alike
+    with closing(Store(store_url)) as store:
+        store.create()
+        fresh = store.new_salt
+        create(store)
+        store.new_salt, before = fresh, store.tip().position
+        handle(
+            [
+                PendingCommand(put(F, document=b"1")),
+                PendingCommand(put(F, document=b"1")),
+                PendingCommand(DeleteEntities(F)),
+            ],
+            store,
+            [],
+        )
+        found = [event for _, event in store.events(before, 1000)]
+        salts = [event.private["salt"] for event in found if event.attributes]
+        with store.engine.connect() as connection:
+            salts += connection.exec_driver_sql(f"SELECT salt FROM interaction WHERE last > {before}").scalars()
+    assert len(set(salts)) == len(salts) > 5
+    assert all(re.fullmatch(r"[\w-]{22}", salt) for salt in salts)
+    assert [event.private for event in found if not event.attributes] == [{}] * 2
+
+
+def test_a_store_of_the_schema_before_is_taken_over(store_url: str) -> None:
+    # Proof: what was chained in version 1 stays so, and version 2 goes on from there
+    with closing(Store(store_url)) as store:
+        store.create()
+        create(store, salt="")
+        handle([PendingCommand(put(F, document=b"1"))], store, [EntityProjection()])
+        before = store.tip()
+        with store.engine.begin() as connection:
+            connection.exec_driver_sql("ALTER TABLE interaction DROP COLUMN salt")
+            connection.exec_driver_sql("UPDATE store SET value = '2' WHERE key = 'schema'")
+    with closing(Store(store_url)) as store:
+        store.create()
+        assert store.tip() == before
+        handle([PendingCommand(put(F, name="new"))], store, [EntityProjection()])
+        assert [*verify_log(store)] == []
+        with store.engine.connect() as connection:
+            salts = connection.exec_driver_sql("SELECT salt <> '' FROM interaction ORDER BY last").scalars().all()
+            assert [*map(bool, salts)] == [False, False, False, True]

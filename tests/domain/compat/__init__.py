@@ -1,0 +1,1 @@
+"""What the two older APIs decide: ids, numbers, formats, catalogs, publications."""

@@ -1,0 +1,1 @@
+"""Commands in, events out; rows of the specification are in tests/spec/."""

@@ -1,0 +1,123 @@
+"""Repairing a copy, decided in memory: given what is here and there, what becomes of each entity."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.access.roles import Role
+from domain.decisions.commands import ControlLink, LinkCommand, Repair, WriteLink
+from domain.decisions.decide import decide
+from domain.decisions.world import Context, Decision
+from domain.errors.http_errors import Diverged
+from domain.errors.problems import NotFound, Problem
+from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from domain.replication.link_document import parse_link
+from domain.values import xid as xids
+from tests.support.registries.memory import START, MemoryRegistry
+
+SOURCE: dict[str, Any] = {
+    "groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file", "hasdocument": True}}}}
+}
+LINK = "/-/links/l"
+D, E, G = "/dirs/d", "/dirs/e", "/dirs/g"
+V = f"{D}/files/f/versions/1"
+
+
+def context(registry: MemoryRegistry, **more: Any) -> Context:
+    moment = START + timedelta(seconds=registry.interactions + 1)
+    return Context(moment, f"repair{registry.interactions}", position=len(registry.log), **more)
+
+
+def link(registry: MemoryRegistry, command: LinkCommand) -> None:
+    """Has an administrator do something with a link."""
+    found = decide(command, registry.world, context(registry, role=Role.ADMIN))
+    registry.world.extend(found.events)
+    registry.log.extend(found.events)
+
+
+def pair(**members: Any) -> tuple[MemoryRegistry, MemoryRegistry]:
+    """Two registries that had the same once: here something was changed, deleted and added, there something came."""
+    here, there = MemoryRegistry(SOURCE), MemoryRegistry(SOURCE)
+    for registry in (here, there):
+        registry.put(V, {"name": "one"}, document=b"one")
+        registry.put(E, {"name": "e"})
+    here.patch(V, {"name": "stray"})
+    here.delete(E)
+    here.put(G, {"name": "own"})
+    there.put(f"{D}/files/later", {"name": "later"}, document=b"later")
+    found = parse_link({"url": "https://there.example", **members})
+    link(here, WriteLink(LINK, True, found.attributes))
+    return here, there
+
+
+def command(here: MemoryRegistry, there: MemoryRegistry) -> Repair:
+    """What a comparison of all that is in either comes to."""
+    last: dict[str, EntityEvent] = {event.stream: event for event in there.log}
+    own = {event.stream: event.xid for event in here.log if not xids.is_outside_tree(event.stream)}
+    gone = tuple(xid for stream, xid in own.items() if stream not in last)
+    return Repair(LINK, len(here.log), tuple(last.values()), gone, {"0" * 64: b"later"})
+
+
+def repaired(here: MemoryRegistry, asked: Repair) -> Decision:
+    found = decide(asked, here.world, context(here, role=Role.ADMIN, link="l"))
+    here.world.extend(found.events, found.documents)
+    return found
+
+
+def images(registry: MemoryRegistry) -> dict[str, Any]:
+    """All that lives, as the state hash sees it."""
+    living = (each for each in registry.world.entities() if not xids.is_outside_tree(xids.stream(each.xid)))
+    return {each.xid: (each.type, each.epoch, each.attributes, each.private) for each in living}
+
+
+def test_everything_becomes_what_it_is_there() -> None:
+    # LEG-913: what lives there is here with the same image, and nothing else; one event for each entity, parents first
+    here, there = pair()
+    births = {event.xid: here.world.get(event.xid) for event in here.log}
+    decision = repaired(here, command(here, there))
+    assert images(here) == images(there)
+    kinds = {event.xid: type(event) for event in decision.events}
+    assert kinds[V] is EntityUpdated and kinds[E] is EntityCreated and kinds[G] is EntityDeleted
+    assert kinds[f"{D}/files/later"] is EntityCreated
+    assert [event.xid for event in decision.events] == sorted(kinds, key=xids.event_order)
+    changed = {event.xid: event.changed for event in decision.events}
+    assert changed[V] == ("epoch", "modifiedat", "name") and changed[E] == ()
+    entity = births[V]
+    assert entity is not None and next(event for event in decision.events if event.xid == V).born == entity.born
+    assert {event.xregcorrelationid for event in decision.events} == {f"repair{here.interactions}"}
+    assert dict(decision.documents) == {"0" * 64: b"later"}
+
+
+def test_of_a_part_only_what_is_in_it() -> None:
+    # LEG-913: what the scope leaves out stays as it is; the registry counts its Groups anew
+    here, there = pair(scope={"groups": [E]})
+    before = images(here)
+    decision = repaired(here, command(here, there))
+    assert [(event.xid, type(event)) for event in decision.events] == [("/", EntityRefreshed), (E, EntityCreated)]
+    after = images(here)
+    assert after.pop(E) == images(there)[E]
+    root = after.pop("/")
+    assert root[2]["dirscount"] == before.pop("/")[2]["dirscount"] + 1
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    ("members", "done", "late", "problem"),
+    [
+        ({}, "", 1, Diverged),  # somebody has written since
+        ({}, "promote", 0, NotFound),
+        ({"mode": "push"}, "", 0, NotFound),
+        ({"dialect": "xregistry"}, "", 0, NotFound),
+    ],
+)
+def test_what_is_not_repaired(members: dict[str, Any], done: str, late: int, problem: type[Problem]) -> None:
+    # LEG-909: only what a link follows by its log, as long as it does; nothing is undone that nobody has looked at
+    here, there = pair(**members)
+    if done:
+        link(here, ControlLink(LINK, done))
+    asked = command(here, there)
+    with pytest.raises(problem):
+        repaired(here, Repair(LINK, asked.position - late, asked.entities, asked.gone))

@@ -1,0 +1,361 @@
+"""Restoring, decided in memory: what comes back, what goes, what stays as it is, and what is refused."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from domain.access.roles import Role
+from domain.decisions.commands import Restore, WriteCapabilities, WriteMethod, WriteTree
+from domain.decisions.decide import decide
+from domain.decisions.world import Context, Decision, MemoryWorld
+from domain.errors.problems import Problem
+from tests.support.registries.memory import START, MemoryRegistry, changed, said
+
+D = "/dirs/d"
+F = "/dirs/d/files/f"
+V = "/dirs/d/files/f/versions/"
+
+
+def model(*others: str, **aspects: Any) -> dict[str, Any]:
+    """Dirs with files, whose aspects are given, and other Group types."""
+    free = {"*": {"name": "*", "type": "any"}}
+    files = {"singular": "file", "attributes": free, **aspects}
+    dirs = {"singular": "dir", "attributes": free, "resources": {"files": files}}
+    return {"groups": {"dirs": dirs} | {plural: {"singular": plural[:-1]} for plural in others}}
+
+
+@pytest.fixture
+def registry() -> MemoryRegistry:
+    """A file with two Versions, the first of them the sticky default, each with a document."""
+    made = MemoryRegistry(model())
+    made.put(D, {"name": "then", "labels": {"a": "b"}})
+    for versionid in ("v1", "v2"):
+        made.put(V + versionid, {"name": versionid}, document=versionid.encode())
+    made.patch(f"{F}/meta", {"defaultversionid": "v1", "labels": {"x": "y"}})
+    return made
+
+
+def back(registry: MemoryRegistry, xid: str, position: int, *include: str) -> Decision:
+    return registry.do(Restore(xid, position, frozenset(include)))
+
+
+def shown(world: MemoryWorld, xid: str = "/") -> dict[str, Any]:
+    """Everything at and below an xid, but for what any write moves."""
+    found = {}
+    for entity in world.entities():
+        if entity.xid == xid or xid == "/" or entity.xid.startswith(xid + "/"):
+            image = deepcopy(entity.attributes)
+            for moving in (image, image.get("meta", {})):
+                moving.pop("epoch", None)
+                moving.pop("modifiedat", None)
+            found[entity.xid] = image, entity.document
+    return found
+
+
+def then(registry: MemoryRegistry, position: int, xid: str = "/") -> dict[str, Any]:
+    return shown(MemoryWorld(registry.log[:position]), xid)
+
+
+def refused(registry: MemoryRegistry, xid: str, position: int) -> Problem:
+    with pytest.raises(Problem) as found:
+        back(registry, xid, position)
+    return found.value
+
+
+CHANGES: dict[str, Any] = {
+    "attributes of a Group": lambda made: made.put(D, {"description": "now"}),
+    "a deleted Group": lambda made: made.delete(D),
+    "a deleted Group, in other letters again and gone": lambda made: (
+        made.delete(D),
+        made.put("/dirs/D", {}),
+        made.delete("/dirs/D"),
+    ),
+    "a deleted Resource": lambda made: made.delete(F),
+    "another Resource of the name": lambda made: (made.delete(F), made.put(V + "v1", {"name": "other"})),
+    "a new Resource": lambda made: made.put(f"{D}/files/g", {}),
+    "a new Group": lambda made: made.put("/dirs/e/files/g", {}),
+    "a deleted Version": lambda made: made.delete(V + "v1"),
+    "a new Version": lambda made: made.put(V + "v3", {}),
+    "a Version that came and went": lambda made: (made.put(V + "v3", {}), made.delete(V + "v3")),
+    "attributes of a Version": lambda made: made.put(V + "v2", {"more": 1}),
+    "a document": lambda made: made.put(F, {}, document=b"\x00now"),
+    "no document": lambda made: made.put(V + "v1", {"fileurl": "http://elsewhere"}),
+    "an ancestor": lambda made: made.patch(V + "v2", {"ancestorid": "v2"}),
+    "a birth": lambda made: made.patch(V + "v2", {"createdat": "2020-01-01T00:00:00Z"}),
+    "a meta": lambda made: made.put(f"{F}/meta", {"compatibility": "backward"}),
+    "a default Version": lambda made: made.patch(f"{F}/meta", {"defaultversionid": "v2"}),
+    "a pointer now": lambda made: (
+        made.put("/dirs/e/files/g", {}),
+        made.put(F, {"meta": {"xref": "/dirs/e/files/g"}}),
+    ),
+    "attributes of the registry": lambda made: made.put("/", {"name": "now"}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_the_tree_is_as_it_was(registry: MemoryRegistry, change: Any) -> None:
+    # FLAG-81, issue 5 point 5: what lived comes back, what differs is updated, what is new goes; twice is once
+    position = len(registry.log)
+    change(registry)
+    back(registry, "/", position)
+    assert shown(registry.world) == then(registry, position)
+    assert back(registry, "/", position).events == ()
+
+
+@pytest.mark.parametrize(
+    ("xid", "labels", "default"),
+    [
+        ("/dirs", {"x": "y"}, "v1"),
+        (D, {"x": "y"}, "v1"),
+        (f"{D}/files", {"x": "y"}, "v1"),
+        (F, {"x": "y"}, "v1"),
+        (f"{F}/meta", {"x": "y"}, "v1"),
+        (f"{F}/versions", None, "v2"),
+        (V + "v2", None, "v3"),
+    ],
+)
+def test_only_the_place_that_is_named(registry: MemoryRegistry, xid: str, labels: Any, default: str) -> None:
+    # FLAG-81: an entity with all below it, a collection or a meta; what is beside it stays as it is now
+    position = len(registry.log)
+    registry.put("/dirs/e", {})
+    registry.put(D, {"name": "now"})
+    registry.put(f"{D}/files/g", {})
+    for versionid in ("v2", "v3"):
+        registry.put(V + versionid, {"name": "now"})
+    registry.patch(f"{F}/meta", {"labels": None, "defaultversionsticky": False})
+    before = shown(registry.world)
+    back(registry, xid, position)
+    after, past = shown(registry.world), then(registry, position)
+    assert within(xid, after) == within(xid, past)
+    assert beside(xid, after) == beside(xid, before)
+    assert registry.meta(F).get("labels") == labels
+    assert registry.get(F).attributes["versionid"] == default
+
+
+def within(xid: str, found: dict[str, Any]) -> dict[str, Any]:
+    """What is at or below an xid, whichever Version is the default one."""
+    return {name: without_default(image) for name, image in found.items() if f"{name}/".startswith(f"{xid}/")}
+
+
+def beside(xid: str, found: dict[str, Any]) -> dict[str, Any]:
+    """What is neither at or below an xid nor above it."""
+    others = {name: image for name, image in found.items() if not f"{xid}/".startswith(f"{name.rstrip('/')}/")}
+    return {name: without_default(others[name]) for name in others.keys() - within(xid, found).keys()}
+
+
+def without_default(image: Any) -> Any:
+    return {name: value for name, value in image[0].items() if name != "isdefault"}, image[1]
+
+
+def test_what_was_deleted_lives_anew(registry: MemoryRegistry) -> None:
+    # ENT-51: epoch 1 in the old stream; createdat is that of then, modifiedat the time of the restore
+    position, born = len(registry.log), registry.get(D).attributes["createdat"]
+    revision = registry.world.revision(D)
+    registry.delete(D)
+    decision = back(registry, D, position)
+    assert said(decision) == {"/": "updated", D: "created", F: "created", V + "v1": "created", V + "v2": "created"}
+    shown = registry.get(D)
+    assert (shown.epoch, shown.revision) == (1, revision + 2)
+    assert (shown.attributes["createdat"], shown.attributes["modifiedat"]) == (born, registry.now)
+
+
+def test_what_differs_is_an_ordinary_update(registry: MemoryRegistry) -> None:
+    # FLAG-81, EV-50: epochs go on, and `changed` lists what differs from now
+    position = len(registry.log)
+    registry.put(D, {"name": "now"})
+    decision = back(registry, "/", position)
+    assert said(decision) == {D: "updated"}
+    assert registry.get(D).epoch == 4
+    assert changed(decision, D) == {"epoch", "modifiedat", "name", "labels"}
+
+
+def test_a_pointer_comes_back(registry: MemoryRegistry) -> None:
+    # ENT-132: as a pointer with its own birth, whatever became of its target
+    registry.put(f"{D}/files/p", {"meta": {"xref": F}})
+    position, private = len(registry.log), registry.get(f"{D}/files/p").private["own"]
+    registry.delete(D)
+    back(registry, f"{D}/files/p", position)
+    entity = registry.get(f"{D}/files/p")
+    assert entity.attributes["meta"] == {"fileid": "p", "xref": F}
+    assert entity.private["own"]["createdat"] == private["createdat"]
+    assert registry.find(F) is None
+
+
+def test_ids_that_the_server_gave_are_not_given_again(registry: MemoryRegistry) -> None:
+    # ENT-75: a life that comes back counts on where it was
+    for _ in range(3):
+        registry.post(f"{D}/files/g", {})
+    registry.delete(f"{D}/files/g/versions/3")
+    position = len(registry.log)
+    registry.delete(f"{D}/files/g")
+    back(registry, D, position)
+    decision = registry.post(f"{D}/files/g", {})
+    assert decision.processed == (f"{D}/files/g/versions/4",)
+
+
+@pytest.mark.parametrize("mode", ["createdat", "modifiedat"])
+def test_the_order_of_versions_comes_back(mode: str) -> None:
+    # ENT-100, ENT-101: the default Version and the ancestors follow from the same times as then
+    registry = MemoryRegistry(model(versionmode=mode, singleversionroot=True))
+    for versionid in ("b", "c", "a"):
+        registry.put(V + versionid, {})
+    position = len(registry.log)
+    registry.delete(V + "c")
+    registry.put(V + "b", {"name": "last", "createdat": registry.now})
+    registry.delete(V + "a")
+    back(registry, F, position)
+    assert shown(registry.world, F) == then(registry, position, F)
+    assert registry.get(F).attributes["versionid"] == "a"
+
+
+def test_the_model_of_today_holds(registry: MemoryRegistry) -> None:
+    # MOD-93, FLAG-81: a past that today's model refuses is refused as any write of it, and nothing changes
+    position = len(registry.log)
+    registry.delete(D)
+    registry.model(model(hasdocument=False))
+    assert refused(registry, F, position).name == "hasdocument_violation"
+    registry.model({"groups": {"dirs": {"singular": "dir"}}})
+    assert refused(registry, "/", position).name == "unknown_resource_type"
+    registry.model({})
+    assert refused(registry, "/", position).name == "unknown_group_type"
+    assert back(registry, "/", position, "model").events
+    assert shown(registry.world) == then(registry, position)
+
+
+def test_a_model_comes_back_unless_it_is_in_the_way(registry: MemoryRegistry) -> None:
+    # MOD-1: `/model` alone, or with the root; a type with instances stays until they are gone
+    position = len(registry.log)
+    registry.model(model("boxes"))
+    registry.put("/boxes/b", {})
+    assert refused(registry, "/model", position).name == "model_compliance_error"
+    back(registry, "/", position)
+    assert registry.find("/boxes/b") is None
+    assert "boxes" in registry.world.model.groups
+    decision = back(registry, "/model", position)
+    assert said(decision) == {"/": "updated", "/model": "updated"}
+    assert registry.world.model.full == MemoryWorld(registry.log[:position]).model.full
+
+
+@pytest.mark.parametrize("more", [{}, {f"{D}/files/g": {}, "/dirs/e/files/g/versions/v": {}}])
+def test_the_model_comes_back_with_all_there_was(registry: MemoryRegistry, more: dict[str, Any]) -> None:
+    # MOD-1, FLAG-81: what is of a type that was not there goes in the same change, so nothing is in the way
+    position = len(registry.log)
+    wider = model("boxes")
+    wider["groups"]["dirs"]["resources"]["notes"] = {"singular": "note", "hasdocument": False}
+    registry.model(wider)
+    for xid, body in {"/boxes/b": {}, f"{D}/notes/n": {"name": "n"}, "/dirs/e/notes/n": {}, **more}.items():
+        registry.put(xid, body)
+    decision = back(registry, "/", position, "model", "capabilities")
+    assert shown(registry.world) == then(registry, position)
+    told = said(decision)
+    assert len(told) == len(decision.events)
+    assert told.keys() >= {"/", "/model", "/boxes/b", f"{D}/notes/n", f"{D}/notes/n/versions/1", "/dirs/e/notes/n"}
+    assert {told[xid] for xid in told if "/notes/" in xid or xid in ("/boxes/b", "/dirs/e")} == {"deleted"}
+    assert {told["/"], told["/model"], told[D]} == {"updated"}
+
+
+@pytest.mark.parametrize("renamed", ["file", "dir"])
+def test_a_type_that_was_renamed_meanwhile_is_no_obstacle(registry: MemoryRegistry, renamed: str) -> None:
+    # MOD-5, FLAG-81: what came under the new singular goes or becomes what it was, in the change that renames it back
+    position = len(registry.log)
+    registry.delete(D)
+    other = model()
+    dirs = other["groups"]["dirs"]
+    (dirs if renamed == "dir" else dirs["resources"]["files"])["singular"] = "sheet"
+    registry.model(other)
+    registry.put(V + "v2", {"name": "new"}, document=b"new")
+    registry.put(f"{D}/files/g", {})
+    registry.put("/dirs/e/files/f", {})
+    assert refused(registry, "/model", position).name == "model_compliance_error"
+    decision = back(registry, "/", position, "model")
+    assert shown(registry.world) == then(registry, position)
+    assert len(said(decision)) == len(decision.events)
+    assert said(decision)[F] == said(decision)[V + "v2"] == "updated"
+    registry.put(V + "v3", {})
+
+
+def test_capabilities_come_back(registry: MemoryRegistry) -> None:
+    # CAP-1: by themselves or with the root, never with anything else
+    position = len(registry.log)
+    registry.do(WriteCapabilities({"pagination": False}, WriteMethod.PATCH))
+    assert back(registry, "/", position).events == ()
+    decision = back(registry, "/", position, "capabilities")
+    assert said(decision) == {"/": "updated", "/capabilities": "updated"}
+    assert registry.get("/capabilities").attributes["pagination"] is True
+    assert back(registry, "/capabilities", position).events == ()
+
+
+def test_a_smaller_type_prunes_what_comes_back(registry: MemoryRegistry) -> None:
+    # ENT-104: as many Versions as the type has room for now
+    registry.patch(f"{F}/meta", {"defaultversionsticky": False})
+    position = len(registry.log)
+    registry.delete(F)
+    registry.model(model(maxversions=1))
+    back(registry, F, position)
+    assert list(registry.versions(F)) == ["v2"]
+
+
+@pytest.mark.parametrize(
+    ("xid", "name"),
+    [
+        ("/dirs/e", "not_found"),
+        ("/dirs/D", "not_found"),
+        ("/dirs/e/files", "not_found"),
+        (V + "v9", "not_found"),
+        (f"{D}/files/g/meta", "not_found"),
+    ],
+)
+def test_nothing_lived_there(registry: MemoryRegistry, xid: str, name: str) -> None:
+    # FLAG-80, FLAG-81: what was not there cannot come back, and what is there now stays
+    position = len(registry.log)
+    registry.put("/dirs/e/files/g", {})
+    before = shown(registry.world)
+    assert refused(registry, xid, position).name == name
+    assert refused(registry, D, 0).name == "not_found"
+    assert shown(registry.world) == before
+
+
+def test_what_cannot_stand_alone(registry: MemoryRegistry) -> None:
+    # ENT-102, HTTP-72: a meta needs its Resource, a Version its ancestor, a sticky default its Version
+    position = len(registry.log)
+    registry.delete(V + "v1")
+    assert refused(registry, V + "v2", position).name == "unknown_id"
+    assert refused(registry, f"{F}/meta", position).name == "unknown_id"
+    registry.delete(F)
+    assert refused(registry, f"{F}/meta", position).name == "not_found"
+
+
+def test_what_nobody_may_take_away(registry: MemoryRegistry) -> None:
+    # ENT-66: an announced removal protects what is new since
+    position = len(registry.log)
+    removal = {"removal": "2050-01-01T00:00:00Z"}
+    registry.put("/dirs/e", {"deprecated": removal})
+    assert refused(registry, "/", position).name == "bad_request"
+    back(registry, D, position)
+
+
+def test_readonly(registry: MemoryRegistry) -> None:
+    # ENT-140: nobody restores into a read-only Resource; an admin alone brings that mark back or takes it off
+    position = len(registry.log)
+    registry.put(V + "v2", {"name": "now"})
+    locked = as_admin(registry, WriteTree(f"{F}/meta", {"readonly": True}, WriteMethod.PATCH))
+    for xid in ("/", F, V + "v2"):
+        assert refused(registry, xid, position).name == "readonly"
+    as_admin(registry, Restore(f"{F}/meta", position))
+    assert registry.meta(F)["readonly"] is False
+    back(registry, F, locked)
+    assert registry.meta(F)["readonly"] is False
+    as_admin(registry, Restore(F, locked))
+    assert registry.meta(F)["readonly"] is True
+
+
+def as_admin(registry: MemoryRegistry, command: Any) -> int:
+    """Carries out a command of an admin; where the log ends then."""
+    registry.interactions += 1
+    decision = decide(command, registry.world, Context(START, f"c{registry.interactions}", role=Role.ADMIN))
+    registry.world.extend(decision.events, decision.documents)
+    registry.log.extend(decision.events)
+    return len(registry.log)

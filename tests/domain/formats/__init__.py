@@ -1,0 +1,1 @@
+"""Schema formats, a folder or a file each, held against other implementations."""

@@ -1,0 +1,1 @@
+"""The registry model: compiled, compared, narrowed, and what values it takes."""

@@ -1,0 +1,1 @@
+"""What events say of an entity besides its values."""

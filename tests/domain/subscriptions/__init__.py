@@ -1,0 +1,1 @@
+"""Which subscriptions an event matches."""

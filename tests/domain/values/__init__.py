@@ -1,0 +1,1 @@
+"""Dot paths and JSON text."""

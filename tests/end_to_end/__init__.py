@@ -1,0 +1,1 @@
+"""Several rooms at once: served registries as processes, real sockets, brokers and browsers."""

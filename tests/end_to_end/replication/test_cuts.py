@@ -1,0 +1,117 @@
+"""Registries that are cut off from one another as by a line that breaks: what is sent is lost, and nobody is told.
+
+A link notices within 20 seconds in which nothing arrives. Once the line is there again it connects within eight: each
+attempt knocks after 0, 1, 3, 7 and 15 seconds, and gives way to the next one after 20.
+`ANNALS_TEST_CUT` sets for how many seconds the line is cut; no less than those after which it is noticed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.end_to_end.replication.network import HERE, Namespace, namespaces
+from tests.end_to_end.replication.test_faults import complete, join, writing
+from tests.projections.replication.standard.changes import LINK
+from tests.support.registries.restarted import Registry, registries, until
+from tests.support.registries.standard import at_rest, held, modelled, same
+
+CUT: Final = float(os.environ.get("ANNALS_TEST_CUT", "30"))
+#: Seconds after which all is level again: those to connect in, and four times as many for a machine with much to do.
+LEVEL: Final = 40.0
+#: Seconds for a link to come to say what it has noticed.
+_GRACE: Final = 10.0
+#: Seconds between two writes of each writer.
+_PAUSE: Final = 0.2
+
+#: A registry and one of its links.
+Side = tuple[Registry, str]
+
+
+@pytest.mark.timeout(CUT + 270)
+def test_registries_that_are_cut_off(tmp_path: Path) -> None:
+    """LEG-906, LEG-912, LEG-913: however copies come over, all that was written meanwhile does then, each thing once.
+
+    A primary has three replicas, and a peer: both are written to, and copy from each other.
+    """
+    with namespaces(4) as apart, _served(tmp_path, apart) as found:
+        primary, peer, *replicas = found
+        pulled, told, pushed = replicas
+        modelled(primary, peer)
+        primary.link("peer", peer.url, **LINK)
+        peer.link("peer", primary.url, **LINK)
+        for replica, mode in ((pulled, "pull"), (told, "events"), (pushed, "push")):
+            join(primary, replica, mode)
+        ends = [(primary, "peer"), (peer, "peer"), (pulled, "log"), (told, "log"), (primary, "log")]
+        with (
+            writing(primary, partial(_version, "one"), _PAUSE) as ones,
+            writing(peer, partial(_version, "other"), _PAUSE) as others,
+        ):
+            until(lambda: ones and others)
+            _arrive(found, {ones[0], others[0]})
+            with _cut(apart):
+                until(lambda: all(_is(end, "failing") for end in ends), _GRACE)
+                one, other = ones[-1], others[-1]
+                assert not any(_has(registry, one) for registry in found if registry is not primary)
+                assert not any(_has(registry, other) for registry in found if registry is not peer)
+            _arrive(found, {one, other})
+        same(primary, peer)
+        assert _versions(peer) == {*ones, *others}
+        position = primary.head()["position"]
+        at_rest(peer)
+        for replica in replicas:
+            complete(primary, replica, primary.ids(), LEVEL)
+        until(lambda: all(_is(end, "active") for end in ends))
+        assert primary.head()["position"] == position  # it has looked at the peer many times since
+
+
+@contextmanager
+def _cut(apart: Sequence[Namespace]) -> Iterator[None]:
+    """Namespaces that have been cut off for a while, until the block ends."""
+    for namespace in apart:
+        namespace.cut()
+    time.sleep(CUT)
+    yield
+    for namespace in apart:
+        namespace.mend()
+
+
+def _is(end: Side, state: str) -> bool:
+    registry, link = end
+    return bool(registry.status(link)["state"] == state)
+
+
+def _has(registry: Registry, version: str) -> bool:
+    return registry.request("GET", version).is_success
+
+
+def _arrive(registries: Sequence[Registry], versions: Set[str]) -> None:
+    """Returns once all registries have some Versions."""
+    until(lambda: all(_has(registry, version) for registry in registries for version in versions), LEVEL)
+
+
+def _versions(registry: Registry) -> set[str]:
+    """The Versions that there are, by xid."""
+    return {xid for xid in held(registry) if "/versions/" in xid}
+
+
+def _version(group: str, registry: Registry, number: int) -> str:
+    """Makes one Version of one of some notes; its xid."""
+    xid = f"/dirs/{group}/notes/n{number % 25}/versions/{number}"
+    registry.done("PUT", xid, {"name": f"{number}"})
+    return xid
+
+
+@contextmanager
+def _served(home: Path, apart: Sequence[Namespace]) -> Iterator[list[Registry]]:
+    """A registry here, and one in each namespace."""
+    places = {"primary": HERE} | {f"other{number}": each.place for number, each in enumerate(apart)}
+    with registries(home, *places, places=places) as found:
+        yield found

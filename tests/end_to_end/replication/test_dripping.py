@@ -1,0 +1,87 @@
+"""A registry that goes on sending and never gets anywhere: a link to it says so."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from threading import Event, Thread
+from typing import Final
+
+import pytest
+
+from tests.support.registries.restarted import registries, until
+
+_HEAD: Final = b'{"position":9,"time":"2026-01-02T03:04:05.000000Z","chain":"00","state":"00"}'
+#: What a source does: the path at which it begins to drip, what it sends before, and again and again from then on.
+_DRIPS: Final = {
+    "headers": ("/-/log/upstream", b"HTTP/1.1 200 OK\r\n", b"X-A: 1\r\n"),
+    "answers": ("/-/log/head", b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b"{"),
+    "lines": ("/-/log?", b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b"{"),
+    "nothing": ("/-/log?", b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b"\n"),
+}
+
+
+class _Dripping:
+    """A source that answers until it is asked for a path; then it drips."""
+
+    def __init__(self, drip: str, over: Event) -> None:
+        self._path, self._before, self._drip = _DRIPS[drip]
+        self._over = over
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        Thread(target=self._serve, daemon=True).start()
+
+    def close(self) -> None:
+        self._listening.close()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self._listening.accept()
+                Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def _answer(self, connection: socket.socket) -> None:
+        with suppress(OSError), connection:
+            asked = b""
+            while b"\r\n\r\n" not in asked:
+                asked += connection.recv(4096)
+            path = asked.split()[1].decode()
+            if not path.startswith(self._path):
+                body, status = (_HEAD, b"200 OK") if path.startswith("/-/log/head") else (b"", b"404 Not Found")
+                head = b"HTTP/1.1 %s\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % (status, len(body))
+                connection.sendall(head + body)
+                return
+            connection.sendall(self._before)
+            while not self._over.wait(0.5):
+                connection.sendall(self._drip)
+
+
+@contextmanager
+def dripping() -> Iterator[dict[str, str]]:
+    """URLs of sources by how they drip."""
+    over = Event()
+    with ExitStack() as stack:
+        stack.callback(over.set)
+        found = {drip: _Dripping(drip, over) for drip in _DRIPS}
+        for each in found.values():
+            stack.callback(each.close)
+        yield {drip: each.url for drip, each in found.items()}
+
+
+@pytest.mark.timeout(300)
+def test_a_link_to_a_source_that_drips_is_failing(tmp_path: Path) -> None:
+    """LEG-901: a link's status says that nothing comes, whatever bytes do."""
+    with registries(tmp_path, "b") as (b,), dripping() as urls:
+        for drip, url in urls.items():
+            b.link(drip, url, scope={"groups": [f"/schemagroups/{drip}"]})
+        began = time.monotonic()
+        for drip in urls:
+            until(partial(lambda drip: "has sent nothing whole for" in b.status(drip).get("error", ""), drip), 200)
+            assert b.status(drip)["state"] == "failing"
+        assert time.monotonic() - began > 20
+        b.link("lines", urls["lines"], scope={"groups": ["/schemagroups/lines"]}, enabled=False)
+        assert b.status("lines")["state"] == "resting"

@@ -1,0 +1,254 @@
+"""A registry has another one tell it when something happens there, and fetches it then."""
+
+from __future__ import annotations
+
+import json
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import httpx
+import pytest
+
+from api.replication.notifications import MAX_CONCURRENT
+from tests.support.registries.restarted import Registry, registries, together, until
+
+#: Seconds after which a link would look by itself: longer than any test.
+_NEVER = 7 * 86400
+_EVENT = {"specversion": "1.0", "id": "1", "source": "http://a", "type": "io.xregistry.group.created", "subject": "/x"}
+
+
+def subscriptions(registry: Registry) -> list[dict[str, Any]]:
+    """Those that there are."""
+    found: list[dict[str, Any]] = registry.done("GET", "/subscriptions")
+    return found
+
+
+@pytest.mark.parametrize("primary", ["sqlite", "postgresql"])
+def test_an_event_has_the_rest_of_the_log_fetched(tmp_path: Path, primary: str, request: pytest.FixtureRequest) -> None:
+    """LEG-912, LEG-913: all is fetched at the start, and what there is whenever an event comes."""
+    databases = {"a": request.getfixturevalue("postgres_url")} if primary == "postgresql" else {}
+    with registries(tmp_path, "a", "b", **databases) as (a, b):
+        a.fill(2, 5)
+        b.link("a", a.url, mode="events", interval=_NEVER)
+        together(a, b)
+        for number in range(3):
+            a.write(f"later/s/{number}", name="written later")
+            together(a, b)
+        a.done("DELETE", "/schemagroups/group0")
+        together(a, b)
+        [made] = subscriptions(a)
+        assert (made["sink"], made["status"]["state"]) == (f"{b.url}/-/links/a/events", "active")
+        assert made["status"]["validation"]["state"] == "validated"
+        b.verified()
+
+
+def test_a_group_is_not_another_one_that_begins_like_it(tmp_path: Path) -> None:
+    """LEG-911: the Group 5 is heard of by its own subject and by what is below it; 55 is neither."""
+    with registries(tmp_path, "a", "b") as (a, b):
+        b.link("a", a.url, mode="events", interval=_NEVER, scope={"groups": ["/schemagroups/5"]})
+        until(lambda: subscriptions(a))
+        a.write("55/s/1")
+        a.write("5/s/1")
+        until(lambda: b.request("GET", "/schemagroups/5/schemas/s").status_code == 200)
+        a.done("PATCH", "/schemagroups/5", {"name": "five"})
+        until(lambda: b.done("GET", "/schemagroups/5").get("name") == "five")
+        assert list(b.done("GET", "/schemagroups")) == ["5"]
+        [made] = subscriptions(a)
+        preview = a.done("POST", "/-/subscriptions/preview", {"filters": made["filters"], "limit": 1000})
+        heard = {each["subject"] for each in preview["matches"]}
+        assert heard == {f"/schemagroups/5{below}" for below in ("", "/schemas/s", "/schemas/s/versions/1")}
+        b.verified()
+
+
+def test_a_subscription_that_is_gone_is_made_again(tmp_path: Path) -> None:
+    """LEG-913: what went by while nothing was told comes with the next look."""
+    with registries(tmp_path, "a", "b") as (a, b):
+        b.link("a", a.url, mode="events", interval=1)
+        [first] = until(lambda: subscriptions(a))
+        a.done("DELETE", f"/subscriptions/{first['id']}")
+        a.write("g/s/1")
+        [second] = until(lambda: subscriptions(a))
+        assert second["id"] != first["id"]
+        together(a, b)
+
+
+@pytest.mark.parametrize("end", ["deleted", "resting", "promoted"])
+def test_the_subscription_goes_with_the_link(tmp_path: Path, end: str) -> None:
+    """LEG-901: what a link has made elsewhere does not outlive it."""
+    with registries(tmp_path, "a", "b") as (a, b):
+        b.link("a", a.url, mode="events")
+        until(lambda: subscriptions(a))
+        if end == "deleted":
+            b.done("DELETE", "/-/links/a")
+        elif end == "resting":
+            b.link("a", a.url, mode="events", enabled=False)
+        else:
+            b.done("POST", "/-/links/a/actions/promote")
+        until(lambda: not subscriptions(a))
+
+
+def test_the_subscription_stays_while_the_server_is_away(tmp_path: Path) -> None:
+    """LEG-913: whoever starts again goes on with the subscription that there is, after a full look."""
+    with registries(tmp_path, "a", "b") as (a, b):
+        b.link("a", a.url, mode="events", interval=_NEVER)
+        [first] = until(lambda: subscriptions(a))
+        b.stop()
+        a.write("g/s/1")
+        b.start()
+        together(a, b)
+        a.write("g/s/2")
+        together(a, b)
+        assert [each["id"] for each in subscriptions(a)] == [first["id"]]
+
+
+def test_without_a_public_url_the_status_says_what_is_missing(tmp_path: Path) -> None:
+    """LEG-901: a link that cannot work says why."""
+    b = Registry(tmp_path / "b")
+    del b.settings["ANNALS_PUBLIC_URL"]
+    b.start()
+    try:
+        b.link("a", "http://127.0.0.1:1", mode="events")
+        said = until(lambda: b.status("a").get("error"))
+        assert "ANNALS_PUBLIC_URL" in said
+        assert b.status("a")["state"] == "failing"
+    finally:
+        b.close()
+
+
+_STRUCTURED = {"content-type": "application/cloudevents+json; charset=utf-8"}
+_BATCH = {"content-type": "application/cloudevents-batch+json"}
+_BINARY = {"content-type": "application/json", **{f"ce-{name}": value for name, value in _EVENT.items()}}
+#: Link, headers and body of what is sent to a sink, and the status of the answer.
+_SENT: list[tuple[str, dict[str, str], bytes, int]] = [
+    ("a", _STRUCTURED, json.dumps(_EVENT).encode(), 202),
+    ("a", _STRUCTURED, json.dumps({**_EVENT, "type": "of.somebody.else"}).encode(), 202),
+    ("a", _BATCH, json.dumps([_EVENT, _EVENT]).encode(), 202),
+    ("a", _BATCH, b"[]", 202),
+    ("a", _BINARY, b'{"changed":[]}', 202),
+    ("a", _BINARY, b"", 202),
+    ("rests", _STRUCTURED, json.dumps(_EVENT).encode(), 202),
+    ("pulls", _STRUCTURED, json.dumps(_EVENT).encode(), 202),
+    ("nowhere", _STRUCTURED, json.dumps(_EVENT).encode(), 202),
+    ("a", _STRUCTURED, b"no json", 400),
+    ("a", _STRUCTURED, b'{"specversion":"1.0"}', 400),
+    ("a", _BATCH, json.dumps(_EVENT).encode(), 400),
+    ("a", {"content-type": "application/json"}, b"{}", 415),
+    ("a", {}, b"", 415),
+    ("a", _STRUCTURED, b" " * (1 << 21), 413),
+]
+#: Link and origin that asks for consent, and whether it gets it.
+_ASKED: list[tuple[str, str | None, bool]] = [
+    ("a", "registry.example", True),
+    ("a", "REGISTRY.example", True),
+    ("a", "example", False),
+    ("a", "registry.example.com", False),
+    ("a", "*", False),
+    ("a", None, False),
+]
+
+
+def test_the_sink_consents_and_takes_events(tmp_path: Path) -> None:
+    """LEG-914, SUB-716: a link's sink consents to its own registry only, and takes events from anybody, as they tell
+    nothing."""
+    scope = {"scope": {"groups": ["/schemagroups/a"]}}
+    with registries(tmp_path, "b") as (b,), b.client(None) as anybody:
+        b.link("a", "http://registry.example:1", mode="events", **scope)
+        b.link("rests", "http://registry.example:2", mode="events", enabled=False, scope={"groups": ["/x/b"]})
+        b.link("pulls", "http://registry.example:3", scope={"groups": ["/x/c"]})
+        for id, origin, consents in _ASKED:
+            headers = {"webhook-request-origin": origin, "webhook-request-rate": "120"} if origin else {}
+            answer = anybody.options(f"/-/links/{id}/events", headers=headers)
+            consent = {name: answer.headers.get(f"webhook-allowed-{name}") for name in ("origin", "rate")}
+            assert consent == ({"origin": origin, "rate": "*"} if consents else {"origin": None, "rate": None})
+            assert (answer.status_code, answer.headers["allow"]) == (200, "POST, OPTIONS")
+        for id, headers, body, status in _SENT:
+            answer = anybody.post(f"/-/links/{id}/events", content=body, headers=headers)
+            assert answer.status_code == status, (id, headers, body[:80], answer.text)
+        assert anybody.get("/-/links/a/events").status_code == 405
+        assert anybody.get("/-/links/a").status_code == 401
+
+
+def test_nobody_learns_which_links_there_are(tmp_path: Path) -> None:
+    """LEG-901, LEG-914: whatever is sent, the answers for a link and for none are the same in all of their parts."""
+    ids = ("a", "older", "pulls", "nowhere", "x" * 200, "%00", "%20")
+    with registries(tmp_path, "b") as (b,), b.client(None) as anybody:
+        b.link("a", "http://registry.example:1", mode="events", scope={"groups": ["/schemagroups/a"]})
+        b.link("older", "http://older.example/api", mode="events", dialect="schemaregistry")
+        b.link("pulls", "http://pulls.example:3", scope={"groups": ["/x/c"]})
+
+        def answers(method: str, headers: dict[str, str], content: bytes = b"") -> None:
+            found = []
+            for id in ids:
+                answer = anybody.request(method, f"/-/links/{id}/events", headers=headers, content=content)
+                told = {name: value for name, value in answer.headers.items() if name not in ("date", "content-length")}
+                text = answer.text
+                for spelled in (id, json.dumps(unquote(id))[1:-1]):
+                    text = text.replace(f"links/{spelled}/", "links/ID/")
+                found.append((answer.status_code, told, text))
+            assert found == [found[0]] * len(ids), (method, headers, content[:80])
+
+        for _, headers, content, _ in _SENT:
+            answers("POST", headers, content)
+        for origin in ("registry.example", "older.example", "pulls.example", "elsewhere.example"):
+            answers("OPTIONS", {"webhook-request-origin": origin})
+        for method in ("GET", "HEAD", "PUT", "DELETE", "OPTIONS"):
+            answers(method, {})
+
+
+def test_nobody_is_needed_who_knows_the_registry_to_wake_a_link(tmp_path: Path) -> None:
+    """LEG-912: an event of whomever has the present state fetched, once more than needed at worst."""
+    with registries(tmp_path, "a", "b") as (a, b), b.client(None) as anybody:
+        b.link("a", a.url, mode="events", interval=_NEVER)
+        [made] = until(lambda: subscriptions(a))
+        together(a, b)
+        a.done("POST", f"/subscriptions/{made['id']}/actions/pause")
+        a.write("g/s/1")
+        told = {**_EVENT, "subject": "/schemagroups/never/schemas/was"}
+        for _ in range(3):
+            assert anybody.post("/-/links/a/events", json=told, headers=_STRUCTURED).status_code == 202
+        together(a, b)
+        assert b.status("a")["state"] == "active"
+
+
+def test_a_sink_takes_so_many_at_a_time(tmp_path: Path) -> None:
+    """SUB-716: under load the sink says when to come back."""
+    begun = (
+        b"POST /-/links/a/events HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        b"Content-Type: application/json\r\nContent-Length: 9\r\n\r\n"
+    )
+    with registries(tmp_path, "b") as (b,), ExitStack() as held, b.client(None) as anybody:
+        b.link("a", "http://registry.example:1", mode="events")
+
+        def sent() -> httpx.Response:
+            return anybody.post("/-/links/a/events", json=_EVENT, headers=_STRUCTURED)
+
+        def refusal() -> httpx.Response | None:
+            """What an event is refused with. Until it is, one more sender takes its time."""
+            if (answer := sent()).status_code != 202:
+                return answer
+            held.enter_context(socket.create_connection(("127.0.0.1", b.port))).sendall(begun)
+            return None
+
+        for _ in range(MAX_CONCURRENT - 2):
+            refusal()
+        refused = until(refusal)
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+        held.close()
+        until(lambda: sent().status_code == 202)
+
+
+def test_an_event_may_come_in_to_a_process_that_does_not_run_the_link(tmp_path: Path, postgres_url: str) -> None:
+    """LEG-912: whichever process takes an event, the one that runs the link hears of it."""
+    with registries(tmp_path, "a", "b", "c", b=postgres_url, c=postgres_url) as (a, b, c):
+        b.link("a", a.url, mode="events", interval=_NEVER)
+        [made] = until(lambda: subscriptions(a))
+        together(a, b)
+        a.done("POST", f"/subscriptions/{made['id']}/actions/pause")
+        for process in (b, c):
+            a.write(f"g/s/{process.port}")
+            with process.client(None) as anybody:
+                assert anybody.post("/-/links/a/events", json=_EVENT, headers=_STRUCTURED).status_code == 202
+            together(a, b, c)

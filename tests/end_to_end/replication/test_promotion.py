@@ -1,0 +1,65 @@
+"""A replica takes over, and the old primary comes back as a replica of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.registries.restarted import Registry, registries, together, until
+from tests.support.registries.strays import shown
+
+
+def same(one: Registry, other: Registry) -> bool:
+    return bool(one.head()["state"] == other.head()["state"])
+
+
+def test_failing_over_and_back(tmp_path: Path) -> None:
+    # LEG-909: what came over a link is read-only until its promotion, and at once writable then
+    with registries(tmp_path, "old", "new") as (old, new):
+        old.fill(2, 2)
+        new.link("primary", old.url, interval=1)
+        together(old, new)
+        refused = new.request("PUT", "/schemagroups/mine", {})
+        assert refused.status_code == 400 and refused.json()["authority"] == f"{old.url}/schemagroups/mine"
+        old.kill()
+        assert new.done("POST", "/-/links/primary/actions/promote")["status"]["state"] == "promoted"
+        new.write("group0/s0/after")
+        old.start()
+        new.write("group0/s0/later")
+        old.link("back", new.url, interval=1)
+        until(lambda: same(old, new))
+        assert new.ids()[1:] == old.ids()  # but for the one that made it
+        assert old.request("PUT", "/schemagroups/mine", {}).json()["authority"] == f"{new.url}/schemagroups/mine"
+        assert shown(old) == shown(new)
+        until(lambda: old.status("back")["verdict"] == "equal")
+        again = new.request("POST", "/-/links/primary/actions/resume")
+        assert (again.status_code, again.json()["code"]) == (400, "promoted")
+
+
+def test_an_old_primary_with_writes_of_its_own(tmp_path: Path) -> None:
+    # Where both were written to nothing is merged; a repair takes the side of the registry that the link names
+    with registries(tmp_path, "old", "new") as (old, new):
+        old.fill(2, 2)
+        new.link("primary", old.url, interval=1)
+        together(old, new)
+        new.done("POST", "/-/links/primary/actions/promote")
+        old.write("lost/s/1")
+        old.write("group0/s0/1", name="lost")
+        new.write("group1/s1/won")
+        new.done(
+            "PUT", "/schemagroups/group1/schemas/s1/versions/document$details", {"format": "Text/1", "schema": "new"}
+        )
+        before, there = old.head()["state"], new.head()["state"]
+        old.link("back", new.url, interval=1)
+        until(lambda: "knows nothing of" in old.status("back").get("error", ""))
+        status = old.status("back")
+        assert status["state"] == "diverged" and status["difference"]["xid"] == "/"
+        assert (old.head()["state"], new.head()["state"]) == (before, there)
+        assert old.done("POST", "/-/links/back/actions/repair")["repaired"] > 0
+        assert same(old, new) and shown(old) == shown(new)
+        assert old.request("GET", "/schemagroups/group1/schemas/s1/versions/document").json() == "new"
+        assert old.request("GET", "/schemagroups/lost").status_code == 404
+        assert old.done("GET", "/-/history/schemagroups/lost")  # the log keeps what was
+        new.write("group0/s0/next")
+        until(lambda: same(old, new))
+        until(lambda: old.status("back")["state"] == "active")
+        assert "no findings" in old.verified()

@@ -1,0 +1,107 @@
+"""What differs between a replica and its primary is named, found in few requests, and mended."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from domain.decisions.commands import DeleteEntities, WriteMethod, WriteTree
+from tests.support.registries.restarted import registries, together, until
+from tests.support.registries.strays import asked, recorded, shown, stray
+
+SCHEMAS = "/schemagroups/{}/schemas"
+FILE = {"format": "Text/1", "schema": "other"}
+
+
+def test_a_replica_that_differs_is_repaired(tmp_path: Path) -> None:
+    # LEG-913: after a repair both hold the same; LEG-910: it is one interaction, in the name of the link
+    with registries(tmp_path, "primary", "replica") as (primary, replica):
+        primary.fill(6, 20)
+        replica.link("primary", primary.url, interval=3600)
+        together(primary, replica)
+        assert replica.done("POST", "/-/links/primary/actions/check")["status"]["verdict"] == "equal"
+        third, fourth, fifth = (SCHEMAS.format(f"group{number}") for number in (3, 4, 5))
+        stray(
+            replica,
+            "primary",
+            (
+                WriteTree(f"{third}/s7/versions/1", {"name": "stray"}, WriteMethod.PATCH),
+                DeleteEntities(f"{fourth}/s1"),
+                WriteTree(f"{fifth}/extra/versions/1", dict(FILE), WriteMethod.PUT),
+            ),
+        )
+        before = asked(primary, "/-/hash")
+        status = replica.done("POST", "/-/links/primary/actions/check")["status"]
+        entities = primary.done("GET", "/-/hash/")["count"]
+        # of n entities, ⌈log16 n⌉ + 2 requests for hashes find the first; the count above is one more
+        assert asked(primary, "/-/hash") - before <= math.ceil(math.log(entities, 16)) + 2 + 1
+        assert (status["state"], status["verdict"]) == ("diverged", "differs")
+        assert status["difference"]["xid"] == f"{third}/s7"
+        assert status["difference"]["here"] != status["difference"]["there"]
+
+        primary.write("group0/s0/2")  # which cannot go on where the replica stands
+        until(lambda: "differs from" in replica.status("primary").get("error", ""))
+        repaired = replica.done("POST", "/-/links/primary/actions/repair")
+        assert repaired["repaired"] == 8  # the two Groups, and the three schemas with a Version each
+        until(lambda: primary.head()["state"] == replica.head()["state"])
+        assert shown(primary) == shown(replica)
+        (mended,) = (each for each in recorded(replica) if each["command"].startswith("Repair"))
+        assert (mended["caller"], mended["last"] - mended["first"] + 1) == ("links/primary", 8)
+        until(lambda: replica.status("primary")["state"] == "active")
+        assert replica.status("primary")["verdict"] == "equal"
+        assert "difference" not in replica.status("primary") and "error" not in replica.status("primary")
+        assert "no findings" in replica.verified()
+        assert replica.done("POST", "/-/links/primary/actions/repair")["repaired"] == 0
+
+
+def test_a_part_is_repaired_and_nothing_else(tmp_path: Path) -> None:
+    # LEG-913: of single Groups, hashes of those are compared; what is this registry's own stays as it is
+    with registries(tmp_path, "primary", "replica") as (primary, replica):
+        primary.fill(3, 2)
+        replica.write("own/s/1")
+        replica.link("part", primary.url, scope={"groups": ["/schemagroups/group1"]}, interval=3600)
+        one = "/-/hash/schemagroups/group1"
+        until(lambda: primary.done("GET", one)["hash"] == replica.done("GET", one)["hash"])
+        until(lambda: replica.status("part")["verdict"] == "equal")
+        own = replica.done("GET", "/-/hash/schemagroups/own")["hash"]
+        stray(replica, "part", [DeleteEntities("/schemagroups/group1")])
+        assert replica.done("GET", "/")["schemagroupscount"] == 1
+        status = replica.done("POST", "/-/links/part/actions/check")["status"]
+        assert (status["verdict"], status["difference"]["xid"]) == ("differs", "/schemagroups/group1")
+        assert status["difference"]["here"] is None
+        assert replica.done("POST", "/-/links/part/actions/repair")["repaired"] == 5
+        assert primary.done("GET", one)["hash"] == replica.done("GET", one)["hash"]
+        assert replica.done("GET", "/")["schemagroupscount"] == 2
+        assert replica.done("GET", "/-/hash/schemagroups/own")["hash"] == own
+        for each in (primary, replica):
+            assert each.request("GET", SCHEMAS.format("group1") + "/s1").text == '"1 1"'
+        primary.write("group1/later/1")
+        until(lambda: primary.done("GET", one)["hash"] == replica.done("GET", one)["hash"])
+        assert "no findings" in replica.verified()
+
+
+def test_a_primary_that_is_away(tmp_path: Path) -> None:
+    # Status: how far behind stays known, the rest cannot be; what asks the other registry says that it is not there
+    with registries(tmp_path, "primary", "replica") as (primary, replica):
+        primary.write("g/s/1")
+        replica.link("primary", primary.url)
+        together(primary, replica)
+        until(lambda: replica.status("primary").get("verdict") == "equal")
+        assert replica.status("primary")["lag"] == {"positions": 0, "seconds": 0}
+        primary.stop()
+        until(lambda: replica.status("primary")["state"] == "failing")
+        for action in ("check", "repair"):
+            answer = replica.request("POST", f"/-/links/primary/actions/{action}")
+            said = f"{primary.url} does not answer: [Errno 111] Connection refused"
+            assert (answer.status_code, answer.json()) == (
+                502,
+                {
+                    "type": f"{replica.url}/-/docs#remote_unavailable",
+                    "status": 502,
+                    "title": f'The other registry of the link "/-/links/primary" cannot be used: {said}.',
+                    "subject": "/-/links/primary",
+                    "args": {"error_detail": said},
+                },
+            )
+        primary.start()
+        until(lambda: replica.status("primary")["state"] == "active")

@@ -1,0 +1,157 @@
+"""Registries whose links would follow one another in a ring: none of them could be written to (LEG-909).
+
+Another registry is known by the interaction that made it, so it does not matter by which URL it is reached.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.registries.restarted import TOKEN, Registry, registries, together, until
+
+_ONE: dict[str, Any] = {"groups": ["/schemagroups/one"]}
+_OTHER: dict[str, Any] = {"groups": ["/schemagroups/other"]}
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def databases(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """URLs of databases by the name of the registry that has them."""
+    return {"b": request.getfixturevalue("postgres_url")} if request.param == "postgresql" else {}
+
+
+def asked(registry: Registry, id: str, url: str, **members: Any) -> httpx.Response:
+    """What a registry answers where it is to make a link."""
+    return registry.request("PUT", f"/-/links/{id}", {"url": url, "credential": {"token": TOKEN}, **members})
+
+
+def refused(answer: httpx.Response, *names: str) -> None:
+    """Whether a link was refused because of a ring, with all that takes part in it named."""
+    assert answer.status_code == 400, answer.text
+    detail = answer.json()["title"]
+    assert "no registry of this ring could be written to" in detail
+    assert all(name in detail for name in names), detail
+
+
+def known(registry: Registry, *links: str) -> bool:
+    """Whether a registry says that it follows others over some links in a row, the first one its own."""
+    found = registry.done("GET", "/-/log/upstream")
+    for link in links:
+        found = next((each for each in found.get("follows", ()) if each["link"] == link), None)
+        if found is None or "registry" not in found:
+            return False
+    return True
+
+
+def test_the_second_of_two_links_that_follow_each_other_is_refused(tmp_path: Path, databases: dict[str, Any]) -> None:
+    """LEG-909: copies are written where they came from; so something has to be written somewhere."""
+    with registries(tmp_path, "a", "b", **databases) as (a, b):
+        a.write("one/s/1")
+        b.link("from-a", a.url)
+        together(a, b)
+        refused(asked(a, "from-b", b.url), "the link from-b", b.url, "its link from-a", a.url)
+        refused(asked(a, "from-b", b.url.replace("127.0.0.1", "localhost")), "from-a", "from-b")
+        refused(asked(a, "from-b", b.url, scope=_ONE), "from-a", "from-b")
+        refused(asked(a, "from-b", b.url, mode="receive"), "from-a", "from-b")
+        refused(asked(a, "itself", a.url), "itself")
+        assert a.done("GET", "/-/links") == []
+        a.write("one/s/2")
+        together(a, b)
+        b.done("POST", "/-/links/from-a/actions/promote")
+        b.write("one/s/3")
+        a.link("from-b", b.url)
+        until(lambda: a.head()["state"] == b.head()["state"])
+
+
+def test_registries_may_follow_different_groups_of_each_other(tmp_path: Path) -> None:
+    """LEG-901, LEG-909: what is in no two scopes is written at one of the two."""
+    with registries(tmp_path, "a", "b") as (a, b):
+        b.link("from-a", a.url, scope=_ONE)
+        a.link("from-b", b.url, scope=_OTHER)
+        a.write("one/s/1")
+        b.write("other/s/1")
+        until(lambda: b.request("GET", "/schemagroups/one/schemas/s").status_code == 200)
+        until(lambda: a.request("GET", "/schemagroups/other/schemas/s").status_code == 200)
+        assert a.status("from-b")["state"] == b.status("from-a")["state"] == "active"
+
+
+def test_a_longer_ring_is_refused(tmp_path: Path) -> None:
+    """LEG-909: a ring may lead through registries that the last one has no link to."""
+    with registries(tmp_path, "a", "b", "c") as (a, b, c):
+        a.link("from-b", b.url)
+        b.link("from-c", c.url)
+        until(lambda: known(a, "from-b", "from-c"))
+        refused(asked(c, "from-a", a.url), "from-a", a.url, "from-b", b.url, "from-c", c.url)
+        c.write("g/s/1")
+        together(c, b)
+
+
+def test_pushes_that_make_a_ring_are_refused(tmp_path: Path) -> None:
+    """LEG-909: it does not matter who begins."""
+    with registries(tmp_path, "a", "b") as (a, b):
+        b.link("in", a.url, mode="receive")
+        a.link("out", b.url, mode="push", remote="in")
+        a.write("g/s/1")
+        together(a, b)
+        refused(asked(a, "in", b.url, mode="receive"), "the link in follows")
+        refused(asked(a, "from-b", b.url), "from-b", "over its link in")
+        b.done("DELETE", "/-/links/in")
+        a.link("from-b", b.url, scope=_ONE)
+        b.link("in", "http://127.0.0.1:1", mode="receive", scope=_ONE)
+        until(lambda: "ring" in a.status("out").get("error", ""))
+        assert "pushes to" in a.status("out")["error"] and a.status("out")["state"] == "failing"
+
+
+def test_of_links_made_at_the_same_moment_one_at_most_stays(tmp_path: Path, databases: dict[str, Any]) -> None:
+    """LEG-909: whoever is later sees the other one, and gives way."""
+    with registries(tmp_path, "a", "b", **databases) as (a, b), ThreadPoolExecutor(2) as pool:
+        for _ in range(5):
+            ways = [(a, b), (b, a)]
+            answers = list(pool.map(lambda way: asked(way[0], "other", way[1].url), ways))
+            made = [each for each in answers if each.is_success]
+            assert len(made) <= 1
+            for (registry, _), answer in zip(ways, answers, strict=True):
+                if answer.is_success:
+                    registry.done("DELETE", "/-/links/other")
+                else:
+                    refused(answer, "other", a.url, b.url)
+            assert a.done("GET", "/-/links") == b.done("GET", "/-/links") == []
+        a.write("g/s/1")
+        b.write("h/s/1")
+
+
+def test_a_ring_made_while_nobody_answered_is_named_and_ends_with_one_of_its_links(tmp_path: Path) -> None:
+    """LEG-909: a link may be made while its other end is away; then both ends say what is wrong."""
+    with registries(tmp_path, "a", "b") as (a, b):
+        a.write("g/s/1")
+        b.stop()
+        a.link("from-b", b.url)
+        a.stop()
+        b.start()
+        b.link("from-a", a.url)
+        a.start()
+        until(lambda: "from-b" in b.status("from-a").get("error", ""))
+        until(lambda: "from-a" in a.status("from-b").get("error", ""))
+        assert a.status("from-b")["state"] == b.status("from-a")["state"] == "failing"
+        a.done("DELETE", "/-/links/from-b")
+        together(a, b)
+        until(lambda: b.status("from-a")["state"] == "active")
+        a.write("g/s/2")
+        together(a, b)
+
+
+def test_who_may_ask_whom_a_registry_follows(tmp_path: Path) -> None:
+    """LEG-901: those that may read its log."""
+    with registries(tmp_path, "a") as (a,):
+        found = a.done("GET", "/-/log/upstream")
+        assert found == {"registry": a.done("GET", "/-/log?limit=1")[0]["xregcorrelationid"], "follows": []}
+        a.link("b", "http://127.0.0.1:1", scope=_ONE)
+        follows = [{"url": "http://127.0.0.1:1", "link": "b", "scope": _ONE}]
+        assert a.done("GET", "/-/log/upstream") == {**found, "follows": follows}
+        with a.client(None) as nobody:
+            assert nobody.get("/-/log/upstream").status_code == 401
+        assert a.request("GET", "/-/log/upstream?asof=1").status_code == 400

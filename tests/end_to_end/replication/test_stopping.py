@@ -1,0 +1,76 @@
+"""A link ends at once, whatever the other registry is about."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.registries.restarted import Registry, registries, until
+
+
+class Silent:
+    """A server that takes connections and says nothing at all."""
+
+    def __init__(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+
+    def asked(self) -> socket.socket:
+        """The next connection, once a whole request came over it."""
+        connection, _ = self._listening.accept()
+        found = b""
+        while b"\r\n\r\n" not in found:
+            found += connection.recv(4096)
+        return connection
+
+    def close(self) -> None:
+        self._listening.close()
+
+
+@contextmanager
+def silent() -> Iterator[Silent]:
+    server = Silent()
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def _rests(registry: Registry, url: str) -> None:
+    registry.link("a", url, enabled=False)
+
+
+def _goes(registry: Registry, url: str) -> None:
+    registry.done("DELETE", "/-/links/a")
+
+
+def _stops(registry: Registry, url: str) -> None:
+    registry.stop()
+
+
+@pytest.mark.parametrize("ends", [_rests, _goes, _stops])
+def test_an_answer_that_does_not_come_is_not_waited_for(tmp_path: Path, ends: object) -> None:
+    """LEG-901: a link is there to be changed and deleted, whatever its other end does."""
+    assert callable(ends)
+    with registries(tmp_path, "b") as (b,), silent() as other:
+        b.link("a", other.url)
+        with other.asked() as connection:
+            ends(b, other.url)
+            connection.settimeout(10)
+            assert connection.recv(1) == b""
+
+
+def test_a_changed_link_goes_on_at_once(tmp_path: Path) -> None:
+    """LEG-901: what is changed holds from then on."""
+    with registries(tmp_path, "a", "b") as (a, b), silent() as other:
+        elsewhere = {"groups": ["/schemagroups/elsewhere"]}
+        b.link("silent", other.url, scope=elsewhere)
+        with other.asked():
+            a.write("g/s/1")
+            b.link("silent", other.url, scope=elsewhere, enabled=False)
+            b.link("a", a.url, scope={"groups": ["/schemagroups/g"]})
+            until(lambda: b.request("GET", "/schemagroups/g/schemas/s").status_code == 200, 10)

@@ -1,0 +1,34 @@
+"""Subscribers of a replica hear of what happened at its primary, in the primary's own words (LEG-910)."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tests.support.registries.restarted import registries
+from tests.support.webhooks import Webhooks, until, webhooks
+
+LAST = "/schemagroups/last/schemas/s/versions/1"
+
+
+def test_subscribers_of_a_replica_are_told_of_what_happened_elsewhere(tmp_path: Path) -> None:
+    # LEG-910, EV-79, SUB-113: ids, sources, times and data of events are those that the primary's own subscribers get;
+    # only their place in the sequence is that of the log they come from
+    with registries(tmp_path, "one", "other") as (one, other), webhooks() as sinks:
+        for registry, path in ((one, "/one"), (other, "/other")):
+            registry.done("POST", "/subscriptions", {"protocol": "HTTP", "sink": sinks.url + path})
+            until(partial(sinks.asked.get, path))
+        other.link("primary", one.url)
+        one.write("g/s/1")
+        one.write("g/s/1", name="again")
+        one.write("last/s/1")
+        until(lambda: all(LAST in sinks.subjects(path) for path in ("/one", "/other")))
+        assert told(sinks, "/other") == told(sinks, "/one")
+        assert {event["source"] for event in told(sinks, "/other")} == {one.url}
+
+
+def told(sinks: Webhooks, path: str) -> list[dict[str, Any]]:
+    """What came to a path, without places in a sequence. Only what is about one subject comes in order."""
+    found = [{name: value for name, value in event.items() if name != "sequence"} for event in sinks.events(path)]
+    return sorted(found, key=lambda event: str(event["id"]))

@@ -1,0 +1,108 @@
+"""Copies say where they are written, and refuse to be written here; what the console does reaches a running server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from domain.decisions.commands import WriteMethod, WriteTree
+from tests.support.registries.restarted import MASTER_KEY, TOKEN, Registry, registries, together, until
+from tests.support.registries.strays import stray
+from tests.support.serving import annals
+
+CANONICAL = "canonical"
+
+
+def canonical(registry: Registry, path: str) -> str | None:
+    """Where an answer says that its subject is written."""
+    answer = registry.request("GET", path)
+    assert answer.status_code == 200, answer.text
+    found = [link for link in answer.headers.get_list("link") if link.endswith(f";rel={CANONICAL}")]
+    assert len(found) < 2
+    return found[0].partition(">")[0].removeprefix("<") if found else None
+
+
+def test_copies_of_a_log_say_where_they_are_written(tmp_path: Path) -> None:
+    # LEG-909: reads name the authority as refusals do; with the promotion both end
+    with registries(tmp_path, "primary", "replica") as (primary, replica):
+        primary.fill(2, 1)
+        replica.write("own/s/1")
+        assert canonical(replica, "/schemagroups/own") is None
+        replica.link("part", primary.url, scope={"groups": ["/schemagroups/group1"]})
+        until(lambda: replica.request("GET", "/schemagroups/group1").status_code == 200)
+        schema = "/schemagroups/group1/schemas/s0"
+        for path in ("/schemagroups/group1", "/schemagroups/group1/schemas", schema, f"{schema}$details"):
+            assert canonical(replica, path) == f"{primary.url}{path}"
+            assert canonical(primary, path) is None
+        for path in ("/", "/schemagroups", "/schemagroups/own", "/model"):
+            assert canonical(replica, path) is None
+        refused = replica.request("DELETE", schema)
+        assert (refused.status_code, refused.json()["authority"]) == (400, f"{primary.url}{schema}")
+        assert refused.json()["type"].endswith("#readonly")
+        compat = "/compat/schemaregistry/v0.2/schemagroups/group1/schemas/s0"
+        refused = replica.request("DELETE", compat)
+        assert (refused.status_code, refused.json()["type"]) == (409, f"{replica.url}/-/docs#conflict")
+        assert refused.json()["authority"] == f"{primary.url}{schema}"
+        replica.done("POST", "/-/links/part/actions/promote")
+        assert canonical(replica, schema) is None
+        assert replica.request("DELETE", schema).status_code == 204
+
+
+def test_copies_of_single_things_say_where_they_are_from(tmp_path: Path) -> None:
+    # LEG-909: what came over the standard API is marked by its link; what others add beside it is theirs
+    other = "https://other.example"
+    with registries(tmp_path, "here") as (here,):
+        here.link("other", other, dialect="xregistry")
+        version = {"format": "Text/1"}
+        stray(here, "other", [WriteTree("/schemagroups/g/schemas/s/versions/1", version, WriteMethod.PUT)])
+        until(lambda: canonical(here, "/schemagroups/g") == other)
+        here.write("g/own/1")
+        for path in ("/schemagroups/g/schemas/s$details", "/schemagroups/g/schemas/s/versions"):
+            assert canonical(here, path) == other
+        assert canonical(here, "/schemagroups/g/schemas/own$details") is None
+        refused = here.request("PATCH", "/schemagroups/g/schemas/s$details", {"name": "x"})
+        assert (refused.status_code, refused.json()["authority"]) == (400, other)
+        compat = "/compat/schemaregistry/v0.2/schemagroups/g/schemas/s"
+        refused = here.request("DELETE", compat)
+        assert (refused.status_code, refused.json()["authority"]) == (409, other)
+
+
+def test_what_the_console_does_reaches_the_server(tmp_path: Path) -> None:
+    # LEG-901: a link that is made, rests, goes on and goes at the store is noticed where it runs
+    with registries(tmp_path, "primary", "replica") as (primary, replica):
+        primary.write("g/s/1")
+
+        def console(*arguments: str) -> str:
+            settings = {"ANNALS_MASTER_KEY": MASTER_KEY, "ANNALS_LINK_SECRET": TOKEN}
+            flags = ("--database", replica.database)
+            ended = annals("replicate", *arguments, *flags, cwd=replica.home, **settings)
+            assert ended.returncode == 0, ended.stderr
+            return ended.stdout
+
+        console("add", "primary", primary.url)
+        together(primary, replica)
+        until(lambda: canonical(replica, "/schemagroups/g") == f"{primary.url}/schemagroups/g")
+        assert console("pause", "primary") == "resting\n"
+        until(lambda: replica.status("primary")["state"] == "resting")
+        assert replica.request("PUT", "/schemagroups/mine", {}).status_code == 400
+        assert console("resume", "primary") == "active\n"
+        primary.write("g/s/2")
+        together(primary, replica)
+        console("remove", "primary", "--yes")
+        assert replica.request("PUT", "/schemagroups/mine", {}).status_code == 201
+        until(lambda: canonical(replica, "/schemagroups/g") is None)
+
+
+def test_a_reader_follows_what_it_may_see(tmp_path: Path) -> None:
+    # Status: what the other registry keeps from this one is nothing that is missing here
+    tokens = json.dumps({"r": {"name": "rita", "role": "reader"}, TOKEN: {"name": "root", "role": "admin"}})
+    with registries(tmp_path, "primary", "replica") as (primary, replica):
+        primary.stop()
+        primary.settings["ANNALS_TOKENS"] = tokens
+        primary.start()
+        primary.write("g/s/1")
+        replica.link("primary", primary.url, credential={"token": "r"})
+        until(lambda: primary.head()["state"] == replica.head()["state"])
+        primary.link("elsewhere", "https://other.example", dialect="xregistry", enabled=False)
+        until(lambda: replica.status("primary")["position"] == primary.head()["position"])
+        assert replica.status("primary")["lag"] == {"positions": 0, "seconds": 0}

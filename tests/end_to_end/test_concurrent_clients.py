@@ -1,0 +1,187 @@
+"""Many clients at once against served registries, one process and two on one store.
+
+Every accepted write is in the log once and every refused one not at all, epochs are checked and counted as if the
+writes had come one by one, positions have no gaps, nothing fails, and a client sees what it was told is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from itertools import cycle
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+from commands.store.log import Store
+from commands.verify.verify_log import verify_log, verify_row_hashes
+from domain.registry.events import EntityEvent
+from tests.support.serving import serving
+
+CLIENTS = 32
+TURNS = 4
+SOURCE = {
+    "groups": {
+        "dirs": {
+            "singular": "dir",
+            "resources": {"files": {"singular": "file", "hasdocument": False}},
+        }
+    }
+}
+ID = "xregistry-xregcorrelationid"
+Json = Any
+
+
+class Told(NamedTuple):
+    """What a client was told of one write. name: what it wrote, in its way unique."""
+
+    path: str
+    status: int
+    epoch: int
+    name: str
+    interaction: str
+
+
+class Servers(NamedTuple):
+    """Processes on one store."""
+
+    urls: Sequence[str]
+    database: str
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "postgresql, two processes"])
+def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Servers]:
+    """A registry of dirs with files, served by each number of processes that its database allows."""
+    kind, _, two = request.param.partition(",")
+    database = request.getfixturevalue("sqlite_url" if kind == "sqlite" else "postgres_url")
+    with ExitStack() as stack:
+        places = [tmp_path / str(number) for number in range(2 if two else 1)]
+        urls = []
+        for place in places:
+            place.mkdir()
+            urls.append(stack.enter_context(serving(database, place)).url)
+        assert httpx.put(f"{urls[0]}/modelsource", json=SOURCE).status_code == 200
+        yield Servers(urls, database)
+
+
+class Client:
+    """One of many: its requests take turns at the processes."""
+
+    def __init__(self, number: int, urls: Sequence[str], http: httpx.AsyncClient) -> None:
+        self.number = number
+        self._urls = cycle([*urls[number % len(urls) :], *urls[: number % len(urls)]])
+        self._http = http
+
+    async def send(self, method: str, path: str, body: Json = None) -> httpx.Response:
+        answer = await self._http.request(method, next(self._urls) + path, json=body)
+        assert answer.status_code < 500, answer.text
+        return answer
+
+    async def read(self, path: str) -> Json:
+        answer = await self.send("GET", path)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def write(self, method: str, path: str, name: str, **members: Json) -> Told:
+        answer = await self.send(method, path, {"name": name, **members})
+        epoch = answer.json().get("epoch", 0)
+        return Told(path, answer.status_code, epoch, name, answer.headers.get(ID, ""))
+
+
+def test_clients_that_write_the_same_and_different_things(servers: Servers) -> None:
+    # TRAP-7, EV-79: what was accepted is in the log once, in some order
+    # ENT-52: of the writes with one epoch, one is let through
+    told = asyncio.run(everybody(servers.urls, blind_writes, checked_writes, versions_of_one_resource, own_entities))
+    events = log_of(servers.database)
+    accepted = [one for one in told if one.status in (200, 201)]
+    assert {one.status for one in told} <= {200, 201, 400}
+    assert len({one.interaction for one in accepted}) == len(accepted)
+    assert not any(one.interaction for one in told if one.status == 400)
+    recorded = Counter((event.xregcorrelationid, event.xid) for event in events)
+    assert [one for one in accepted if recorded[one.interaction, one.path] != 1] == []
+    for one in accepted:
+        assert (one.epoch, one.name) in states(events, one.path)
+    written = Counter(one.path for one in accepted)
+    for path in ("/dirs/blind", "/dirs/checked"):
+        assert [epoch for epoch, _ in states(events, path)] == list(range(1, written[path] + 1))
+    assert written["/dirs/checked"] > TURNS  # somebody wins each time
+    assert {name for _, name in states(events, "/dirs/blind")} == {
+        one.name for one in told if one.path == "/dirs/blind"
+    }
+
+
+def log_of(database: str) -> list[EntityEvent]:
+    """The events of a log that is whole and without gaps."""
+    store = Store(database)
+    try:
+        assert [*verify_log(store), *verify_row_hashes(store)] == []
+        found = list(store.events(0, 1_000_000))
+        assert [position for position, _ in found] == list(range(1, store.tip().position + 1))
+        return [event for _, event in found]
+    finally:
+        store.close()
+
+
+def states(events: Sequence[EntityEvent], path: str) -> list[tuple[int, str]]:
+    """Epochs and names of an entity, oldest first."""
+    return [(event.attributes["epoch"], event.attributes.get("name", "")) for event in events if event.xid == path]
+
+
+async def everybody(urls: Sequence[str], *doings: Any) -> list[Told]:
+    """What all clients were told, each doing everything at the same time as the others."""
+    limits = httpx.Limits(max_connections=CLIENTS)
+    async with httpx.AsyncClient(limits=limits, timeout=30) as http:
+        clients = [Client(number, urls, http) for number in range(CLIENTS)]
+        first = await clients[0].write("PUT", "/dirs/checked", "first")
+        found = await asyncio.gather(*(each(client, doings) for client in clients))
+    return [first, *(one for told in found for one in told)]
+
+
+async def each(client: Client, doings: Sequence[Any]) -> list[Told]:
+    order = [*doings[client.number % len(doings) :], *doings[: client.number % len(doings)]]
+    return [one for doing in order for one in await doing(client)]
+
+
+async def blind_writes(client: Client) -> list[Told]:
+    """Everybody writes one Group without looking."""
+    return [await client.write("PUT", "/dirs/blind", f"{client.number}.{turn}") for turn in range(TURNS)]
+
+
+async def checked_writes(client: Client) -> list[Told]:
+    """Everybody adds to what it read, and only to that: of those that read the same, one is let through."""
+    told = []
+    for turn in range(TURNS):
+        seen = await client.read("/dirs/checked")
+        name = f"{client.number}.{turn}"
+        one = await client.write("PATCH", "/dirs/checked", name, epoch=seen["epoch"])
+        assert one.status == 400 or one.epoch == seen["epoch"] + 1
+        told.append(one)
+    return told
+
+
+async def versions_of_one_resource(client: Client) -> list[Told]:
+    """Everybody adds Versions to one Resource, and finds each of them at once."""
+    told = []
+    for turn in range(TURNS):
+        name = f"{client.number}.{turn}"
+        answer = await client.send("POST", "/dirs/shared/files/f", {"name": name})
+        path = answer.json()["xid"]
+        assert (answer.status_code, (await client.read(path))["name"]) == (201, name)
+        told.append(Told(path, 201, 1, name, answer.headers[ID]))
+    return told
+
+
+async def own_entities(client: Client) -> list[Told]:
+    """Everybody has a Resource of its own, whose last state it always reads back."""
+    path, told = f"/dirs/own/files/of{client.number}", []
+    for turn in range(TURNS):
+        epoch = {"epoch": turn} if turn else {}
+        one = await client.write("PUT", path, f"turn {turn}", versionid="1", **epoch)
+        shown = await client.read(path)
+        assert (one.status, shown["epoch"], shown["name"]) == (200 if turn else 201, turn + 1, one.name)
+        told.append(one)
+    return told

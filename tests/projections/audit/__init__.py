@@ -1,0 +1,1 @@
+"""The audit trail, and hashes of parts of the tree."""

@@ -1,0 +1,1 @@
+"""What the older APIs have published."""

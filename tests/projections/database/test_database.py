@@ -1,0 +1,82 @@
+"""Rows as they are needed: a result is not fetched whole, in whatever state a connection is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import text
+
+from commands.store.engine import open_engine
+from projections.database import drivers
+from projections.database.connections import connect
+from projections.database.drivers import CHUNK
+
+MANY = 10 * CHUNK
+#: What a cursor has to have in the middle of a result, and a whole result has not: more to come.
+OPEN = "SELECT count(*) FROM pg_cursors WHERE name LIKE 'stream%'"
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["before any statement", "after one"])
+def test_a_stream_of_a_transaction_is_never_fetched_whole(postgres_url: str, begun: bool) -> None:
+    # what a rebuild, an export and a verification need, whose memory does not grow with the registry
+    engine = open_engine(postgres_url)
+    with engine.begin() as connection:
+        if begun:
+            connection.execute(text("SELECT 1"))
+        db = drivers.database_of(connection)
+        rows = db.stream(f"SELECT g FROM generate_series(1, {MANY}) AS g")
+        assert next(iter(rows)) == (1,)
+        found: Any = db.one(OPEN)
+        assert found == (1,)
+        assert sum(1 for _ in rows) == MANY - 1
+    engine.dispose()
+
+
+def test_what_a_reader_has_prepared_outlives_its_transactions(postgres_url: str) -> None:
+    # planning a look-up takes longer than the look-up; a driver that sees a ROLLBACK forgets all plans
+    open_engine(postgres_url).dispose()
+    reader = connect(postgres_url)
+    prepared: list[Any] = []
+    for _ in range(3):
+        with reader.snapshot(()) as (one,):
+            assert one == 1
+            with reader.stream_at("SELECT 4", "?::bigint + ?::bigint", "", (1, 2)) as (value, rows):
+                assert (value, [row[0] for row in rows]) == (4, [3])
+            assert reader.one("SELECT ?::bigint", (5,)) == (5,)
+            prepared.append(reader.all("SELECT name, prepare_time FROM pg_prepared_statements ORDER BY name"))
+    assert len(prepared[0]) == 3  # the last look is one of them
+    assert prepared == [prepared[0]] * 3
+    reader.close()
+
+
+def test_a_reader_whose_transaction_failed_is_not_used_again(postgres_url: str) -> None:
+    open_engine(postgres_url).dispose()
+    reader = connect(postgres_url)
+    with pytest.raises(psycopg.errors.DivisionByZero), reader.snapshot(()):
+        reader.one("SELECT 1 / ?::bigint", (0,))
+    assert not reader.usable
+
+
+# the first rows came before the one that fails
+def test_a_stream_that_fails_on_its_way_says_so(postgres_url: str) -> None:
+    open_engine(postgres_url).dispose()
+    reader = connect(postgres_url)
+    sql = "1 / (?::bigint - n)", "FROM generate_series(1, 5000) AS n"
+    with pytest.raises(psycopg.errors.DivisionByZero), reader.stream_at("SELECT 1", *sql, (4000,)) as (_, rows):
+        assert sum(1 for _ in rows) < 4000
+    assert not reader.usable
+
+
+def test_a_stream_whose_server_ends_it_says_so(postgres_url: str) -> None:
+    open_engine(postgres_url).dispose()
+    reader, other = connect(postgres_url), connect(postgres_url)
+    (pid,) = reader.one("SELECT pg_backend_pid()")
+    sql = "repeat('x', 1000)", "FROM generate_series(1, ?::bigint)"
+    with pytest.raises(psycopg.OperationalError), reader.stream_at("SELECT 1", *sql, (100_000,)) as (_, rows):
+        next(rows)
+        other.one("SELECT pg_terminate_backend(?::bigint::int)", (pid,))
+        assert sum(1 for _ in rows) < 99_999
+    assert not reader.usable
+    other.close()

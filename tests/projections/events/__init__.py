@@ -1,0 +1,1 @@
+"""xRegistry events and their feed."""

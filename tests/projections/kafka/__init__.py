@@ -1,0 +1,1 @@
+"""Publishing the log to Kafka, with a real broker."""

@@ -1,0 +1,15 @@
+"""A Kafka broker for all tests of publishing; a registry on each database in turn comes from above."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.brokers.kafka import Kafka, kafka
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Kafka]:
+    with kafka() as running:
+        yield running

@@ -1,0 +1,116 @@
+"""The producer at a real broker: what is under way is bounded, and waiting ends when it is of no use."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pytest
+from kafka import errors
+
+from projections.kafka import producer as producing
+from projections.kafka.cluster import CertificateAuthorities, KafkaCluster
+from projections.kafka.producer import MAX_IN_FLIGHT_BYTES, Producer, PublishingStopped, RecordFailed
+from projections.kafka.records import LOG, PublishedRecord
+from tests.support.brokers.kafka import LARGEST, Kafka, consuming, taken
+from tests.support.brokers.suite import GOOD, HOST, PASSWORD
+
+#: A broker takes a few seconds to start, and many more on a busy machine.
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+
+
+def record(number: int, size: int = 10, key: bytes = b"/dirs/d") -> PublishedRecord:
+    return PublishedRecord(LOG, number, key, b"x" * size, [("annals_number", b"%d" % number)])
+
+
+@contextmanager
+def opened(cluster: KafkaCluster, prefix: str) -> Iterator[Producer]:
+    cluster.make([f"{prefix}.log"], 1)
+    with closing(Producer(cluster, prefix, lambda: False)) as producer:
+        yield producer
+
+
+def test_what_is_under_way_is_bounded(broker: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Memory stays flat while a broker says nothing; then all that was sent arrives, once and in order.
+    with opened(KafkaCluster(f"kafka://{broker.own()}"), "bounded") as producer:
+        producer.send(record(1))
+        producer.settle()
+        monkeypatch.setattr(producing, "ACKNOWLEDGE_SECONDS", 0.5)
+        broker.stop()
+        sent = 1
+        try:
+            with pytest.raises(TimeoutError):
+                while sent < 1000:
+                    producer.send(record(sent + 1, 90_000))
+                    sent += 1
+            assert sent == 1 + MAX_IN_FLIGHT_BYTES // record(10, 90_000).size
+        finally:
+            broker.start()
+        monkeypatch.setattr(producing, "ACKNOWLEDGE_SECONDS", 120.0)
+        producer.settle()
+    with consuming(broker.own(), "bounded.log") as consumer:
+        records = [*taken(consumer, sent, 60), *taken(consumer, 1, 2)]
+        found = [int(dict(each.headers)["annals_number"]) for each in records]
+    assert found == list(range(1, sent + 1))
+
+
+def test_a_record_that_is_refused_is_not_jumped_over(broker: Kafka) -> None:
+    # Whatever waits behind it: each partition ends as it began, in order, and its own has nothing behind it.
+    cluster = KafkaCluster(f"kafka://{broker.own()}")
+    cluster.make(["jumped.log"], 3)
+    with closing(Producer(cluster, "jumped", lambda: False)) as producer:
+        with pytest.raises(RecordFailed) as failed:
+            for number in range(1, 3001):
+                producer.send(record(number, 2 * LARGEST if number == 1500 else 300, b"%d" % (number % 30)))
+            producer.settle()
+        assert failed.value.record.position == 1500
+    with consuming(broker.own(), "jumped.log") as consumer:
+        found = taken(consumer, sum(consumer.end_offsets(list(consumer.assignment())).values()), 60)
+    parts = {each.key: each.partition for each in found}
+    assert len(parts) == 30
+    for part in set(parts.values()):
+        numbers = [int(dict(each.headers)["annals_number"]) for each in found if each.partition == part]
+        sent = [number for number in range(1, 3001) if parts[b"%d" % (number % 30)] == part]
+        assert numbers == sent[: len(numbers)]
+        assert 1500 not in sent or numbers[-1] < 1500
+
+
+def test_who_waits_can_be_told_to_stop(broker: Kafka) -> None:
+    cluster = KafkaCluster(f"kafka://{broker.own()}")
+    cluster.make(["stopped.log"], 1)
+    stopped = False
+    with closing(Producer(cluster, "stopped", lambda: stopped)) as producer:
+        producer.send(record(1))
+        producer.settle()
+        broker.stop()
+        try:
+            producer.send(record(2))
+            stopped = True
+            with pytest.raises(PublishingStopped):
+                producer.settle()
+        finally:
+            broker.start()
+
+
+def test_a_password_that_is_no_longer_one(broker: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The client itself would try for ever.
+    ask = socket.getaddrinfo
+
+    def answer(host: Any, *arguments: Any, **options: Any) -> Any:
+        return ask("127.0.0.1" if host == HOST else host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", answer)
+    cluster = KafkaCluster(f"SASL_SSL://{HOST}:{broker.ports['SASLTLS']}", GOOD, CertificateAuthorities(str(broker.ca)))
+    with opened(cluster, "refused") as producer:
+        producer.send(record(1))
+        producer.settle()
+        broker.restart("another password")
+        try:
+            producer.send(record(2))
+            with pytest.raises(errors.SaslAuthenticationFailedError):
+                while True:
+                    producer.settle()
+        finally:
+            broker.restart(PASSWORD)

@@ -1,0 +1,1 @@
+"""The log as readers and followers see it."""

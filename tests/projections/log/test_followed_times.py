@@ -1,0 +1,189 @@
+"""Times where a log takes in what happened elsewhere, and earlier than what it ends with (FLAG-80)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from commands.store.log import Store
+from commands.verify.verify_log import verify_log
+from domain.decisions.commands import Command, WriteMethod, WriteTree
+from domain.decisions.world import Context, Decision
+from domain.registry.events import EntityCreated, EntityUpdated
+from domain.values import xid as xids
+from projections.database import drivers
+from projections.events.feed import interactions
+from projections.log import reader
+from projections.log.reader import Log
+from tests.support.stores import analyze
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+#: Minutes after noon, and the xid of what an interaction writes, in the order of a log that follows another registry:
+#: it was made at 60 and has a link since 61; the first three foreign ones were taken in then, the others as they came.
+FOLLOWING = [
+    (60, "/"),
+    (61, "/-/links/l"),
+    (10, "/dirs/a"),
+    (20, "/dirs/b"),
+    (30, "/dirs/c"),
+    (75, "/subscriptions/s"),
+    (70, "/dirs/d"),
+    (80, "/-/links/l"),
+    (81, "/subscriptions/s"),
+    (78, "/dirs/e"),
+    (90, "/subscriptions/s"),
+]
+#: The same without a link: an own log, whose times grow.
+OWN = [(10, "/"), (20, "/dirs/a"), (30, "/subscriptions/s"), (40, "/subscriptions/s"), (50, "/dirs/b")]
+#: A registry of its own that has Groups of two others: their links were made at 66 and 92, and brought what is earlier.
+PARTS = [
+    (10, "/"),
+    (62, "/dirs/own"),
+    (64, "/dirs/own"),
+    (66, "/-/links/l"),
+    (90, "/dirs/own"),
+    (20, "/dirs/a"),
+    (63, "/dirs/a"),
+    (70, "/dirs/a"),
+    (92, "/-/links/k"),
+    (30, "/dirs/b"),
+    (91, "/dirs/b"),
+    (80, "/dirs/a"),
+    (95, "/dirs/own"),
+]
+
+
+def recorded(store: Store, history: Sequence[tuple[int, str]]) -> None:
+    """An interaction each, of one event; the clock is set to its time, whatever the log ends with."""
+    revisions: dict[str, int] = {}
+    for number, (minute, xid) in enumerate(history, 1):
+        revisions[xid] = revisions.get(xid, 0) + 1
+        time = NOON + timedelta(minutes=minute)
+        with store.writing() as tx:
+            context = Context(time, f"id{number}")
+            kind = EntityCreated if revisions[xid] == 1 else EntityUpdated
+            event = kind(
+                xid=xid,
+                type=xids.type_of(xid),
+                revision=revisions[xid],
+                epoch=revisions[xid],
+                attributes={},
+                xregcorrelationid=context.xregcorrelationid,
+                time=time,
+            )
+            command: Command = WriteTree(xid, {}, WriteMethod.PUT)
+            tx.append(Decision((event,), {}), context, command)
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[Store]:
+    store = Store(store_url)
+    store.create()
+    yield store
+    store.close()
+
+
+def minute(number: int) -> str:
+    return (NOON + timedelta(minutes=number)).isoformat()
+
+
+@pytest.mark.parametrize(
+    ("history", "moments"),
+    [
+        # before the foreign ones nothing; between them theirs; later, whatever the log ends with
+        (FOLLOWING, {9: 0, 10: 3, 19: 3, 20: 4, 29: 4, 30: 5, 60: 5, 65: 5, 70: 7, 76: 7, 78: 10, 85: 10, 90: 11}),
+        # nothing has happened over there since: the registry that was made here is not what was before it
+        (FOLLOWING[:5], {30: 5, 45: 5, 60: 5, 61: 5, 99: 5}),
+        # nothing later is there, such as what was written here before something earlier was taken in
+        (PARTS, {9: 0, 10: 1, 25: 1, 62: 2, 63: 2, 64: 3, 70: 4, 89: 4, 90: 10, 91: 12, 94: 12, 95: 13, 99: 13}),
+        # all by itself: subscriptions count as everything does
+        (OWN, {9: 0, 10: 1, 20: 2, 30: 3, 45: 4, 50: 5}),
+    ],
+)
+def test_a_time_is_that_of_the_tree(store: Store, history: Sequence[tuple[int, str]], moments: dict[int, int]) -> None:
+    # FLAG-80: nothing that happened in the tree by then is missing, and nothing later is there
+    recorded(store, history)
+    with store.engine.begin() as connection:
+        read = Log(drivers.database_of(connection))
+        now = NOON + timedelta(days=1)
+        assert {each: read.as_of(minute(each), now).last for each in moments} == moments
+
+
+def test_what_is_yet_to_come_is_beyond_all_of_the_log(store: Store) -> None:
+    # FLAG-80: the last interaction's time says nothing about the others
+    recorded(store, FOLLOWING[:5])
+    with store.engine.begin() as connection:
+        assert Log(drivers.database_of(connection)).as_of(minute(61), NOON).last == 5
+
+
+@pytest.mark.parametrize(
+    ("history", "since", "until", "found"),
+    [
+        (FOLLOWING, 20, 75, [4, 5, 1, 2, 6, 7]),
+        (FOLLOWING, 82, 89, []),
+        (FOLLOWING, 79, 99, [8, 9, 11]),
+        (OWN, 20, 30, [2, 3]),
+        (OWN, 60, 99, []),
+    ],
+)
+def test_all_that_happened_during_a_time(
+    store: Store, history: Sequence[tuple[int, str]], since: int, until: int, found: list[int]
+) -> None:
+    # EV-79: what a stretch holds is at least that
+    recorded(store, history)
+    with store.engine.begin() as connection:
+        read = Log(drivers.database_of(connection))
+        span = [
+            (NOON + timedelta(minutes=each)).isoformat(timespec="microseconds")[:-6] + "Z" for each in (since, until)
+        ]
+        after, end = read.during(*span)
+        inside = [each for each, _ in interactions(lambda: read, after, end)]
+        wanted = [each.last for each in inside if span[0] <= each.time <= span[1]]
+        assert wanted == sorted(found)
+        assert history is FOLLOWING or len(inside) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("history", "said"),
+    [(FOLLOWING, []), (OWN, []), ([(20, "/"), (10, "/dirs/a")], ["time runs backwards"])],
+)
+def test_links_bring_earlier_times(store: Store, history: Sequence[tuple[int, str]], said: list[str]) -> None:
+    # a log is whole that took in what happened before its own end; without a link such a time is a mistake
+    recorded(store, history)
+    assert [each.what for each in verify_log(store)] == said
+
+
+def test_a_time_is_one_look_up(store: Store) -> None:
+    # a place in the index of times, then one step back in the log: neither is read through nor sorted
+    recorded(store, [(number, "/subscriptions/s" if number % 10 == 0 else f"/dirs/d{number}") for number in range(400)])
+    sqlite = store.engine.dialect.name == "sqlite"
+    with store.writing() as tx:
+        analyze(tx.connection)
+    with store.engine.begin() as connection:
+        explain = "EXPLAIN QUERY PLAN " if sqlite else "EXPLAIN "
+        then = "2026-01-01T14:00:00.000000Z"
+        steps = [row[-1] for row in drivers.database_of(connection).all(explain + reader.LAST_BY_TIME, (then, then))]
+    said = "; ".join(steps)
+    assert "SCAN" not in said.replace("Index Scan", "") and "Seq Scan" not in said
+    assert not any(step.strip().startswith(("Sort", "USE TEMP")) for step in steps)
+    assert "time>?" in said if sqlite else "ix_interaction_time" in said
+    assert "rowid<?" in said if sqlite else "Index Scan Backward using interaction_pkey" in said
+
+
+@pytest.mark.parametrize("history", [FOLLOWING, PARTS, OWN])
+def test_what_a_time_names_grows_with_it_and_holds_nothing_later(
+    store: Store, history: Sequence[tuple[int, str]]
+) -> None:
+    # FLAG-80: the longest beginning of the log in which nothing of the tree is later, but for how the registry was made
+    recorded(store, history)
+    tree = [(number, each) for number, (each, xid) in enumerate(history, 1) if not xids.is_outside_tree(xid)]
+    with store.engine.begin() as connection:
+        read = Log(drivers.database_of(connection))
+        named = [read.as_of(minute(each), NOON + timedelta(days=1)).last for each in range(100)]
+    assert named == sorted(named)
+    for then, last in enumerate(named):
+        assert all(each <= then for number, each in tree if 1 < number <= last)
+        following = next((each for number, each in tree if number > max(last, 1)), None)
+        assert following is None or following > then

@@ -1,0 +1,293 @@
+"""Peers, hubs and stars over the two older APIs: what is copied, pushed and told of on roads of several registries."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import quote
+
+from tests.projections.replication.compat.clients import NEVER, OFTEN, SR, Api, Client, Version, parties
+from tests.projections.replication.compat.test_copies import EACH, conflicts, equal, looked
+from tests.support.registries.restarted import TOKEN, until
+
+
+def origins(client: Client) -> dict[tuple[str, str], list[tuple[str, str, bytes]]]:
+    """What there is, by where it says that it comes from."""
+
+    def told(version: Version) -> tuple[str, str, bytes]:
+        return version.uri, version.authority or client.url, version.content
+
+    return {key: [told(version) for version in found] for key, found in client.held().items()}
+
+
+@EACH
+def test_peers_have_what_both_have(api: Api, tmp_path: Path) -> None:
+    """LEG-906: two registries copy from one another, and nothing comes back to where it is from."""
+    with parties(tmp_path, api, "a", "b") as (a, b):
+        for one, other in ((a, b), (b, a)):
+            one.link("other", other)
+            one.group("shared")
+            one.group(f"of-{one.registry.home.name}")
+            one.added("shared", f"of-{one.registry.home.name}", b"1", b"2")
+        until(lambda: len(a.pairs()) == 4)
+        equal(a, b)
+        heads = [each.registry.head() for each in (a, b)]
+        for each in (a, b):
+            looked(each, "other", 3)
+        assert [each.registry.head() for each in (a, b)] == heads
+        a.delete("shared", "of-a")
+        until(lambda: len(b.pairs()) == 2)
+        looked(a, "other", 2)
+        assert a.pairs() == b.pairs()
+
+
+@EACH
+def test_a_hub_passes_on_what_it_is_not_the_authority_of(api: Api, tmp_path: Path) -> None:
+    """Hub: authority and URIs are the same behind any number of registries, pulled from the first and pushed on."""
+    with parties(tmp_path, api, "a", "hub", "b", "c") as (a, hub, b, c):
+        a.group("g", description="of a")
+        a.added("g", "s", b"1", b"2", description="one")
+        hub.link("a", a)
+        b.link("hub", hub)
+        hub.link("c", c, mode="push")
+        equal(a, hub, b, c)
+        for each in (hub, b, c):
+            assert origins(each) == origins(a)
+        a.added("g", "s", b"3")
+        equal(a, hub, b, c)
+        a.delete("g", "s", 2)
+        equal(a, hub, b, c)
+        a.delete("g")
+        until(lambda: all(each.registry.request("GET", each.path("g")).status_code == 404 for each in (hub, b, c)))
+
+
+@EACH
+def test_a_star_gathers_and_hands_out(api: Api, tmp_path: Path) -> None:
+    """Star: many sources, a hub, many targets; names that two sources use are told apart by their authority."""
+    with parties(tmp_path, api, "a1", "a2", "hub", "b1", "b2") as (a1, a2, hub, b1, b2):
+        for each in (a1, a2):
+            each.group("g")
+            each.added("g", "s", each.registry.home.name.encode())
+        hub.link("a1", a1)
+        until(lambda: hub.contents("g", "s") == [b"a1"])
+        hub.link("a2", a2)
+        b1.link("hub", hub)
+        b2.link("hub", hub)
+        renamed = f"s.{sha256(a2.url.encode()).hexdigest()[:8]}"
+        until(lambda: hub.contents("g", renamed) == [b"a2"])
+        equal(hub, b1, b2)
+        assert origins(b1) == origins(b2) == origins(hub)
+        assert hub.pairs() == a1.pairs() | a2.pairs()
+        a1.delete("g")
+        until(lambda: list(b1.held()) == list(b2.held()) == [("g", renamed)])
+
+
+@EACH
+def test_a_governed_registry_takes_in_nothing(api: Api, tmp_path: Path) -> None:
+    """LEG-908: where a setting says so, writes with the authority of another registry are forbidden."""
+    with parties(tmp_path, api, "hub", ANNALS_INBOUND="false") as (hub,), parties(tmp_path, api, "a") as (a,):
+        hub.group("g")
+        for authority, status in ((a.url, 403), ("urn:example:words", 403), (hub.url, 200)):
+            assert hub.post("g", "s", b"1", authority=authority).status_code == status
+        assert hub.post("g", "t", b"1").status_code == 200
+        a.group("h")
+        a.added("h", "s", b"1")
+        a.link("hub", hub, mode="push")
+        until(lambda: "403" in a.registry.status("hub").get("error", ""))
+        assert a.registry.status("hub")["state"] == "failing"
+        assert set(hub.held()) == {("g", "s"), ("g", "t")}
+
+
+@EACH
+def test_a_push_writes_what_is_there_and_what_comes(api: Api, tmp_path: Path) -> None:
+    """LEG-902, LEG-904, LEG-906, LEG-907, LEG-909: in order, under its URIs, once; only what it wrote is removed."""
+    with parties(tmp_path, api, "a", "b") as (a, b):
+        b.group("g")
+        b.added("g", "s", b"theirs")
+        b.added("g", "t", b"theirs", authority="urn:example:words", id="urn:example:words:t")
+        b.added("g", "u", b"same", authority="urn:example:words", id="urn:example:words:u")
+        a.group("g", description="not that of the other one")
+        a.group("h", description="first")
+        a.added("g", "s", b"1", b"2", description="described")
+        a.added("g", "t", b"ours", authority="urn:example:words", id="urn:example:words:t")
+        a.added("g", "u", b"same", authority="urn:example:words", id="urn:example:words:u")
+        a.added("g", "v", b"back", authority=b.url)
+        a.link("b", b, mode="push", interval=NEVER)
+        renamed = f"s.{sha256(a.url.encode()).hexdigest()[:8]}"
+        until(lambda: b.contents("g", renamed) == [b"1", b"2"])
+        a.added("h", "s", b"1", b"2", b"3")
+        a.registry.done("PUT", a.path("h"), {"format": "Words", "description": "second"})
+        until(lambda: b.contents("h", "s") == [b"1", b"2", b"3"])
+        until(lambda: b.registry.done("GET", b.path("h")).get("description") == "second")
+        assert [each[1:] for each in b.versions("h", "s")] == [
+            (each.uri, a.url, each.uri, each.content, each.contenttype, each.told) for each in a.versions("h", "s")
+        ]
+        assert "description" not in b.registry.done("GET", b.path("g"))
+        assert b.found("urn:example:words:t") == b"theirs"
+        assert b.contents("g", "v") == []
+        assert list(conflicts(a, "b")) == [f"{api.xid('g', 't')}/versions/1"]
+        a.delete("h", "s", 2)
+        a.delete("g", "u")
+        a.delete("g", "s")
+        until(lambda: b.contents("h", "s") == [b"1", b"3"])
+        until(lambda: b.contents("g", renamed) == [])
+        a.delete("h")
+        until(lambda: b.registry.request("GET", b.path("h")).status_code == 404)
+        assert set(b.held()) == {("g", "s"), ("g", "t"), ("g", "u")}
+
+
+def _has(client: Client, versions: int) -> bool:
+    return len(client.contents("g", "s")) >= versions
+
+
+def test_a_push_goes_on_where_it_was_killed(tmp_path: Path) -> None:
+    """LEG-906: a registry that ends in the middle of pushing writes nothing twice, and leaves nothing out."""
+    with parties(tmp_path, SR, "a", "b") as (a, b):
+        a.group("g")
+        a.link("b", b, mode="push")
+        for number in range(4):
+            a.added("g", "s", *(f"{number} {each}".encode() for each in range(10)))
+            until(partial(_has, b, 10 * number + 1))
+            a.registry.kill()
+            a.registry.start()
+        until(lambda: b.contents("g", "s") == a.contents("g", "s"))
+        a.delete("g")
+        until(lambda: b.registry.request("GET", b.path("g")).status_code == 404)
+
+
+@EACH
+def test_what_a_push_was_writing_when_it_was_killed_is_removed_if_it_ends_meanwhile(api: Api, tmp_path: Path) -> None:
+    """LEG-906, LEG-909: what a link was about to write is its own, once that turns out to be there."""
+    with parties(tmp_path, api, "a", "b") as (a, b):
+        a.group("g")
+        a.link("b", b, mode="push")
+        a.added("g", "s", b"1", b"2")
+        until(lambda: b.contents("g", "s") == [b"1", b"2"])
+        a.link("b", b, mode="push", enabled=False)
+        until(lambda: a.registry.status("b")["state"] == "resting")
+        uri = b.versions("g", "s")[1].uri
+        with closing(sqlite3.connect(tmp_path / "a" / "annals.db")) as db, db:
+            # as it is kept until the answer to the request that writes the Version has come
+            place = f"/{api.lookup}?uri={quote(uri, safe='')}"
+            done = db.execute("UPDATE replication_sent SET place = ? WHERE place LIKE '%/2'", (place,))
+            assert done.rowcount == 1
+        a.delete("g")
+        a.link("b", b, mode="push", enabled=True)
+        until(lambda: b.registry.request("GET", b.path("g")).status_code == 404)
+
+
+@EACH
+def test_an_event_has_the_object_fetched_that_it_names(api: Api, tmp_path: Path) -> None:
+    """LEG-911: the group 5 is heard of, with what is in it, and 55 is not."""
+    with parties(tmp_path, api, "a", "b") as (a, b):
+        for group in ("5", "55"):
+            a.group(group)
+            a.added(group, "s", b"1")
+        b.link("a", a, mode="events", interval=NEVER, scope={"groups": [api.xid("5")]})
+        until(lambda: b.contents("5", "s") == [b"1"])
+        a.added("55", "s", b"2")
+        a.added("5", "s", b"2")
+        until(lambda: b.contents("5", "s") == [b"1", b"2"])
+        a.registry.done("PUT", a.path("5"), {"format": "Words", "description": "five"})
+        until(lambda: b.registry.done("GET", b.path("5")).get("description") == "five")
+        a.delete("5", "s", 1)
+        until(lambda: b.contents("5", "s") == [b"2"])
+        [made] = a.registry.done("GET", "/subscriptions")
+        assert (made["source"], made["sink"]) == (a.url, f"{b.registry.url}/-/links/a/events")
+        own, below = ({"subject": f"/{api.groups}/5{end}"} for end in ("", "/"))
+        [filtered] = made["filters"]
+        assert {"exact": own} in filtered["any"]
+        assert {"prefix": below} in filtered["any"]
+        a.delete("5")
+        until(lambda: b.held() == {})
+        until(lambda: b.registry.request("GET", b.path("5")).status_code == 404)
+
+
+@EACH
+def test_events_may_come_late_twice_or_about_nothing(api: Api, tmp_path: Path) -> None:
+    """LEG-912: whatever an event says, what is there now is what comes over, and what is not there is no failure."""
+    with parties(tmp_path, api, "a", "b") as (a, b):
+        a.group("g")
+        a.added("g", "s", b"1", b"2")
+        b.link("a", a, mode="events", interval=NEVER)
+        equal(a, b)
+        head = b.registry.head()
+        child = f"/{api.groups}/g/{api.children}"
+        events = [
+            ("deleted", f"{child}/s"),
+            ("updated", f"{child}/s/versions/1"),
+            ("updated", f"{child}/s/versions/1"),
+            ("updated", f"{child}/none"),
+            ("deleted", f"/{api.groups}/g"),
+            ("updated", f"/{api.groups}/none"),
+            ("updated", f"/{api.groups}/%zz"),
+            ("updated", "/"),
+        ]
+        shared = {"specversion": "1.0", "source": a.url}
+        batch = [
+            {**shared, "id": str(id), "type": f"io.cloudevents.{action}.v1", "subject": subject}
+            for id, (action, subject) in enumerate(events)
+        ]
+        last = b.registry.status("a")["lastcontact"]
+        headers = {"content-type": "application/cloudevents-batch+json"}
+        assert b.registry.request("POST", "/-/links/a/events", batch, headers=headers).status_code == 202
+        until(lambda: b.registry.status("a")["lastcontact"] != last)
+        assert b.registry.head() == head
+        assert b.registry.status("a")["state"] == "active"
+        a.added("g", "s", b"3")
+        equal(a, b)
+
+
+@EACH
+def test_postgresql_keeps_what_links_know(api: Api, tmp_path: Path, postgres_url: str) -> None:
+    """LEG-906, LEG-911: what was told and what was written is known there just as well, and after a new start."""
+    with parties(tmp_path, api, "a", "b", databases={"a": postgres_url}) as (a, b):
+        b.group("theirs")
+        b.added("theirs", "s", b"1")
+        a.group("ours")
+        a.added("ours", "s", b"1")
+        a.link("told", b, mode="events", interval=NEVER, scope={"groups": [api.xid("theirs")]})
+        a.link("writes", b, mode="push", interval=NEVER, scope={"groups": [api.xid("ours")]})
+        until(lambda: len(a.pairs()) == 2)
+        equal(a, b)
+        a.registry.stop()
+        a.registry.start()
+        a.added("ours", "s", b"2")
+        b.added("theirs", "s", b"2")
+        until(lambda: len(a.pairs()) == 4)
+        equal(a, b)
+        a.delete("ours")
+        b.delete("theirs")
+        until(lambda: a.held() == b.held() == {})
+
+
+def test_no_link_goes_where_the_operator_permits_nothing(tmp_path: Path) -> None:
+    """LEG-1108: addresses of one's own network are for the operator to permit."""
+    with parties(tmp_path, SR, "a") as (a,), parties(tmp_path, SR, "b", ANNALS_SINKS_ALLOW="") as (b,):
+        a.group("g")
+        b.link("a", a)
+        until(lambda: "unless the operator permits them" in b.registry.status("a").get("error", ""))
+        assert b.held() == {}
+        assert a.url.partition("//")[2].partition(":")[0] not in b.registry.status("a")["error"].partition(": ")[2]
+
+
+def test_what_may_not_be_read_stays_as_it_is(tmp_path: Path) -> None:
+    """LEG-1101, LEG-1108: a group that the link may know of and not read is passed over; copies of it are kept."""
+    tokens = '{"%s": {"name": "root", "role": "admin"}, "narrow": {"name": "n", "groups": %s}}'
+    groups = '{"/schemagroups/open": "reader", "/schemagroups/new": "writer"}'
+    with parties(tmp_path, SR, "a", ANNALS_TOKENS=tokens % (TOKEN, groups)) as (a,), parties(tmp_path, SR, "b") as (b,):
+        for group in ("open", "closed"):
+            a.group(group)
+            a.added(group, "s", b"1")
+        b.link("a", a)
+        equal(a, b)
+        b.link("a", a, credential={"token": "narrow"}, interval=OFTEN)
+        until(lambda: conflicts(b))
+        a.added("open", "s", b"2")
+        a.added("closed", "s", b"2")
+        until(lambda: b.contents("open", "s") == [b"1", b"2"])
+        assert b.contents("closed", "s") == [b"1"]
+        assert conflicts(b) == {"/schemagroups/closed": "this registry may not read it"}

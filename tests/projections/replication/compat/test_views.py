@@ -1,0 +1,65 @@
+"""The two older APIs of a replica say what those of its primary say (LEG-903, LEG-904)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.verify.verify_log import verify_log, verify_row_hashes
+from domain.model.builtin import default_source
+from tests.api.compat.test_asof import READS, SCHEMAS, SR, writes
+from tests.support.registries.linked import Inflow, Party, linked, party
+
+SCOPES = (None, {"groups": ["/schemagroups/g", "/messagegroups/g"]})
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_replica_publishes_what_its_primary_publishes(tmp_path: Path, seed: int, scope: Any) -> None:
+    # LEG-903, LEG-904, LEG-707: documents, numbers, kept Versions and URIs, which begin with the URL of where they were
+    # published, whatever the replica's own is
+    async def run() -> None:
+        async with (
+            party("primary1", f"sqlite:///{tmp_path}/one.db") as there,
+            party("replica1", f"sqlite:///{tmp_path}/other.db", 1) as here,
+            linked(here, there, scope) as inflow,
+        ):
+            await published(there, inflow, random.Random(seed))
+            moments = [facts.xregcorrelationid for facts, _ in here.recorded() if facts.registry_url == there.url]
+            for read in READS:
+                for asof in ("", *random.Random(seed).sample(moments[1:], 3)):
+                    path = f"{read}{'&' if '?' in read else '?'}asof={asof}" if asof else read
+                    assert await said(here, path) == await said(there, path), path
+            shown = await here.ask("GET", f"{SCHEMAS}/a")
+            assert f"{here.url}{SR}/schema?uri=http%3A%2F%2Fprimary1%2F" in shown.headers["schema-id-location"]
+            assert [*verify_log(here.store), *verify_row_hashes(here.store)] == []
+
+    asyncio.run(run())
+
+
+async def published(there: Party, inflow: Inflow, chance: random.Random) -> None:
+    """Carries out writes of all three APIs, by which Versions are pruned as well."""
+    model = json.loads(json.dumps(default_source()))
+    model["groups"]["schemagroups"]["resources"]["schemas"]["maxversions"] = 2
+    await there.write("PUT", "/modelsource", model)
+    for path in (READS[1], READS[4]):
+        await there.write("PUT", path, {"format": "own"})
+    for method, path, body in writes(chance):
+        await there.ask(method, path, body)
+        if chance.random() < 0.3:
+            await inflow.take(lines=chance.randrange(40))
+    await there.ask("POST", f"{SCHEMAS}/a?format=own", b"last")
+    await inflow.take()
+
+
+async def said(registry: Party, path: str) -> tuple[int, dict[str, str], str]:
+    """An answer wherever it is given: URIs are where it was published, headers and problems say where it is asked."""
+    answer = await registry.ask("GET", path)
+    headers = {name: value for name, value in answer.headers.items() if name not in ("etag", "content-length", "link")}
+    told = {name: value.replace(registry.url, "") for name, value in headers.items()}
+    return answer.status, told, answer.content.decode() if answer.status < 400 else ""

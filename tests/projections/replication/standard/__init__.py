@@ -1,0 +1,1 @@
+"""Links that copy through the standard API."""

@@ -1,0 +1,42 @@
+"""What is done at one server of the standard API, one after the other, for others to come to hold the same."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Final
+
+from tests.support.registries.standard import OFTEN
+
+#: The members of a link over the standard API.
+LINK: Final = {"dialect": "xregistry", "interval": OFTEN}
+#: Documents as Base64.
+SPACED: Final = base64.b64encode(b'{ "spaces" :  "stay" }\n').decode()
+BINARY: Final = base64.b64encode(bytes(range(256))).decode()
+LONG_AGO: Final = "2001-02-03T04:05:06Z"
+
+#: What is done at the source, one after the other, and how many interactions it comes to at the copy.
+CHANGES: Final[list[tuple[str, str, str, Any, int]]] = [
+    ("a Group", "PUT", "/dirs/d", {"name": "D", "labels": {"a": "b"}, "colour": "red"}, 1),
+    ("a file", "PUT", "/dirs/d/files/f$details", {"versions": {"one": {"name": "1", "filebase64": SPACED}}}, 1),
+    ("bytes", "POST", "/dirs/d/files/f/versions", {"two": {"contenttype": "x/y", "filebase64": BINARY}}, 1),
+    ("a birth", "POST", "/dirs/d/files/f/versions", {"old": {"createdat": LONG_AGO, "ancestorid": "one"}}, 1),
+    ("JSON", "POST", "/dirs/d/files/f/versions", {"3": {"contenttype": "application/json", "file": {"a": [1]}}}, 1),
+    ("a change", "POST", "/dirs/d/files/f/versions", {"one": {"name": "2", "depth": 1.5, "filebase64": SPACED}}, 1),
+    (
+        "a default",
+        "PUT",
+        "/dirs/d/files/f/meta",
+        {"defaultversionid": "two", "defaultversionsticky": True, "deprecated": {"removal": "2030-01-01T00:00:00Z"}},
+        1,
+    ),
+    ("a meta", "PUT", "/dirs/d/files/f/meta", {"defaultversionid": "3", "defaultversionsticky": True}, 1),
+    ("one less", "DELETE", "/dirs/d/files/f/versions", {"old": {}}, 1),
+    ("a note", "PUT", "/dirs/d/notes/n", {"name": "a note", "text": {"de": "Notiz"}}, 1),
+    ("elsewhere", "PUT", "/dirs/d/files/away$details", {"versions": {"1": {"fileurl": "http://x.example/f"}}}, 1),
+    ("a pointer", "PUT", "/dirs/d/files/p$details", {"meta": {"xref": "/dirs/d/files/f"}}, 1),
+    ("the Group", "PUT", "/dirs/d", {"name": "other", "createdat": LONG_AGO}, 1),
+    ("a second Group", "PUT", "/dirs/e", {}, 1),
+    ("and a third", "PUT", "/dirs/f", {"description": "three make two pages"}, 1),
+    ("no note", "DELETE", "/dirs/d/notes/n", None, 1),
+    ("no Group", "DELETE", "/dirs/e", None, 1),
+]

@@ -1,0 +1,352 @@
+"""Links that copy from servers of the standard API, ours and one that shares nothing with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.projections.replication.standard.changes import CHANGES, LINK, LONG_AGO, SPACED
+from tests.support.registries.plain import MODEL
+from tests.support.registries.restarted import WRITER, Registry, registries, until
+from tests.support.registries.standard import Other, at_rest, held, looked_again, modelled, plain, same
+
+Json = Any
+Server = Registry | Other
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[tuple[Registry, Registry]]:
+    """Two registries of ours with the same types."""
+    with registries(tmp_path, "source", "copy") as (source, copy):
+        modelled(source, copy)
+        yield source, copy
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Iterator[Registry]:
+    """A registry of ours as it begins."""
+    with registries(tmp_path, "copy") as (one,):
+        yield one
+
+
+@pytest.fixture(params=["ours", "plain"])
+def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
+    """A server to copy from."""
+    with ExitStack() as stack:
+        if request.param == "plain":
+            yield stack.enter_context(plain())
+        else:
+            (one,) = stack.enter_context(registries(tmp_path, "source"))
+            modelled(one)
+            yield one
+
+
+def test_after_a_full_look_both_hold_the_same(source: Server, copy: Registry) -> None:
+    """LEG-913, LEG-902: attributes, order and documents come over, whole, with ids and births."""
+    for _, method, path, body, _ in CHANGES[:-3]:
+        source.done(method, path, body)
+    copy.link("up", source.url, **LINK)
+    same(source, copy)
+    at_rest(copy)
+    copy.verified()
+
+
+def test_each_change_at_the_source_is_one_here(source: Server, copy: Registry) -> None:
+    """LEG-910: each changed Group or Resource is a command of its own, of the link; LEG-913: then both are equal."""
+    copy.link("up", source.url, **LINK)
+    until(lambda: copy.status("up").get("lastcontact"))
+    for name, method, path, body, interactions in CHANGES:
+        before = copy.ids()
+        source.done(method, path, body)
+        same(source, copy)
+        come = copy.ids()[len(before) :]
+        assert (name, len(come)) == (name, interactions)
+        callers = {copy.done("GET", f"/-/interactions/{id}")["caller"] for id in come}
+        assert callers == {"links/up"}
+    at_rest(copy)
+
+
+def test_a_look_that_breaks_off_begins_again_with_what_is_missing(pair: tuple[Registry, Registry]) -> None:
+    """LEG-906, LEG-913: a process that ends in the middle leaves whole Resources, and none of them comes twice."""
+    source, copy = pair
+    for number in range(60):
+        source.done("PUT", f"/dirs/d/files/f{number}$details", {"versions": {"1": {"filebase64": SPACED}}})
+    before = len(copy.ids())
+    copy.link("up", source.url, **LINK)
+    until(lambda: len(copy.ids()) > before + 3)
+    copy.kill()
+    copy.start()
+    same(source, copy)
+    looked_again(copy)
+    assert len(copy.ids()) == before + 61
+    copy.verified()
+
+
+def test_a_source_that_is_none_is_said(copy: Registry) -> None:
+    """LEG-901: the status of a link says what the other server answers, until it is one that can be copied."""
+    with plain() as source:
+        copy.link("up", f"{source.url}/elsewhere", **LINK)
+        until(lambda: copy.status("up")["state"] == "failing")
+        assert "/elsewhere/model answers 404" in copy.status("up")["error"]
+
+
+def test_what_was_copied_has_a_history(pair: tuple[Registry, Registry]) -> None:
+    """LEG-910: a copy shows its past by its own log, which the source's API does not tell."""
+    source, copy = pair
+    source.done("PUT", "/dirs/d", {"name": "first"})
+    copy.link("up", source.url, **LINK)
+    same(source, copy)
+    then = copy.head()["position"]
+    source.done("PUT", "/dirs/d", {"name": "second"})
+    same(source, copy)
+    assert copy.done("GET", f"/dirs/d?asof={then}")["name"] == "first"
+
+
+@pytest.mark.parametrize(
+    ("scope", "names", "there", "missing"),
+    [
+        ({"groups": ["/dirs/d"]}, {}, ["/dirs/d/files/f", "/dirs/d/notes/n"], ["/dirs/e"]),
+        ({"groups": ["/dirs/d"]}, {"/dirs/D": "/dirs/mine"}, ["/dirs/mine/files/f"], ["/dirs/d", "/dirs/e"]),
+        ({"resources": ["/dirs/d/files/f"]}, {}, ["/dirs/d/files/f"], ["/dirs/d/notes/n", "/dirs/e"]),
+        ({"filters": [{"prefix": {"subject": "/dirs/e"}}]}, {}, ["/dirs/e/files/f"], ["/dirs/d"]),
+    ],
+    ids=["a Group", "renamed", "a Resource", "a filter"],
+)
+def test_only_what_is_in_scope_is_copied(
+    source: Server, copy: Registry, scope: Json, names: Json, there: list[str], missing: list[str]
+) -> None:
+    """LEG-901, LEG-903: scopes, and Groups of other names here."""
+    for path in ("/dirs/d/files/f$details", "/dirs/d/notes/n", "/dirs/e/files/f$details"):
+        source.done("PUT", path, {"name": "it"})
+    copy.link("up", source.url, scope=scope, names=names, **LINK)
+    until(lambda: copy.status("up").get("lastcontact"))
+    assert [copy.request("GET", xid).status_code for xid in (*there, *missing)] == [200] * len(there) + [404] * len(
+        missing
+    )
+    for xid in there:
+        old = xid.replace("/mine/", "/d/")
+        source.done("DELETE", old)
+        until(partial(_is_gone, copy, xid))
+
+
+def test_a_pointer_points_at_the_copy(pair: tuple[Registry, Registry]) -> None:
+    """LEG-903: where a Group has another name here, so has what points into it."""
+    source, copy = pair
+    source.done("PUT", "/dirs/d/files/f$details", {"name": "it"})
+    source.done("PUT", "/dirs/d/files/p$details", {"meta": {"xref": "/dirs/d/files/f"}})
+    copy.link("up", source.url, names={"/dirs/d": "/dirs/mine"}, **LINK)
+    until(lambda: copy.status("up").get("lastcontact"))
+    assert copy.done("GET", "/dirs/mine/files/p/meta")["xref"] == "/dirs/mine/files/f"
+    assert copy.done("GET", "/dirs/mine/files/p$details")["name"] == "it"
+
+
+def test_what_is_here_already_stays(pair: tuple[Registry, Registry]) -> None:
+    """LEG-907: a name that is taken is a conflict; the other one comes under a name of its own, and goes with it."""
+    source, copy = pair
+    copy.done("PUT", "/dirs/d/files/f$details", {"name": "mine"})
+    source.done("PUT", "/dirs/d/files/f$details", {"name": "theirs"})
+    source.done("PUT", "/dirs/d/notes/n", {"name": "free"})
+    copy.link("up", source.url, **LINK)
+    until(lambda: copy.status("up").get("conflicts"))
+    conflicts = {each["xid"] for each in copy.status("up")["conflicts"]}
+    assert conflicts == {"/dirs/d", "/dirs/d/files/f"}
+    (other,) = [id for id in copy.done("GET", "/dirs/d/files") if id != "f"]
+    assert other.startswith("f.") and len(other) == 10
+    assert copy.done("GET", "/dirs/d/files/f$details")["name"] == "mine"
+    assert copy.done("GET", f"/dirs/d/files/{other}$details")["name"] == "theirs"
+    assert copy.done("GET", "/dirs/d/notes/n")["name"] == "free"
+    at_rest(copy)
+    copy.done("DELETE", "/dirs/d/files/f")
+    until(lambda: copy.done("GET", "/dirs/d/files").keys() == {"f"})
+    assert copy.done("GET", "/dirs/d/files/f$details")["name"] == "theirs"
+    at_rest(copy)
+
+
+def test_a_conflict_may_be_left_out(pair: tuple[Registry, Registry]) -> None:
+    """LEG-907: where the link says so, what has no place of its own does not come."""
+    source, copy = pair
+    copy.done("PUT", "/dirs/d/files/f$details", {"name": "mine"})
+    source.done("PUT", "/dirs/d/files/f$details", {"name": "theirs"})
+    source.done("PUT", "/dirs/d/files/g$details", {"name": "free"})
+    copy.link("up", source.url, conflicts="skip", **LINK)
+    until(lambda: copy.status("up").get("conflicts"))
+    assert copy.done("GET", "/dirs/d/files").keys() == {"f", "g"}
+    assert copy.done("GET", "/dirs/d/files/f$details")["name"] == "mine"
+    at_rest(copy)
+
+
+def test_deletions_go_no_further_than_the_link(pair: tuple[Registry, Registry]) -> None:
+    """LEG-909: what did not come over the link stays when the source has none of it, and so does what holds it."""
+    source, copy = pair
+    source.done("PUT", "/dirs/d/files/f$details", {"name": "theirs"})
+    copy.link("up", source.url, **LINK)
+    same(source, copy)
+    copy.done("PUT", "/dirs/d/files/own$details", {"name": "mine"})
+    copy.done("PUT", "/dirs/own", {})
+    source.done("DELETE", "/dirs/d")
+    until(lambda: copy.done("GET", "/dirs/d/files").keys() == {"own"})
+    looked_again(copy)
+    assert copy.done("GET", "/dirs").keys() == {"d", "own"}
+    assert [each["xid"] for each in copy.status("up")["conflicts"]] == ["/dirs/d"]
+
+
+#: Writes of a client to a copy, and what they are answered with.
+WRITES: list[tuple[str, str, Json, int]] = [
+    ("PUT", "/dirs/d", {"name": "other"}, 400),
+    ("DELETE", "/dirs/d", None, 400),
+    ("PUT", "/dirs/d/files/f$details", {"name": "other"}, 400),
+    ("PUT", "/dirs/d/files/f/versions/9$details", {}, 400),
+    ("PUT", "/dirs/d/files/f/meta", {"deprecated": {}}, 400),
+    ("DELETE", "/dirs/d/files/f", None, 400),
+    ("PUT", "/dirs/d/files/own$details", {"name": "mine"}, 201),
+    ("PUT", "/dirs/other", {}, 201),
+]
+
+
+@pytest.mark.parametrize("freed", ["promoted", "removed"])
+def test_copies_are_written_at_their_source(pair: tuple[Registry, Registry], freed: str) -> None:
+    """LEG-909: a copy is read-only for clients, and the answer says where it is written; without the link it is not."""
+    source, copy = pair
+    source.done("PUT", "/dirs/d/files/f$details", {"name": "theirs"})
+    copy.link("up", source.url, **LINK)
+    same(source, copy)
+    client = copy.client(WRITER)
+    for method, path, body, code in WRITES:
+        answer = client.request(method, path, json=body) if body is not None else client.request(method, path)
+        assert (method, path, answer.status_code) == (method, path, code), answer.text
+        if code == 400:
+            assert answer.json()["type"].endswith("#readonly")
+            assert answer.json()["authority"] == source.url
+    if freed == "promoted":
+        copy.done("POST", "/-/links/up/actions/promote")
+    else:
+        copy.done("DELETE", "/-/links/up")
+    for method, path, body, _ in (*WRITES[2:5], WRITES[0], *WRITES[5:6], WRITES[1]):
+        answer = client.request(method, path, json=body) if body is not None else client.request(method, path)
+        assert answer.is_success, answer.text
+    client.close()
+
+
+def both_ways(one: Registry, other: Registry) -> None:
+    """Links each to the other one."""
+    one.link("peer", other.url, **LINK)
+    other.link("peer", one.url, **LINK)
+
+
+def _fill(one: Registry, other: Registry) -> None:
+    one.done("PUT", "/dirs/d/files/f$details", {"name": "one's"})
+    other.done("PUT", "/dirs/d/files/g$details", {"name": "other's"})
+
+
+def _change(one: Registry, other: Registry) -> None:
+    _fill(one, other)
+    both_ways(one, other)
+    until(lambda: held(one).keys() == held(other).keys() and len(held(one)) == 5)
+    for number in range(3):
+        one.done("PUT", "/dirs/d/files/f$details", {"name": f"one's {number}"})
+        other.done("PUT", f"/dirs/d/files/g/versions/v{number}$details", {"name": "more"})
+
+
+def _delete(one: Registry, other: Registry) -> None:
+    _change(one, other)
+    one.done("DELETE", "/dirs/d/files/f")
+
+
+@pytest.mark.parametrize("history", [_fill, _change, _delete])
+def test_two_registries_that_copy_from_each_other_come_to_rest(
+    pair: tuple[Registry, Registry], history: Callable[[Registry, Registry], None]
+) -> None:
+    """LEG-906: nothing goes back to where it came from, also not what has changed or is gone there by now."""
+    one, other = pair
+    history(one, other)
+    both_ways(one, other)
+    until(lambda: _files(one) == _files(other) and len(_files(one)) == (1 if history is _delete else 2))
+    looked_again(one)
+    looked_again(other)
+    at_rest(one, other)
+    assert _files(one) == _files(other)
+    assert {name.rpartition("/")[0] for name in _files(one)} == {"/dirs/d/files"}
+
+
+def test_a_conflict_between_peers_does_not_go_round(pair: tuple[Registry, Registry]) -> None:
+    """LEG-906, LEG-907: each has its own and the other's under a marked name, and nothing more comes of it."""
+    one, other = pair
+    one.done("PUT", "/dirs/d/files/f$details", {"name": "one's"})
+    other.done("PUT", "/dirs/d/files/f$details", {"name": "other's"})
+    both_ways(one, other)
+    until(lambda: len(_files(one)) == len(_files(other)) == 2)
+    at_rest(one, other)
+    assert sorted(_files(one).values()) == sorted(_files(other).values()) == ["one's", "other's"]
+    assert _files(one)["/dirs/d/files/f"] == "one's"
+    assert _files(other)["/dirs/d/files/f"] == "other's"
+
+
+def test_a_hub_passes_things_on_unchanged(tmp_path: Path) -> None:
+    """LEG-903: over any number of hops names, attributes, documents and births are those of the producer."""
+    with registries(tmp_path, "producer", "hub", "reader") as (producer, hub, reader), plain() as other:
+        modelled(producer)
+        for server, group in ((producer, "d"), (other, "e")):
+            content = {"name": "1", "colour": "red", "filebase64": SPACED, "createdat": LONG_AGO}
+            server.done("PUT", f"/dirs/{group}/files/f$details", {"versions": {"one": content}})
+        hub.link("a", producer.url, **LINK)
+        hub.link("b", other.url, **LINK)
+        reader.link("hub", hub.url, **LINK)
+        until(lambda: len(held(hub)) == 6)
+        same(hub, reader)
+        assert held(reader) == held(producer) | held(other)
+        producer.done("DELETE", "/dirs/d/files/f")
+        until(lambda: held(reader).keys() == {"/dirs/d"} | held(other).keys())
+        at_rest(hub, reader)
+
+
+def test_an_unchanged_source_is_asked_little(copy: Registry) -> None:
+    """LEG-913: where nothing is nested in answers, only lists and metas are looked at until one of them differs."""
+    with plain() as source:
+        for number in range(5):
+            source.done("PUT", f"/dirs/d/files/f{number}$details", {"name": "it"})
+        copy.link("up", source.url, **LINK)
+        until(lambda: source.asked().count("GET /model") > 5)
+        looks = "\n".join(source.asked()).split("GET /model\n")[1:-1]
+        assert "/meta" in looks[0]
+        files = "GET /dirs/d/files"
+        pages = [[files, *(f"{files}/f{number}/meta" for number in page)] for page in ((0, 1), (2, 3), (4,))]
+        wanted = ["GET /", "GET /dirs", *(each for page in pages for each in page), "GET /dirs/d/notes"]
+        assert [look.splitlines() for look in looks[1:4]] == [wanted] * 3
+        assert held(copy) == held(source)
+
+
+def test_the_model_comes_along(pair: tuple[Registry, Registry]) -> None:
+    """LEG-902, LEG-913: what the source's Groups may have, they may have here; our own types stay."""
+    source, copy = pair
+    own = {"groups": {"boxes": {"singular": "box", "resources": {"things": {"singular": "thing"}}}}}
+    copy.done("PUT", "/modelsource", own)
+    source.done("PUT", "/dirs/d", {"colour": "red"})
+    copy.link("up", source.url, **LINK)
+    same(source, copy)
+    groups = copy.done("GET", "/modelsource")["groups"]
+    assert groups == {**own["groups"], **MODEL["groups"]}
+    at_rest(copy)
+
+
+def test_a_model_that_does_not_fit_is_said(pair: tuple[Registry, Registry]) -> None:
+    """LEG-913: what is here already does not comply with the other model, so nothing comes and the status says why."""
+    source, copy = pair
+    copy.done("PUT", "/dirs/mine", {"colour": "red"})
+    source.done("PUT", "/modelsource", {"groups": {"dirs": {"singular": "dir", "resources": {}}}})
+    copy.link("up", source.url, **LINK)
+    until(lambda: copy.status("up")["state"] == "failing")
+    assert "non-compliant" in copy.status("up")["error"]
+    assert copy.done("GET", "/dirs/mine")["colour"] == "red"
+
+
+def _files(registry: Registry) -> dict[str, str]:
+    return {f"/dirs/d/files/{id}": each["name"] for id, each in registry.done("GET", "/dirs/d/files").items()}
+
+
+def _is_gone(registry: Registry, xid: str) -> bool:
+    return registry.request("GET", xid).status_code == 404

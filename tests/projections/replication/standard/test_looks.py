@@ -1,0 +1,214 @@
+"""What each look at a server of the standard API sees, what it costs, and what is broken there."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.projections.replication.standard.changes import LINK
+from tests.support.registries.restarted import Registry, registries, until
+from tests.support.registries.standard import Other, at_rest, held, looked_again, modelled, plain, same
+
+FILES = "/dirs/d/files"
+DEPRECATED = {"deprecated": {"effective": "2030-01-01T00:00:00Z"}}
+
+
+def looks(source: Other) -> int:
+    """How many looks at a server have begun."""
+    return source.asked().count("GET /model")
+
+
+def conflicts(copy: Registry) -> dict[str, str]:
+    """What the link could not copy, and why."""
+    return {each["xid"]: each["reason"] for each in copy.status("up").get("conflicts", ())}
+
+
+@pytest.mark.parametrize("flags", [(), ("inline",)], ids=["metas one by one", "metas in lists"])
+def test_each_look_sees_a_meta_that_changes(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    """LEG-913: a change of a meta alone is seen by the next look, for a request per page, or also one per Resource."""
+    with plain(*flags) as source, registries(tmp_path, "copy") as (copy,):
+        modelled(copy)
+        for number in range(5):
+            source.done("PUT", f"{FILES}/f{number}$details", {"versions": {"1": {"name": "it"}, "2": {"name": "it"}}})
+        copy.link("up", source.url, **LINK)
+        same(source, copy)
+        for number in range(5):
+            source.done("PUT", f"{FILES}/f{number}/meta", {"deprecated": {"removal": f"203{number}-01-01T00:00:00Z"}})
+            before = looks(source)
+            until(partial(_has_begun, source, before + 3))
+            assert held(copy) == held(source)
+        asked, before = len(source.asked()), looks(source)
+        until(partial(_has_begun, source, before + 5))
+        each = "\n".join(source.asked()[asked:]).split("GET /model\n")[1:4]
+        counts = sorted(len(look.splitlines()) for look in each)
+        assert counts[:2] == [6 if flags else 6 + 5] * 2
+        assert counts[2] <= (6 if flags else 6 + 5 + 5)  # a look that also reads the Versions
+        at_rest(copy)
+
+
+def test_lists_that_nest_show_every_version(tmp_path: Path) -> None:
+    """LEG-913: where lists nest, a Version that is not the default one is seen by the next look as well."""
+    with plain("inline") as source, registries(tmp_path, "copy") as (copy,):
+        modelled(copy)
+        source.done("PUT", f"{FILES}/f$details", {"versions": {"1": {"name": "it"}, "2": {"name": "it"}}})
+        copy.link("up", source.url, **LINK)
+        same(source, copy)
+        for name in ("a", "b"):
+            source.done("POST", f"{FILES}/f/versions", {"1": {"name": name}})
+            before = looks(source)
+            until(partial(_has_begun, source, before + 3))
+            assert held(copy) == held(source)
+
+
+#: What a server says that lists entity by entity, and the xid of what is broken then.
+LISTED: list[tuple[str, Any, str]] = [
+    (f"{FILES}/bad/meta", {"createdat": "never"}, f"{FILES}/bad"),
+    (f"{FILES}/bad/meta", b"\xff no JSON", f"{FILES}/bad"),
+    (f"{FILES}/bad/meta", {"fileid": "bad", "compatibility": 5}, f"{FILES}/bad"),
+    (f"{FILES}/bad/versions", {"1": {"modifiedat": 5}}, f"{FILES}/bad/versions/1"),
+    (f"{FILES}/bad/versions", {"1": "text"}, f"{FILES}/bad/versions/1"),
+    (f"{FILES}/bad/versions", {"a b": {}}, f"{FILES}/bad/versions/a b"),
+    (f"{FILES}/bad/versions", {"1": {"labels": 5}}, f"{FILES}/bad"),
+    (f"{FILES}/bad/versions", {}, f"{FILES}/bad"),
+    (f"{FILES}/bad/versions", [], f"{FILES}/bad"),
+    (FILES, {"bad": None, "a/b": {}}, f"{FILES}/a/b"),
+    (FILES, [], FILES),
+    ("/dirs", {"d": {"createdat": 7}}, "/dirs/d"),
+    ("/dirs", {"d": [], "new": 5}, "/dirs/new"),
+    ("/dirs", b"[1", "/dirs"),
+    ("/", b"no JSON", "/"),
+]
+
+
+def test_what_is_broken_is_passed_over(tmp_path: Path) -> None:
+    """LEG-907, LEG-913: the status names what is broken and why, all else goes on, and what is there of it stays; once
+    it is mended it comes.
+    """
+    with plain() as source, registries(tmp_path, "copy") as (copy,):
+        modelled(copy)
+        source.done("PUT", f"{FILES}/bad$details", {"versions": {"1": {"name": "it"}}})
+        source.done("PUT", f"{FILES}/good$details", {"versions": {"1": {"name": "it"}}})
+        copy.link("up", source.url, **LINK)
+        same(source, copy)
+        for number, (path, body, xid) in enumerate(LISTED):
+            before = held(copy)
+            source.say(path, body)
+            until(partial(_says, copy, xid))
+            assert copy.status("up")["state"] == "active"
+            assert held(copy) == before
+            source.done("PUT", f"/dirs/e/notes/n{number}", {"name": "it"})
+            source.done("POST", f"{FILES}/bad/versions", {"1": {"name": f"mended {number}"}})
+            if path not in ("/dirs", FILES):
+                until(partial(_has, copy, f"/dirs/e/notes/n{number}"))
+            source.say(path)
+            same(source, copy)
+            until(lambda: conflicts(copy) == {})
+        at_rest(copy)
+
+
+def test_what_is_broken_has_what_depends_on_it_wait(tmp_path: Path) -> None:
+    """LEG-913: a Resource comes whole or not at all, one in a broken Group waits for it, a pointer for its target."""
+    with plain() as source, registries(tmp_path, "copy") as (copy,):
+        modelled(copy)
+        source.done("PUT", f"{FILES}/bad$details", {"versions": {"1": {"name": "it"}, "2": {"ancestorid": "1"}}})
+        source.done("PUT", f"{FILES}/p$details", {"meta": {"xref": f"{FILES}/bad"}})
+        source.done("PUT", "/dirs/e/files/f$details", {"versions": {"1": {"name": "it"}}})
+        source.say("/dirs", {"d": {}, "e": {"createdat": "never"}})
+        source.say(f"{FILES}/bad/versions", {"1": {"createdat": "never"}, "2": {"ancestorid": "1"}})
+        copy.link("up", source.url, **LINK)
+        until(lambda: conflicts(copy).keys() == {f"{FILES}/bad/versions/1", "/dirs/e"})
+        looked_again(copy)
+        assert copy.done("GET", FILES).keys() == {"p"}
+        assert not _has(copy, "/dirs/e")
+        source.say("/dirs")
+        source.say(f"{FILES}/bad/versions")
+        same(source, copy)
+        assert copy.done("GET", f"{FILES}/p/versions").keys() == {"1", "2"}
+        until(lambda: conflicts(copy) == {})
+
+
+TIMES = {"createdat": "2020-01-01T00:00:00Z", "modifiedat": "2020-01-01T00:00:00Z"}
+TEXT = "dGV4dA=="
+
+
+def _file(**members: Any) -> dict[str, Any]:
+    """A file as nested answers show it."""
+    return {"fileid": "bad", "meta": TIMES, "versions": {"1": {**TIMES, "ancestorid": "1"}}, **members}
+
+
+def _version(**members: Any) -> dict[str, Any]:
+    """A file with one Version that says something."""
+    return _file(versions={"1": {**TIMES, "ancestorid": "1", **members}})
+
+
+#: What a server nests as the file `bad`, and the xid of what is broken then.
+NESTED: list[tuple[Any, str]] = [
+    (None, f"{FILES}/bad"),
+    ("text", f"{FILES}/bad"),
+    (_file(meta=5), f"{FILES}/bad"),
+    (_file(meta=None), f"{FILES}/bad"),
+    (_file(versions=[]), f"{FILES}/bad"),
+    (_file(versions={}), f"{FILES}/bad"),
+    (_file(versions={"1": None}), f"{FILES}/bad/versions/1"),
+    (_version(filebase64="%"), f"{FILES}/bad/versions/1"),
+    (_version(createdat=[]), f"{FILES}/bad/versions/1"),
+    (_version(name={}, filebase64=TEXT), f"{FILES}/bad"),
+]
+
+
+def test_what_is_broken_in_a_nested_answer_is_passed_over(tmp_path: Path) -> None:
+    """LEG-907, LEG-913: the same where all comes in one answer; a document that cannot be had is broken as well."""
+    with plain() as source, registries(tmp_path, "copy") as (copy,):
+        modelled(copy)
+        source.say("/capabilities", {"flags": ["inline"]})
+
+        def nest(bad: Any, name: str) -> None:
+            good = {**_version(name=name, filebase64=TEXT), "fileid": "good"}
+            group = {**TIMES, "dirid": "d", "files": {"bad": bad, "good": good}, "notes": {}}
+            source.say("/", {"xid": "/", "dirs": {"d": group}})
+
+        nest(_version(filebase64=TEXT), "first")
+        copy.link("up", source.url, **LINK)
+        until(lambda: _has(copy, f"{FILES}/bad") and _has(copy, f"{FILES}/good"))
+        for number, (bad, xid) in enumerate(NESTED):
+            nest(bad, f"{number}")
+            until(partial(_says, copy, xid))
+            until(partial(_is_named, copy, f"{number}"))
+            assert _has(copy, f"{FILES}/bad")
+        nest(_version(modifiedat="2021-01-01T00:00:00Z"), "document")
+        until(partial(_says, copy, f"{FILES}/bad/versions/1"))
+        assert "404" in conflicts(copy)[f"{FILES}/bad/versions/1"]
+        nest(_version(name="mended", filebase64=TEXT), "last")
+        until(lambda: conflicts(copy) == {})
+        assert copy.done("GET", f"{FILES}/bad$details")["name"] == "mended"
+
+
+def test_a_target_that_says_nonsense_of_one_thing_gets_all_others(tmp_path: Path) -> None:
+    """LEG-907: a push passes over what it cannot compare, and says so."""
+    with plain() as target, registries(tmp_path, "source") as (source,):
+        modelled(source)
+        target.say(f"{FILES}/bad/meta", b"no JSON")
+        for name in ("bad", "good"):
+            source.done("PUT", f"{FILES}/{name}$details", {"versions": {"1": {"name": "it"}}})
+        source.link("up", target.url, **LINK, mode="push")
+        until(partial(_has, target, f"{FILES}/good$details"))
+        until(partial(_says, source, f"{FILES}/bad"))
+
+
+def _has_begun(source: Other, look: int) -> bool:
+    return looks(source) >= look
+
+
+def _says(copy: Registry, xid: str) -> bool:
+    return bool(conflicts(copy).get(xid))
+
+
+def _has(server: Registry | Other, xid: str) -> bool:
+    return server.request("GET", xid).status_code == 200
+
+
+def _is_named(copy: Registry, name: str) -> bool:
+    return bool(copy.done("GET", f"{FILES}/good$details").get("name") == name)

@@ -1,0 +1,191 @@
+"""The registry itself over the standard API: its own attributes, and the capabilities that rule its data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.projections.replication.standard.changes import LINK
+from tests.support.registries.plain import MODEL
+from tests.support.registries.restarted import WRITER, Registry, registries, until
+from tests.support.registries.standard import at_rest, looked_again, modelled, plain
+
+Json = dict[str, Any]
+
+#: What each registry says for itself alone.
+LOCAL = ("registryid", "self", "shortself", "epoch", "createdat", "modifiedat")
+#: A model whose registry has to say more.
+DEMANDING: Json = {**deepcopy(MODEL), "attributes": {"tier": {"type": "string"}, "owner": {"type": "string"}}}
+DEMANDING["attributes"]["owner"]["required"] = True
+
+#: What is written to the source one after the other, and how many interactions it comes to at the copy.
+HISTORY: list[tuple[str, str, Json, int]] = [
+    ("PATCH", "/", {"name": "Primary", "description": "the first", "labels": {"stage": "live"}}, 1),
+    ("PATCH", "/", {"modelsource": DEMANDING, "owner": "us", "tier": "gold"}, 1),
+    ("PATCH", "/", {"tier": None, "labels": None, "documentation": "https://docs.example/"}, 1),
+    ("PATCH", "/capabilities", {"compatibilities": {}, "formats": ["Avro/1.12", "XSD/1.*"]}, 1),
+    ("PATCH", "/capabilities", {"formats": ["*"], "compatibilities": {"Avro/1.12": ["backward", "full"]}}, 1),
+    ("PATCH", "/capabilities", {"flags": ["inline", "doc"], "shortself": True}, 0),
+    ("PUT", "/", {"name": "Primary", "modelsource": MODEL}, 1),
+]
+
+
+def said(registry: Registry) -> Json:
+    """What a registry says of itself, and which documents it lets in."""
+    shown = registry.done("GET", "/")
+    own = {name: value for name, value in shown.items() if name not in LOCAL and not name.endswith(("url", "count"))}
+    capabilities = registry.done("GET", "/capabilities")
+    return {**own, **{name: capabilities[name] for name in ("compatibilities", "formats")}}
+
+
+def is_there(registry: Registry, xid: str) -> bool:
+    """Whether a registry has something."""
+    return registry.request("GET", xid).status_code == 200
+
+
+@pytest.fixture
+def pair(tmp_path: Path, store_url: str) -> Iterator[tuple[Registry, Registry]]:
+    """A registry of ours, and one that is to be its copy."""
+    with registries(tmp_path, "source", "copy", copy=store_url) as (source, copy):
+        modelled(source)
+        yield source, copy
+
+
+def test_a_copy_says_what_its_source_says(pair: tuple[Registry, Registry]) -> None:
+    """LEG-902, LEG-910: each change of the registry's attributes or of what it lets in is one command of the link."""
+    source, copy = pair
+    copy.link("up", source.url, **LINK)
+    looked_again(copy)
+    own = {name: copy.done("GET", "/")[name] for name in ("registryid", "self", "createdat")}
+    others = {name: copy.done("GET", "/capabilities")[name] for name in ("flags", "ignores", "shortself")}
+    for method, path, body, interactions in HISTORY:
+        before = copy.ids()
+        source.done(method, path, body)
+        until(lambda: said(copy) == said(source))
+        looked_again(copy)
+        come = copy.ids()[len(before) :]
+        assert (body, len(come)) == (body, interactions)
+        assert {copy.done("GET", f"/-/interactions/{id}")["caller"] for id in come} <= {"links/up"}
+    assert {name: copy.done("GET", "/")[name] for name in own} == own
+    assert {name: copy.done("GET", "/capabilities")[name] for name in others} == others
+    assert "conflicts" not in copy.status("up")
+    at_rest(copy)
+    copy.verified()
+
+
+#: Writes of a client to a copy, and what they are answered with.
+WRITES: list[tuple[str, str, Json, int]] = [
+    ("PATCH", "/", {"name": "mine"}, 400),
+    ("PUT", "/", {}, 400),
+    ("PATCH", "/", {"capabilities": {"formats": []}}, 400),
+    ("PATCH", "/capabilities", {"formats": [], "compatibilities": {}}, 400),
+    ("PATCH", "/capabilities", {"pagination": False}, 200),
+    ("PATCH", "/", {"name": "Primary", "dirs": {"own": {}}}, 200),
+    ("PUT", "/dirs/other", {}, 201),
+]
+
+
+def test_what_came_is_written_at_the_source(pair: tuple[Registry, Registry]) -> None:
+    """LEG-909: what the registry says is read-only for clients while the link is there, and so is what it lets in."""
+    source, copy = pair
+    for method, path, body, _ in HISTORY[:1] + HISTORY[3:4]:
+        source.done(method, path, body)
+    copy.link("up", source.url, **LINK)
+    until(lambda: said(copy) == said(source))
+    client = copy.client(WRITER)
+    for method, path, body, code in WRITES:
+        answer = client.request(method, path, json=body)
+        assert (method, path, body, answer.status_code) == (method, path, body, code), answer.text
+        if code == 400:
+            assert answer.json()["type"].endswith("#readonly")
+            assert answer.json()["authority"] == source.url
+    assert client.get("/").headers["link"].endswith("rel=canonical")
+    looked_again(copy)
+    source.done("PATCH", "/", {"name": "Renamed"})
+    until(lambda: said(copy) == said(source))
+    assert copy.done("GET", "/capabilities")["pagination"] is False
+    copy.done("DELETE", "/-/links/up")
+    for method, path, body, _ in WRITES[:4]:
+        answer = client.request(method, path, json=body)
+        assert answer.status_code == 200, answer.text
+    client.close()
+
+
+def test_what_is_said_here_stays(tmp_path: Path) -> None:
+    """LEG-907: a registry with a name of its own keeps it, and one that gathers from several takes that of none."""
+    with registries(tmp_path, "one", "other", "named", "hub") as (one, other, named, hub):
+        modelled(one, other)
+        one.done("PATCH", "/", {"name": "One", "capabilities": {"formats": [], "compatibilities": {}}})
+        other.done("PATCH", "/", {"name": "Other"})
+        named.done("PATCH", "/", {"name": "Named"})
+        hub.link("other", other.url, enabled=False, **LINK)
+        for registry in (named, hub):
+            registry.link("one", one.url, **LINK)
+        hub.link("other", other.url, **LINK)
+        one.done("PUT", "/dirs/d", {})
+        for registry in (named, hub):
+            until(partial(is_there, registry, "/dirs/d"))
+            looked_again(registry)
+            assert "conflicts" not in registry.status("one")
+        assert named.done("GET", "/")["name"] == "Named"
+        assert "name" not in hub.done("GET", "/")
+        assert hub.done("GET", "/capabilities")["formats"] != []
+
+
+def test_names_do_not_go_round(tmp_path: Path) -> None:
+    """LEG-906: of two that copy from each other one has a name, and what it says is what both say, until it is none."""
+    with registries(tmp_path, "one", "other") as (one, other):
+        modelled(one, other)
+        one.link("peer", other.url, **LINK)
+        other.link("peer", one.url, **LINK)
+        looked_again(one)
+        one.done("PATCH", "/", {"name": "One"})
+        until(lambda: said(other) == said(one))
+        at_rest(one, other)
+        one.done("PATCH", "/", {"name": None})
+        until(lambda: "name" not in other.done("GET", "/"))
+        at_rest(one, other)
+        assert "name" not in one.done("GET", "/")
+
+
+def test_of_another_server_is_taken_what_can_be(tmp_path: Path) -> None:
+    """LEG-913: capabilities that are not offered here are left out; what is refused is said, and all else comes."""
+    with plain() as source, registries(tmp_path, "copy") as (copy,):
+        capabilities = {"flags": ["epoch"], "formats": ["Avro/1.12", "ASN.1"], "compatibilities": {"ASN.1": ["strict"]}}
+        source.say("/capabilities", capabilities)
+        source.say("/", {"registryid": "plain", "xid": "/", "epoch": 1, "name": "Plain", "unknown": {"a": 1}})
+        source.done("PUT", "/dirs/d", {"name": "D"})
+        copy.link("up", source.url, **LINK)
+        until(lambda: copy.status("up").get("conflicts"))
+        [conflict] = copy.status("up")["conflicts"]
+        assert conflict["xid"] == "/" and "unknown" in conflict["reason"]
+        assert copy.done("GET", "/dirs/d")["name"] == "D"
+        found = copy.done("GET", "/capabilities")
+        assert (found["formats"], found["compatibilities"]) == (["Avro/1.12"], {})
+        assert "inline" in found["flags"]
+        source.say("/", {"registryid": "plain", "xid": "/", "epoch": 2, "name": "Plain"})
+        until(lambda: copy.done("GET", "/").get("name") == "Plain")
+        until(lambda: "conflicts" not in copy.status("up"))
+        assert copy.done("GET", "/")["registryid"] != "plain"
+        source.say("/capabilities", {**capabilities, "formats": "Avro/1.12"})
+        source.say("/", {"registryid": "plain", "xid": "/", "epoch": 3, "name": "Plain"})
+        until(lambda: copy.status("up").get("conflicts"))
+        [conflict] = copy.status("up")["conflicts"]
+        assert conflict["xid"] == "/capabilities" and "formats" in conflict["reason"]
+
+
+def test_a_part_leaves_the_registry_alone(pair: tuple[Registry, Registry]) -> None:
+    """LEG-901: what is above the Groups of a part stays this registry's own."""
+    source, copy = pair
+    source.done("PATCH", "/", {"name": "Primary", "capabilities": {"formats": [], "compatibilities": {}}})
+    source.done("PUT", "/dirs/d", {})
+    copy.link("up", source.url, scope={"groups": ["/dirs/d"]}, **LINK)
+    until(lambda: is_there(copy, "/dirs/d"))
+    looked_again(copy)
+    assert "name" not in copy.done("GET", "/")
+    assert copy.done("GET", "/capabilities")["formats"] != []

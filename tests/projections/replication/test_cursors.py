@@ -1,0 +1,74 @@
+"""How far a link is, where what is kept of that is of another log: it is not believed, and the link says so."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from projections.replication.link_state import LinkStates
+from tests.support.registries.restarted import Registry, registries, together, until
+from tests.support.registries.standard import modelled, same
+
+
+def ahead(registry: Registry, link: str, position: int) -> None:
+    """Has a registry that is stopped believe that a link is at a position."""
+    with closing(LinkStates(registry.database)) as states:
+        states.note(link, position)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest) -> str | None:
+    """The URL of the database of the registry that keeps the position; None for a new file."""
+    return request.getfixturevalue("postgres_url") if request.param == "postgresql" else None
+
+
+@pytest.mark.parametrize("mode", ["pull", "events"])
+def test_a_log_that_ends_before_a_link(tmp_path: Path, database: str | None, mode: str) -> None:
+    """FLAG-80, LEG-913: it fails and names the end, where it would wait for what never comes; a repair has it go on."""
+    with registries(tmp_path, "a", "b", places=None, **({"b": database} if database else {})) as (a, b):
+        a.write("g/s/1")
+        b.link("a", a.url, mode=mode, interval=1)
+        together(a, b)
+        b.stop()
+        ahead(b, "a", a.head()["position"] + 1000)
+        b.start()
+        a.write("g/s/2")
+        until(lambda: f"the log ends at position {a.head()['position']}" in b.status("a").get("error", ""))
+        assert b.status("a")["state"] == "failing"
+        assert b.request("GET", "/schemagroups/g/schemas/s/versions/2$details").status_code == 404
+        b.done("POST", "/-/links/a/actions/repair")
+        a.write("g/s/3")
+        until(lambda: b.request("GET", "/schemagroups/g/schemas/s/versions/3$details").is_success)
+        assert b.status("a")["state"] == "active"
+
+
+def test_a_registry_that_receives_more_than_there_is(tmp_path: Path, database: str | None) -> None:
+    """LEG-913: whoever pushes a log says that the other registry claims more than that has."""
+    with registries(tmp_path, "a", "b", places=None, **({"b": database} if database else {})) as (a, b):
+        a.write("g/s/1")
+        b.link("in", a.url, mode="receive")
+        a.link("out", b.url, mode="push", remote="in")
+        together(a, b)
+        a.stop()
+        ahead(b, "in", 2**60)
+        a.start()
+        until(lambda: f"has taken in {2**60} positions, more than there are" in a.status("out").get("error", ""))
+        assert a.status("out")["state"] == "diverged"
+
+
+def test_a_push_over_the_standard_api_begins_again(tmp_path: Path, database: str | None) -> None:
+    """LEG-913: what was written meanwhile is sent, and nothing else."""
+    with registries(tmp_path, "a", "b", places=None, **({"a": database} if database else {})) as (a, b):
+        modelled(a, b)
+        a.done("PUT", "/dirs/d/files/f$details", {"name": "it"})
+        a.link("out", b.url, dialect="xregistry", mode="push", interval=0.2)
+        same(a, b)
+        until(lambda: a.status("out")["position"] == a.head()["position"])
+        a.stop()
+        ahead(a, "out", 2**60)
+        a.start()
+        a.done("PUT", "/dirs/d/files/g$details", {"name": "later"})
+        same(a, b)
+        until(lambda: a.status("out")["position"] == a.head()["position"])

@@ -1,0 +1,246 @@
+"""What takes in the log of another registry: when it refuses to, all or nothing of it, and its limits (LEG-910)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from base64 import b64encode
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from commands.command_bus import CommandOutcome, handle
+from commands.pending_command import PendingCommand
+from commands.store.log import Recorded
+from commands.verify.verify_log import verify_log, verify_row_hashes
+from domain.decisions.commands import Command, ControlLink, DeleteLink, Follow, WriteLink, WriteMethod, WriteTree
+from domain.errors.http_errors import Diverged, NotReceiving
+from domain.errors.problems import NotFound, Readonly
+from domain.replication.foreign_interaction import ForeignInteraction
+from domain.replication.link_document import parse_link
+from projections.entities.apply import EntityProjection
+from tests.support.registries.linked import ROOT, Inflow, Party, linked, party
+
+Json = Any
+LINK = "/-/links/primary1"
+
+
+@pytest.fixture
+def databases(tmp_path: Path) -> list[str]:
+    return [f"sqlite:///{tmp_path}/{name}.db" for name in ("one", "other", "third")]
+
+
+@asynccontextmanager
+async def pair(databases: list[str], scope: Json = None) -> AsyncIterator[tuple[Party, Party, Inflow]]:
+    """A registry with two interactions beyond its making, another one, and a link over which nothing has come."""
+    async with party("primary1", databases[0]) as there, party("replica1", databases[1], 1) as here:
+        await there.write("PUT", "/schemagroups/a", {"name": "a"})
+        await there.write("PUT", "/schemagroups/b", {"name": "b"})
+        async with linked(here, there, scope) as inflow:
+            yield there, here, inflow
+
+
+def done(registry: Party, *commands: Command) -> Sequence[CommandOutcome]:
+    """What commands come to in one transaction."""
+    return handle([PendingCommand(command, ROOT) for command in commands], registry.store, [EntityProjection()])
+
+
+@contextmanager
+def failing(registry: Party) -> Iterator[None]:
+    """Nothing can be committed."""
+
+    def fail(connection: Any) -> None:
+        raise OSError("the disk is full")
+
+    event.listen(registry.store.engine, "commit", fail)
+    yield
+    event.remove(registry.store.engine, "commit", fail)
+
+
+def kept(registry: Party) -> list[Any]:
+    """All that a refusal leaves as it was."""
+    return [registry.store.tip(), registry.rows(), registry.documents(), [*registry.recorded()]]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (("PUT", LINK, {"url": "http://primary1", "enabled": False}), NotReceiving),
+        (("POST", f"{LINK}/actions/promote", None), NotReceiving),
+        (("DELETE", LINK, None), NotFound),
+    ],
+)
+def test_a_link_that_rests_or_is_over_takes_nothing_in(
+    databases: list[str], change: tuple[str, str, Json], problem: type[Exception]
+) -> None:
+    # LEG-901, LEG-909: whatever is still on its way when the link is changed is refused inside the lock
+    async def run() -> None:
+        async with pair(databases) as (_, here, inflow):
+            link, coming = inflow.link, await inflow.coming(0)
+            await here.write(*change)
+            before = kept(here)
+            (outcome,) = done(here, Follow(link.xid, tuple(coming)))
+            assert type(outcome) is problem
+            assert kept(here) == before
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_what_is_refused_half_way_leaves_nothing(databases: list[str], alone: bool) -> None:
+    # LEG-910: interactions of one piece are taken in all or not at all, beside others in the transaction or not
+    async def run() -> None:
+        async with pair(databases) as (_, here, inflow):
+            coming = await inflow.coming(0)
+            wrong = Follow(LINK, (*coming[:-1], replace(coming[-1], state=bytes(32))))
+            one = WriteLink("/-/links/x", True, parse_link({"url": "http://x", "mode": "push"}).attributes, {})
+            before = kept(here)
+            found = done(here, wrong) if alone else done(here, one, wrong)
+            assert type(found[-1]) is Diverged
+            assert not alone or kept(here) == before
+            assert [type(each) for each in done(here, wrong, Follow(LINK, tuple(coming)))] == [Diverged, Recorded]
+            assert here.store.tip().state == coming[-1].state
+            assert [*verify_log(here.store), *verify_row_hashes(here.store)] == []
+
+    asyncio.run(run())
+
+
+def test_a_link_that_goes_in_the_same_transaction_is_gone(databases: list[str]) -> None:
+    # LEG-909: what came over a link is writable right behind the deletion of the link, and no sooner
+    async def run() -> None:
+        async with pair(databases) as (_, here, inflow):
+            await inflow.take()
+            write = WriteTree("/schemagroups/a", {"name": "mine"}, WriteMethod.PATCH)
+            again = WriteTree("/schemagroups/a", {"name": "mine"}, WriteMethod.PATCH)
+            found = done(here, write, DeleteLink(LINK), Follow(LINK, tuple(await inflow.coming(0))), again)
+            assert [type(each) for each in found[:3:2]] == [Readonly, NotFound]
+            assert isinstance(found[3], Recorded)
+
+    asyncio.run(run())
+
+
+def test_links_that_were_never_committed_are_not_remembered(databases: list[str]) -> None:
+    # LEG-909: where a transaction fails, another event about links takes the place in the log of what it had there
+    async def run() -> None:
+        async with party("replica1", databases[1]) as here:
+            for name in "ab":
+                scope = {"groups": [f"/schemagroups/{name}"]}
+                await here.write("PUT", f"/-/links/{name}", {"url": f"http://{name}", "scope": scope})
+            with failing(here), pytest.raises(OSError, match="full"):
+                done(here, DeleteLink("/-/links/a"), WriteTree("/schemagroups/a", {}, WriteMethod.PUT))
+            (paused,) = done(here, ControlLink("/-/links/b", "pause"))
+            (written,) = done(here, WriteTree("/schemagroups/a", {}, WriteMethod.PUT))
+            assert (type(paused), type(written)) == (Recorded, Readonly)
+
+    asyncio.run(run())
+
+
+def test_an_ordinary_write_looks_links_up_once(databases: list[str]) -> None:
+    # LEG-909: what a write may not touch costs no statement of its own, however many links there are
+    async def run() -> None:
+        async with party("replica1", databases[1]) as here:
+
+            async def statements(path: str) -> list[str]:
+                seen: list[str] = []
+
+                def note(conn: Any, cursor: Any, statement: str, *rest: Any) -> None:
+                    seen.append(statement)
+
+                event.listen(here.store.engine, "before_cursor_execute", note)
+                (outcome,) = done(here, WriteTree(path, {}, WriteMethod.PUT))
+                event.remove(here.store.engine, "before_cursor_execute", note)
+                assert isinstance(outcome, Recorded)
+                return seen
+
+            await statements("/schemagroups/a")
+            before = await statements("/schemagroups/b")
+            for number in range(5):
+                scope = {"groups": [f"/schemagroups/x{number}"]}
+                await here.write("PUT", f"/-/links/l{number}", {"url": f"http://x{number}", "scope": scope})
+            await statements("/schemagroups/c")
+            assert await statements("/schemagroups/d") == before
+
+    asyncio.run(run())
+
+
+def test_documents_of_what_is_not_wanted_stay_away(databases: list[str]) -> None:
+    # LEG-901: of one interaction that touches two Groups, only what is in the scope comes, its bytes included
+    async def run() -> None:
+        async with pair(databases, {"groups": ["/schemagroups/a"]}) as (there, here, inflow):
+            both = {
+                id: {"schemas": {"s": {"format": "X/1", "schemabase64": text}}}
+                for id, text in (("a", "YQ=="), ("b", "Yg=="))
+            }
+            await there.write("POST", "/schemagroups", both)
+            await inflow.take()
+            assert sorted(there.documents().values()) == [b"a", b"b"]
+            assert [*here.documents().values()] == [b"a"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("scope", [None, {"groups": ["/schemagroups/many"]}])
+def test_a_large_interaction_is_taken_in_whole(databases: list[str], scope: Json) -> None:
+    # LEG-910: thousands of events that happened at once happen at once here
+    async def run() -> None:
+        async with pair(databases, scope) as (there, here, inflow):
+            await there.write(
+                "PUT", "/schemagroups/many", {"schemas": {f"s{n}": {"format": "X/1"} for n in range(2500)}}
+            )
+            await inflow.take()
+            (facts, events) = [*here.recorded()][-1]
+            assert len(events) == facts.last - facts.first + 1 > 5000
+            assert await sum_of(there) == await sum_of(here)
+            assert [*verify_row_hashes(here.store)] == []
+
+    async def sum_of(each: Party) -> Json:
+        return json.loads((await each.ask("GET", "/-/hash/schemagroups/many")).content)["hash"]
+
+    asyncio.run(run())
+
+
+def test_a_second_link_does_not_swallow_what_the_first_left(databases: list[str]) -> None:
+    # LEG-910: an interaction that is here, but without what this link wants of it, is no repetition
+    async def run() -> None:
+        async with pair(databases, {"groups": ["/schemagroups/a"]}) as (there, here, inflow):
+            await there.write("POST", "/schemagroups", {"a": {}, "b": {}})
+            await inflow.take()
+            await here.write("PUT", "/-/links/hub", {"url": "http://hub", "scope": {"groups": ["/schemagroups/b"]}})
+            coming: list[ForeignInteraction] = await inflow.coming(0)
+            (outcome,) = done(here, Follow("/-/links/hub", tuple(coming)))
+            assert type(outcome) is Diverged
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("most", "together"), [(1 << 20, [10]), (3000, [3, 3, 3, 1]), (1, [1] * 10)])
+def test_documents_that_wait_are_bounded_in_bytes(
+    databases: list[str], most: int, together: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # LEG-910: many interactions are recorded together, unless their documents would fill the memory
+    monkeypatch.setattr("projections.replication.ingest.BATCH_BYTES", most)
+    found: list[int] = []
+
+    async def run() -> None:
+        async with pair(databases) as (there, _, inflow):
+            await inflow.take()
+            for number in range(10):
+                body = {"format": "Text/1", "schemabase64": b64encode(bytes([number]) * 1000).decode()}
+                await there.write("PUT", f"/schemagroups/a/schemas/s{number}$details", body)
+            submit = Inflow._submit
+
+            def counted(self: Inflow, command: Command, caller: Any) -> Any:
+                assert isinstance(command, Follow)
+                found.append(len(command.interactions))
+                return submit(self, command, caller)
+
+            monkeypatch.setattr(Inflow, "_submit", counted)
+            await inflow.take()
+
+    asyncio.run(run())
+    assert found == together

@@ -1,0 +1,285 @@
+"""A registry follows another one over the Kafka topic that `annals publish` fills; the broker is a real one."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from api.registry.open_registry import open_registry
+from api.replication.wiring import build_link_context
+from api.settings.settings import Settings
+from commands.store.log import Store
+from domain.access.roles import Caller, Role
+from domain.decisions.commands import WriteLink
+from domain.replication.link import Link
+from domain.replication.link_document import parse_link
+from projections.events.xregistry_events import XRegistryEvents
+from projections.kafka.cluster import KafkaCluster
+from projections.kafka.progress import PublishingProgress
+from projections.kafka.publisher import Publisher
+from projections.kafka.records import PublishedCounts, RecordBuilder
+from projections.replication.kafka_pull import KafkaPull
+from projections.replication.link_state import LinkStates
+from projections.replication.link_worker import LinkWorkerContext
+from projections.replication.remote_client import RemoteError
+from tests.support.brokers.kafka import Kafka, kafka
+from tests.support.brokers.suite import HOST, PASSWORD, USER, WRONG
+from tests.support.registries.restarted import MASTER_KEY, Registry, registries, together, until
+from tests.support.serving import environment
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+
+PARTITIONS = 3
+#: A link that was refused waits longer and longer; a broker takes its time to be in its own lists.
+SECONDS = 120.0
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Kafka]:
+    with kafka() as running:
+        yield running
+
+
+@pytest.fixture
+def prefix(request: pytest.FixtureRequest) -> str:
+    return str(request.node.name).partition("[")[0]
+
+
+@contextmanager
+def publishing(registry: Registry, broker: Kafka, prefix: str, *options: str) -> Iterator[None]:
+    """A publisher of the log, as a process of its own that follows it."""
+    own = ("--kafka", broker.own(), "--prefix", prefix, "--partitions", str(PARTITIONS))
+    command = [sys.executable, "-m", "api.cli", "publish", *own, *(options or ("--documents",))]
+    given = environment(ANNALS_DATABASE=registry.database)
+    with (registry.home / "publish.log").open("ab") as log:
+        process = subprocess.Popen(command, cwd=registry.home, env=given, stdout=log, stderr=log)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def publisher(registry: Registry, broker: Kafka, prefix: str) -> Iterator[tuple[Publisher, PublishingProgress]]:
+    """A publisher in this process, that can be set back."""
+    with closing(Store(registry.database)) as store:
+        progress = PublishingProgress(store, RecordBuilder(XRegistryEvents()), prefix, documents=True)
+        cluster = KafkaCluster(f"kafka://{broker.own()}")
+        yield Publisher(progress, cluster, prefix, partitions=PARTITIONS), progress
+
+
+def follow(replica: Registry, broker: Kafka, prefix: str, **members: Any) -> None:
+    """Has a registry follow a topic."""
+    url = f"kafka://{broker.own()}/{prefix}.log"
+    replica.done("PUT", "/-/links/primary", {"url": url, "dialect": "kafka", **members})
+
+
+def documents(registry: Registry) -> dict[str, Any]:
+    """All Versions, their documents included, without URLs."""
+    path = "/schemagroups?inline=schemas.versions.schema&binary"
+    found: dict[str, Any] = registry.request("GET", path).json()
+    return {
+        f"{group}/{name}/{version}": (each.get("schema"), each.get("schemabase64"), each["epoch"])
+        for group, one in found.items()
+        for name, schema in one["schemas"].items()
+        for version, each in schema["versions"].items()
+    }
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_replica_over_a_topic(
+    tmp_path: Path, broker: Kafka, prefix: str, kind: str, request: pytest.FixtureRequest
+) -> None:
+    # LEG-910: whole interactions under their own ids, in the order of the log, whatever partitions they came in
+    databases = {"b": request.getfixturevalue("postgres_url")} if kind == "postgresql" else {}
+    name = f"{prefix}-{kind}"
+    with registries(tmp_path, "a", "b", **databases) as (a, b):
+        a.fill(4, 5)
+        a.done("POST", "/subscriptions", {"protocol": "HTTP", "sink": "http://127.0.0.1/x"})
+        with publishing(a, broker, name):
+            follow(b, broker, name)
+            together(a, b, seconds=SECONDS)
+            a.write("group1/s1/again", name="written later", schema="one more")
+            a.done("DELETE", "/schemagroups/group0")
+            a.done("PATCH", "/", {"name": "with a name"})
+            together(a, b, seconds=SECONDS)
+        assert documents(b) == documents(a)
+        assert b.request("GET", "/schemagroups/group1/schemas/s1").json() == "one more"
+        status = b.status("primary")
+        assert (status["state"], status["position"]) == ("active", a.head()["position"])
+        # LEG-909: what came over a link is not written by others
+        assert b.request("PUT", "/schemagroups/group1", {}).status_code == 400
+        b.verified()
+
+
+def test_a_part_of_a_registry_over_a_topic(tmp_path: Path, broker: Kafka, prefix: str) -> None:
+    # LEG-901: a link has a scope; what is outside of it stays where it is, and is free here
+    with registries(tmp_path, "a", "b") as (a, b), publishing(a, broker, prefix):
+        a.fill(3, 2)
+        b.write("mine/s/1", schema="of this registry")
+        follow(b, broker, prefix, scope={"groups": ["/schemagroups/group1"]})
+        a.write("group1/last/1", schema="the last one")
+        until(lambda: b.request("GET", "/schemagroups/group1/schemas/last").is_success, SECONDS)
+        wanted = {xid: each for xid, each in documents(a).items() if xid.startswith("group1/")}
+        mine = {xid: each for xid, each in documents(b).items() if xid.startswith("mine/")}
+        assert documents(b) == wanted | mine
+        b.verified()
+
+
+def test_a_replica_that_is_killed(tmp_path: Path, broker: Kafka, prefix: str) -> None:
+    # LEG-910: nothing is lost and nothing is there twice, wherever it was killed
+    with registries(tmp_path, "a", "b") as (a, b), publishing(a, broker, prefix):
+        a.fill(30, 40)
+        follow(b, broker, prefix)
+        for _ in range(3):
+            before = b.status("primary")["position"]
+            until(partial(_is_beyond, b, before), SECONDS)
+            b.kill()
+            a.fill(3, 40, start=f"after{before}x")
+            b.start()
+        together(a, b, seconds=SECONDS)
+        assert documents(b) == documents(a)
+        b.verified()
+
+
+def test_a_replica_that_was_away_goes_on_at_its_offsets(tmp_path: Path, broker: Kafka, prefix: str) -> None:
+    with registries(tmp_path, "a", "b") as (a, b), publishing(a, broker, prefix):
+        a.fill(4, 5)
+        follow(b, broker, prefix)
+        together(a, b, seconds=SECONDS)
+        b.stop()
+        a.fill(4, 5, start="meanwhile")
+        b.start()
+        found = b.status("primary")["offsets"]
+        # Each partition is at the last record of it that is taken in, by offset, number and time.
+        assert sorted(found) and all(number <= a.head()["position"] for _, number, _ in found.values())
+        together(a, b, seconds=SECONDS)
+        b.verified()
+
+
+def test_a_broker_that_goes_away_and_comes_back(tmp_path: Path, broker: Kafka, prefix: str) -> None:
+    # LEG-901: the status says why nothing comes; then it goes on where it was
+    with registries(tmp_path, "a", "b") as (a, b), publishing(a, broker, prefix):
+        a.fill(3, 5)
+        follow(b, broker, prefix)
+        together(a, b, seconds=SECONDS)
+        broker.stop()
+        try:
+            a.fill(3, 5, start="meanwhile")
+            until(lambda: b.status("primary")["state"] == "failing", SECONDS)
+            assert f"{broker.own()}/{prefix}.log does not answer" in b.status("primary")["error"]
+        finally:
+            broker.start()
+        together(a, b, seconds=SECONDS)
+        assert "error" not in b.status("primary")
+        b.verified()
+
+
+def test_records_that_are_there_twice(tmp_path: Path, broker: Kafka, prefix: str) -> None:
+    # EV-79: what is published again has the same number, and is taken in once
+    with registries(tmp_path, "a", "b") as (a, b), publisher(a, broker, prefix) as (one, progress):
+        a.fill(3, 5)
+        one.once(Event())
+        follow(b, broker, prefix)
+        together(a, b, seconds=SECONDS)
+        a.fill(3, 5, start="later")
+        progress.move(PublishedCounts())
+        one.once(Event())
+        progress.move(PublishedCounts())
+        one.once(Event())
+        together(a, b, seconds=SECONDS)
+        b.verified()
+
+
+def test_a_topic_that_was_made_anew(tmp_path: Path, broker: Kafka, prefix: str) -> None:
+    # EV-79: its offsets mean nothing then, which is noticed, and its numbers are the same
+    with registries(tmp_path, "a", "b") as (a, b), publisher(a, broker, prefix) as (one, _):
+        a.fill(3, 5)
+        one.once(Event())
+        follow(b, broker, prefix)
+        together(a, b, seconds=SECONDS)
+        b.stop()
+        for topic in ("log", "events"):
+            broker.delete(f"{prefix}.{topic}")
+        a.fill(9, 5, start="later")
+        one.once(Event())
+        b.start()
+        together(a, b, seconds=SECONDS)
+        b.verified()
+
+
+def test_a_topic_without_documents(tmp_path: Path, broker: Kafka, prefix: str) -> None:
+    # LEG-902: the bytes travel with the rest; an interaction is not taken in without them
+    with registries(tmp_path, "a", "b") as (a, b), publishing(a, broker, prefix, "--once"):
+        a.fill(1, 1)
+        follow(b, broker, prefix)
+        until(lambda: "publish the log with --documents" in b.status("primary").get("error", ""), SECONDS)
+        assert b.request("GET", "/schemagroups/group0").status_code == 404
+
+
+def test_another_registry_on_the_topic(tmp_path: Path, broker: Kafka, prefix: str) -> None:
+    # LEG-910: the state is proved after each interaction; a registry with a past of its own is no replica
+    with registries(tmp_path, "a", "b") as (a, b), publishing(a, broker, prefix):
+        a.fill(1, 2)
+        b.fill(1, 1, start="own")
+        before = b.head()["state"]
+        follow(b, broker, prefix)
+        until(lambda: b.status("primary")["state"] == "diverged", SECONDS)
+        assert b.head()["state"] == before
+
+
+@pytest.mark.parametrize(("scheme", "listener"), [("kafka", "SASL"), ("ssl", "SASLTLS")], ids=["plain", "TLS"])
+def test_credentials(
+    tmp_path: Path, broker: Kafka, prefix: str, scheme: str, listener: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # LEG-901: a link has credentials; a basic one is shown as SASL PLAIN, to brokers whose certificates are believed
+    ask = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *more, **options: ask(_found(host), *more, **options))
+    name = f"{prefix}-{listener}"
+    url = f"{scheme}://127.0.0.1:{broker.ports[listener]}/{name}.log"
+    with registries(tmp_path, "a") as (a,), publisher(a, broker, name) as (one, _):
+        a.fill(1, 3)
+        one.once(Event())
+        refused = pytest.raises(RemoteError, match=r"does not answer: .*authentication")
+        with linked(tmp_path / "wrong.db", broker, url, WRONG) as (link, tools), refused:
+            KafkaPull(link, tools).run()
+        with linked(tmp_path / "right.db", broker, url, PASSWORD) as (link, tools), ThreadPoolExecutor(1) as pool:
+            running = pool.submit(KafkaPull(link, tools).run)
+            until(lambda: running.done() or tools.states.read(link.id).cursor == a.head()["position"], SECONDS)
+            tools.stopping.set()
+            running.result()
+
+
+@contextmanager
+def linked(database: Path, broker: Kafka, url: str, password: str) -> Iterator[tuple[Link, LinkWorkerContext]]:
+    """An empty registry in this process with a link that shows a password, and what runs it."""
+    settings = Settings(
+        database=f"sqlite:///{database}", master_key=MASTER_KEY, sinks_ca=str(broker.ca), sinks_allow="127.0.0.1"
+    )
+    registry = open_registry(settings)
+    secret = {"type": "basic", "username": USER, "password": password}
+    found = parse_link({"url": url, "dialect": "kafka", "credential": secret})
+    command = WriteLink("/-/links/primary", True, found.attributes, found.secrets)
+    with closing(registry), closing(LinkStates(settings.database)) as states:
+        registry.road.submit(command, Caller("root", Role.ADMIN)).result()
+        (link,) = registry.readers.quick().links.all()
+        yield link, build_link_context(settings, registry, states)
+
+
+def _found(host: str) -> str:
+    return "127.0.0.1" if host == HOST else host
+
+
+def _is_beyond(registry: Registry, position: int) -> bool:
+    return bool(registry.status("primary")["position"] > position)

@@ -1,0 +1,177 @@
+"""The model of a registry that holds Groups of others: what comes over, and what nobody here may change (LEG-909)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.verify.verify_log import verify_log, verify_row_hashes
+from domain.errors.problems import Problem
+from tests.support.registries.linked import Inflow, Party, linked, party
+
+Json = Any
+SCOPE = {"groups": ["/dirs/a"]}
+
+
+def source(files: Json | None = None, **more: Json) -> Json:
+    """A modelsource with a type of Groups that both have. files: of their Resources, beyond what they are called."""
+    return {
+        "groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file", **(files or {})}}}, **more}
+    }
+
+
+CRATES: Json = {"crates": {"singular": "crate"}}
+NOTED: Json = {"attributes": {"note": {"type": "string"}}}
+NEEDED: Json = {"attributes": {"note": {"type": "string", "required": True}}}
+
+
+async def model(registry: Party) -> Json:
+    return json.loads((await registry.ask("GET", "/modelsource")).content)["groups"]
+
+
+async def hash(registry: Party, path: str) -> Json:
+    return json.loads((await registry.ask("GET", f"/-/hash{path}")).content)["hash"]
+
+
+async def versions(registry: Party, path: str) -> list[str]:
+    return list(json.loads((await registry.ask("GET", f"{path}/versions")).content))
+
+
+@pytest.fixture
+def databases(tmp_path: Path) -> list[str]:
+    return [f"sqlite:///{tmp_path}/{name}.db" for name in ("one", "other", "third")]
+
+
+def test_what_a_new_model_does_to_a_part_its_own_log_says(databases: list[str]) -> None:
+    # LEG-909, MOD-93: Versions that a smaller `maxversions` prunes go here by the interaction that pruned them there;
+    # those of Groups beside it go by the change of the model here, which is one of the link's
+    async def run() -> None:
+        async with party("primary1", databases[0]) as there, party("replica1", databases[1], 1) as here:
+            await here.write("PUT", "/modelsource", {"groups": CRATES})
+            await there.write("PUT", "/modelsource", source())
+            await there.write("POST", "/dirs/a/files/f/versions", {"1": {}, "2": {}, "3": {}})
+            async with linked(here, there, SCOPE) as inflow:
+                await inflow.take()
+                await here.write("POST", "/dirs/own/files/f/versions", {"1": {}, "2": {}, "3": {}})
+                await there.write("PUT", "/modelsource", source({"maxversions": 2}))
+                await inflow.take()
+            assert await model(here) == {**source({"maxversions": 2})["groups"], **CRATES}
+            for path in ("/dirs/a/files/f", "/dirs/own/files/f"):
+                assert await versions(here, path) == ["2", "3"]
+            assert await hash(here, "/dirs/a") == await hash(there, "/dirs/a")
+            gone = {e.xid: facts.caller for facts, events in here.recorded() for e in events if e.TOPIC[6:7] == "D"}
+            assert gone == {"/dirs/own/files/f/versions/1": "links/primary1", "/dirs/a/files/f/versions/1": "root"}
+            assert [*verify_log(here.store), *verify_row_hashes(here.store)] == []
+
+    asyncio.run(run())
+
+
+def test_a_model_and_what_it_needs_come_together(databases: list[str]) -> None:
+    # LEG-909: an interaction there may change the model and what would not fit it otherwise, at once
+    async def run() -> None:
+        async with party("primary1", databases[0]) as there, party("replica1", databases[1], 1) as here:
+            await there.write("PUT", "/modelsource", source())
+            await there.write("PUT", "/dirs/a/files/f$details", {})
+            async with linked(here, there, SCOPE) as inflow:
+                await inflow.take()
+                both = {"modelsource": source(NEEDED), "dirs": {"a": {"files": {"f": {"note": "n"}}}}}
+                await there.write("PUT", "/?inline", both)
+                await inflow.take()
+            assert await hash(here, "/dirs/a") == await hash(there, "/dirs/a")
+            assert (await model(here))["dirs"] == source(NEEDED)["groups"]["dirs"]
+
+    asyncio.run(run())
+
+
+def test_an_old_model_that_comes_again_changes_nothing(databases: list[str]) -> None:
+    # LEG-910: what comes twice is recorded once, a model as well, even where it left the one here as it was
+    async def run() -> None:
+        async with party("primary1", databases[0]) as there, party("replica1", databases[1], 1) as here:
+            await here.write("PUT", "/modelsource", source())
+            await there.write("PUT", "/modelsource", source())
+            async with linked(here, there, SCOPE) as inflow:
+                await inflow.take()
+                for maxversions in (1, 0, 3):
+                    await there.write("PUT", "/modelsource", source({"maxversions": maxversions}))
+                    await inflow.take()
+                end = here.store.tip()
+                for lines in (0, 1, 5, 8, None):
+                    await inflow.take(0, lines)
+                    assert here.store.tip() == end
+            assert await model(here) == source({"maxversions": 3})["groups"]
+
+    asyncio.run(run())
+
+
+def test_what_a_link_brings_nobody_here_redefines(databases: list[str]) -> None:
+    # LEG-909: a write of the model that says something else of the Groups of a link is refused, any other is not
+    async def run() -> None:
+        async with party("primary1", databases[0]) as there, party("replica1", databases[1], 1) as here:
+            await there.write("PUT", "/modelsource", source())
+            async with linked(here, there, SCOPE) as inflow:
+                await inflow.take()
+                before = here.store.tip()
+                for wanted in (source(NOTED), {"groups": CRATES}, {}):
+                    answer = await here.ask("PUT", "/modelsource", wanted)
+                    found = json.loads(answer.content)
+                    assert (answer.status, found["type"].partition("#")[2]) == (400, "readonly")
+                    assert here.store.tip() == before
+                await here.write("PUT", "/modelsource", source(**CRATES))
+                await here.write("POST", f"/-/links/{inflow.id}/actions/promote")
+            await here.write("PUT", "/modelsource", source(NOTED, **CRATES))
+
+    asyncio.run(run())
+
+
+def test_registries_of_one_type_change_it_one_after_the_other(databases: list[str]) -> None:
+    # LEG-909: the first of two registries that says something new of a type both have Groups of says it here
+    async def run() -> None:
+        async with (
+            party("primary1", databases[0]) as one,
+            party("primary2", databases[1]) as two,
+            party("replica1", databases[2], 1) as here,
+            linked(here, one, SCOPE) as first,
+            linked(here, two, {"groups": ["/dirs/b"]}) as second,
+        ):
+            for each, group in ((one, "a"), (two, "b")):
+                await each.write("PUT", "/modelsource", source())
+                await each.write("PUT", f"/dirs/{group}/files/f$details", {})
+            await first.take()
+            await second.take()
+            await both(one, first, NOTED)
+            await both(two, second, NOTED)
+            assert (await model(here))["dirs"] == source(NOTED)["groups"]["dirs"]
+            for each, path in ((one, "/dirs/a"), (two, "/dirs/b")):
+                assert await hash(here, path) == await hash(each, path)
+
+    async def both(each: Party, inflow: Inflow, files: Json) -> None:
+        await each.write("PUT", "/modelsource", source(files))
+        await each.write("PATCH", f"/dirs/{'a' if inflow.id == 'primary1' else 'b'}/files/f$details", {"note": "n"})
+        await inflow.take()
+
+    asyncio.run(run())
+
+
+def test_a_model_that_others_do_not_fit_is_not_taken_in(databases: list[str]) -> None:
+    # LEG-909, MOD-93: what is beside a copy is not lost to a model of somewhere else; nothing comes in until it fits
+    async def run() -> None:
+        async with party("primary1", databases[0]) as there, party("replica1", databases[1], 1) as here:
+            await there.write("PUT", "/modelsource", source())
+            async with linked(here, there, SCOPE) as inflow:
+                await inflow.take()
+                await here.write("PUT", "/dirs/own/files/f$details", {})
+                await there.write("PUT", "/modelsource", source(NEEDED))
+                await there.write("PUT", "/dirs/a/files/f$details", {"note": "n"})
+                before = here.store.tip()
+                with pytest.raises(Problem, match="non-compliant"):
+                    await inflow.take()
+                assert here.store.tip() == before
+                await here.write("DELETE", "/dirs/own")
+                await inflow.take()
+            assert await hash(here, "/dirs/a") == await hash(there, "/dirs/a")
+
+    asyncio.run(run())

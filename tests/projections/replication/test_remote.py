@@ -1,0 +1,187 @@
+"""Where links connect to, and what of an answer that is no answer of a registry shows up in their status."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+from projections.outgoing.destination_guard import DestinationGuard
+from projections.replication.remote_client import MAX_DETAIL_LENGTH, RemoteClient, RemoteError
+from tests.support.registries.restarted import Registry, until
+
+_INNER = "root:x:0:0 the banner of an inner server"
+_OURS = {"type": "http://a/-/docs#not_found", "title": "There is nothing.", "detail": "It  is\nnot here."}
+#: A body, and what an error says of it beside the status.
+_ANSWERS = (
+    (_INNER.encode(), ""),
+    (json.dumps({"error": _INNER}).encode(), ""),
+    (json.dumps({"title": _INNER}).encode(), ""),
+    (json.dumps([_INNER]).encode(), ""),
+    (b"[" * 100_000, ""),
+    (json.dumps(_OURS).encode(), ": There is nothing. It is not here."),
+    (json.dumps({**_OURS, "detail": {"inner": _INNER}}).encode(), ": There is nothing."),
+    (json.dumps({**_OURS, "title": "x" * 9999}).encode(), f": {'x' * MAX_DETAIL_LENGTH}"),
+)
+
+
+@contextmanager
+def answering(status: int, body: bytes) -> Iterator[str]:
+    """The URL of a server that answers everything alike."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+
+
+@pytest.mark.parametrize(("body", "said"), _ANSWERS)
+def test_an_error_repeats_problem_documents_only(body: bytes, said: str) -> None:
+    """SUB-904: what a server that is no registry answers is shown to nobody."""
+    with answering(500, body) as url, closing(RemoteClient(url, DestinationGuard("127.0.0.1"))) as remote:
+        with pytest.raises(RemoteError) as asked:
+            remote.ask("GET", "/-/log/head")
+        with pytest.raises(RemoteError) as streamed, remote.stream("/-/log"):
+            pass
+    assert str(asked.value) == f"GET /-/log/head answers 500{said}"
+    assert str(streamed.value) == f"GET /-/log answers 500{said}"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "[::1]"])
+def test_no_address_of_ones_own_network_is_connected_to(host: str) -> None:
+    """LEG-1108, SUB-901: loopback in any form, unless the operator permits it."""
+    refused = pytest.raises(RemoteError, match="unless the operator permits them")
+    with (
+        answering(200, b"{}") as url,
+        closing(RemoteClient(url.replace("127.0.0.1", host), DestinationGuard())) as remote,
+        refused,
+    ):
+        remote.ask("GET", "/")
+
+
+def test_a_name_with_several_addresses_is_tried_at_each() -> None:
+    """SUB-901: all addresses are checked; where the first one does not answer, the next one may."""
+
+    async def look_up(host: str, port: int) -> list[str]:
+        return ["127.0.0.9", "127.0.0.1"]
+
+    guard = DestinationGuard("there", look_up=look_up)
+    with answering(200, b"{}") as url, closing(RemoteClient(url.replace("127.0.0.1", "there"), guard)) as remote:
+        assert remote.ask("GET", "/").json() == {}
+
+
+@contextmanager
+def sending(content: bytes) -> Iterator[str]:
+    """The URL of a server that sends bytes to everybody and then keeps the connection."""
+
+    def serve(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            connection.recv(65536)
+            connection.sendall(content)
+            connection.recv(1)
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+_HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 99999\r\n\r\n"
+_ERROR = _HEAD.replace(b"200 OK", b"500 Oh")
+_GZIP = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n" + gzip.compress(b" " * 99999)
+#: What a server sends, whether lines are asked for, and what is said of it.
+_UNBOUNDED = (
+    (_HEAD + b" " * 50000, False, "its answer has more than 9999 bytes"),
+    (_GZIP, False, "its answer has more than 9999 bytes"),
+    (_ERROR + b" " * 50000, False, "answers 500$"),
+    (_ERROR + b" " * 50000, True, "answers 500$"),
+    (_HEAD + b"x\n" + b" " * 50000, True, "a line of its answer has more than 9999 bytes"),
+)
+
+
+@pytest.mark.parametrize(("content", "feed", "said"), _UNBOUNDED)
+def test_answers_are_bounded_in_size(content: bytes, feed: bool, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LEG-1108: another registry cannot fill the memory of this one; how long it may take is another test's."""
+    for name, bound in {"MAX_RESPONSE_BYTES": 9999, "MAX_LINE_BYTES": 9999, "MAX_ERROR_BYTES": 999}.items():
+        monkeypatch.setattr(f"projections.replication.bounded_responses.{name}", bound)
+    refused = pytest.raises(RemoteError, match=said)
+    with sending(content) as url, closing(RemoteClient(url, DestinationGuard("127.0.0.1"))) as remote, refused:
+        if not feed:
+            remote.ask("GET", "/export")
+        with remote.stream("/-/log") as found:
+            list(found)
+
+
+def test_lines_of_a_stream() -> None:
+    """LEG-910: lines come whole, wherever the parts of an answer end, and None after each part."""
+    text = "".join(f"{'x' * (number * 7919 % 70000)}{number}\n" for number in range(60)) + "\nlast"
+    with (
+        answering(200, text.encode()) as url,
+        closing(RemoteClient(url, DestinationGuard("127.0.0.1"))) as remote,
+        remote.stream("/-/log") as found,
+    ):
+        lines = list(found)
+    assert None in lines
+    assert [line.decode() for line in lines if line is not None] == text.split("\n")
+
+
+_LINKS: tuple[dict[str, Any], ...] = (
+    {"dialect": "log", "mode": "pull"},
+    {"dialect": "log", "mode": "events"},
+    {"dialect": "log", "mode": "push"},
+    {"dialect": "xregistry", "mode": "pull"},
+    {"dialect": "xregistry", "mode": "push"},
+    {"dialect": "schemaregistry", "mode": "pull"},
+    {"dialect": "schemaregistry", "mode": "events"},
+    {"dialect": "schemaregistry", "mode": "push"},
+    {"dialect": "kafka", "mode": "pull"},
+)
+
+
+@pytest.mark.parametrize("members", _LINKS, ids=lambda members: "-".join(members.values()))
+def test_no_dialect_goes_where_the_operator_permits_nothing(alone: Registry, members: dict[str, Any]) -> None:
+    """LEG-1108: links of every dialect and mode go by the guard of sinks, and so do comparisons."""
+    id = "-".join(members.values())
+    with answering(500, _INNER.encode()) as inner:
+        url = f"{inner.replace('http', 'kafka')}/topic" if members["dialect"] == "kafka" else inner
+        credential = {} if members["dialect"] == "kafka" else {"credential": {"token": "t"}}
+        alone.done("PUT", f"/-/links/{id}", {"url": url, **members, **credential})
+        until(lambda: "error" in alone.status(id))
+        said = alone.status(id)["error"]
+        assert "unless the operator permits them" in said and _INNER not in said
+        if (members["dialect"], members["mode"]) == ("log", "pull"):
+            refused = alone.request("POST", f"/-/links/{id}/actions/check")
+            assert refused.status_code == 502 and "unless the operator permits them" in refused.text
+        alone.done("DELETE", f"/-/links/{id}")
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    """A registry whose operator permits no addresses."""
+    with closing(Registry(tmp_path_factory.mktemp("alone"), ANNALS_SINKS_ALLOW="")) as registry:
+        registry.start()
+        registry.fill(1, 1)  # without anything to push, nobody is connected to
+        yield registry

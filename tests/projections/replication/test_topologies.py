@@ -1,0 +1,80 @@
+"""More than two registries: a hub between two, and one that holds Groups of several (LEG-909, LEG-910)."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commands.verify.verify_log import verify_log, verify_row_hashes
+from tests.projections.replication.test_parts import counts_are_right, is_there, leads_out
+from tests.projections.replication.test_whole import APART, answers_alike, is_copied
+from tests.spec.properties.test_asof import URLS, lives
+from tests.spec.properties.test_http import UNHURRIED
+from tests.support.histories import Step, model
+from tests.support.registries.linked import Turn, linked, lived, party, turns
+
+OWN = ("/modelsource", "/capabilities")
+#: One model for both, which no history changes.
+MODEL = Step("PUT", "/modelsource", model("createdat", 2, documents=True))
+OF_ONE_MODEL = lives().map(
+    lambda history: [MODEL, *(step for step in history if step.path not in OWN and not leads_out(step, "/none"))]
+)
+
+
+@settings(max_examples=4, **UNHURRIED)
+@given(lives(), turns(APART), turns(APART), st.lists(st.sampled_from(URLS), min_size=10, max_size=10), st.randoms())
+def test_a_replica_of_a_replica_is_the_first_one(
+    history: list[Step], looks: list[Turn], further: list[Turn], paths: list[str], random: Any
+) -> None:
+    # LEG-910: ids, callers, times and URLs pass unchanged through a registry in between
+    async def run(folder: str) -> None:
+        async with (
+            party("primary1", f"sqlite:///{folder}/1.db") as first,
+            party("hub", f"sqlite:///{folder}/2.db", 1) as hub,
+            party("replica1", f"sqlite:///{folder}/3.db", 2) as last,
+            linked(hub, first) as inflow,
+            linked(last, hub) as outflow,
+        ):
+            half = len(history) // 2
+            await lived(first, hub, inflow, history[:half], looks)
+            await lived(hub, last, outflow, [], further)
+            await lived(first, hub, inflow, history[half:], looks)
+            await lived(hub, last, outflow, [], further)
+            await is_copied(first, last, "hub")
+            await answers_alike(first, last, paths, random)
+            assert [*verify_log(last.store), *verify_row_hashes(last.store)] == []
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(run(folder))
+
+
+@settings(max_examples=4, **UNHURRIED)
+@given(OF_ONE_MODEL, OF_ONE_MODEL, turns([None]), turns([None]), st.randoms())
+def test_registries_share_one_that_holds_groups_of_each(
+    ones: list[Step], others: list[Step], looks: Sequence[Turn], further: Sequence[Turn], random: Any
+) -> None:
+    # LEG-901, LEG-909: Groups of several authorities live beside each other, each as it is where it comes from
+    async def run(folder: str) -> None:
+        async with (
+            party("primary1", f"sqlite:///{folder}/1.db") as one,
+            party("primary2", f"sqlite:///{folder}/2.db") as other,
+            party("replica1", f"sqlite:///{folder}/3.db", 1) as here,
+            linked(here, one, {"groups": ["/dirs/a"]}) as first,
+            linked(here, other, {"groups": ["/dirs/b"]}) as second,
+        ):
+            half = len(ones) // 2
+            await lived(one, here, first, ones[:half], looks)
+            await lived(other, here, second, others, further)
+            await lived(one, here, first, ones[half:], looks)
+            await is_there(one, here, "/dirs/a", random)
+            await is_there(other, here, "/dirs/b", random)
+            await counts_are_right(here)
+            assert [*verify_log(here.store), *verify_row_hashes(here.store)] == []
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(run(folder))

@@ -1,0 +1,87 @@
+"""A registry that follows the whole log of another one is that registry, over generated histories (LEG-910)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commands.verify.verify_log import verify_log, verify_row_hashes
+from projections.entities.rebuild import rebuild
+from tests.spec.properties.test_asof import URLS, lives
+from tests.spec.properties.test_http import UNHURRIED
+from tests.support.histories import Step
+from tests.support.registries.linked import Empty, Party, Turn, empty_ones, linked, lived, of_tree, party, turns
+
+__all__ = ["empty_ones"]
+
+EXAMPLES: Final = {"sqlite": 12, "postgresql": 2}
+#: What is the replica's own, and stays with it; the last ones are refused.
+APART: Final = (
+    Step("POST", "/subscriptions", {"sink": "http://127.0.0.1/x", "protocol": "HTTP", "types": ["a"]}),
+    Step("PUT", "/-/links/other", {"url": "http://other.example", "mode": "push"}),
+    Step("PUT", "/-/links/other", {"url": "http://other.example", "mode": "push", "interval": 5}),
+    Step("DELETE", "/-/links/other"),
+    Step("PUT", "/dirs/a", {"name": "not mine"}),
+    Step("PATCH", "/", {"name": "not mine"}),
+)
+
+
+def test_a_replica_is_what_it_copies(empty_ones: tuple[str, Empty]) -> None:
+    # LEG-910: interactions are appended whole under their own ids, each once, however often and in whatever pieces they
+    # come; so that every answer, now and about the past, is the primary's
+    kind, empty = empty_ones
+
+    @settings(max_examples=EXAMPLES[kind], **UNHURRIED)
+    @given(lives(), turns(APART), st.lists(st.sampled_from(URLS), min_size=15, max_size=15, unique=True), st.randoms())
+    def run(history: list[Step], looks: list[Turn], paths: list[str], random: Any) -> None:
+        with empty() as (one, other):
+            asyncio.run(told(one, other, history, looks, paths, random))
+
+    run()
+
+
+async def told(
+    one: str, other: str, history: Sequence[Step], looks: Sequence[Turn], paths: Sequence[str], random: Any
+) -> None:
+    async with party("primary1", one) as primary, party("replica1", other, 1) as replica:
+        async with linked(replica, primary) as inflow:
+            await lived(primary, replica, inflow, history, looks)
+        await is_copied(primary, replica)
+        await answers_alike(primary, replica, paths, random)
+        is_sound(replica)
+        await answers_alike(primary, replica, paths[:5], random)
+
+
+async def is_copied(primary: Party, replica: Party, *made: str) -> None:
+    """Whether the logs say the same of the tree, interaction by interaction, and tell the same events.
+
+    made: names of registries in between, whose making came over as well.
+    """
+    there, here = of_tree(primary.recorded()), of_tree(replica.recorded())
+    for name in (replica.name, *made):
+        del here[f"{name}-1"]
+    assert [*here.items()] == [*there.items()]
+    assert replica.documents() == primary.documents()
+    assert await replica.told() == await primary.told()
+
+
+async def answers_alike(primary: Party, replica: Party, paths: Sequence[str], random: Any) -> None:
+    """Whether both answer the same now, and about a moment by its id and by a time."""
+    known = [(facts.xregcorrelationid, facts.time) for facts, _ in primary.recorded()]
+    for path in paths:
+        for moment in ("", random.choice(known)[0], random.choice(known)[1]):
+            asof = f"{'&' if '?' in path else '?'}asof={moment}" if moment else ""
+            here, there = await replica.read(path + asof), await primary.read(path + asof)
+            assert here == there, (path, asof)
+
+
+def is_sound(replica: Party) -> None:
+    """Whether the proof holds, and whether a read model made anew is the one that was moved on."""
+    assert [*verify_log(replica.store), *verify_row_hashes(replica.store)] == []
+    before = replica.rows()
+    rebuild(replica.store)
+    assert replica.rows() == before

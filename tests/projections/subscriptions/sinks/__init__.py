@@ -1,0 +1,1 @@
+"""Sinks, a folder for each protocol, with real brokers and receivers."""

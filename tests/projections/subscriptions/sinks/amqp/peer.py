@@ -1,0 +1,82 @@
+"""A peer that answers as it is told, by rhea, which shares nothing with Proton: for outcomes that no broker gives."""
+
+from __future__ import annotations
+
+import json
+import queue
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from projections.subscriptions.contract import SinkTarget
+from tests.support.brokers import amqp
+from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER
+from tests.support.downloads.npm import packages
+
+_SCRIPT: Final = Path(__file__).with_name("peer.js")
+
+
+class Peer:
+    """port: where it listens. process: for those who want to see it fall silent."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self._said: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
+        self.port: int = self.next("port")
+
+    def next(self, what: str, seconds: float = 10.0) -> Any:
+        """What it tells next of some kind, others left out. Raises: queue.Empty."""
+        return self.line(what, seconds)[what]
+
+    def line(self, what: str, seconds: float = 10.0) -> dict[str, Any]:
+        """The same with all that it says beside it."""
+        end = time.monotonic() + seconds
+        while what not in (line := self._said.get(timeout=max(0.0, end - time.monotonic()))):
+            pass
+        return line
+
+    def told(self) -> list[dict[str, Any]]:
+        """All that it has told and nobody asked for."""
+        time.sleep(0.2)
+        lines = []
+        while not self._said.empty():
+            lines.append(self._said.get())
+        return lines
+
+    def target(self, address: str, **given: Any) -> SinkTarget:
+        """A target that does what an address says. given: fields of a Target, and settings."""
+        known = {"contentmode": "structured", "credential": GOOD, "seconds": 5.0}
+        fields = {name: given.pop(name, value) for name, value in known.items()}
+        return amqp.target(HOST, self.port, address, scheme="amqp", settings=given, **fields)
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._said.put(json.loads(line))
+
+
+@contextmanager
+def peer(host: str = "127.0.0.1", silence: int = 0) -> Iterator[Peer]:
+    """A peer. silence: milliseconds of it that the peer bears. Skips the test where it cannot be had."""
+    node, home = shutil.which("node"), packages("rhea@3.0.3")
+    if node is None:
+        pytest.skip("no node: apt-get install nodejs, or put node on PATH")
+    arguments = [node, "-e", _SCRIPT.read_text(), host, USER, PASSWORD, str(silence)]
+    process = subprocess.Popen(arguments, cwd=home, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        yield Peer(process)
+    finally:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            assert pipe is not None
+            pipe.close()

@@ -1,0 +1,27 @@
+"""The sinks of MQTT 3.1.1 and 5 do what every sink has to do, with a real Mosquitto."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from domain.subscriptions.sink_uris import MQTT3, MQTT5
+from tests.support.brokers.mosquitto import mosquitto
+from tests.support.brokers.suite import Contract, Station
+
+
+class TestMqtt3(Contract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def station(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Station]:
+        with mosquitto(tmp_path_factory.mktemp("mosquitto"), MQTT3) as station:
+            yield station
+
+
+class TestMqtt5(Contract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def station(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Station]:
+        with mosquitto(tmp_path_factory.mktemp("mosquitto"), MQTT5) as station:
+            yield station

@@ -1,0 +1,30 @@
+"""The sink of NATS does what every sink has to do, with a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.brokers.nats import nats_server
+from tests.support.brokers.suite import Contract, Station
+
+
+class TestNats(Contract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def station(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Station]:
+        with nats_server(tmp_path_factory.mktemp("nats")) as station:
+            yield station
+
+
+class TestNatsWithJetStream(Contract):
+    """The same where a stream stores what is published."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def station(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Station]:
+        folder = tmp_path_factory.mktemp("nats")
+        with nats_server(folder, f'jetstream: {{store_dir: "{folder / "store"}"}}') as station:
+            station.add_stream()
+            yield station

@@ -1,0 +1,1 @@
+"""Deliverers over a real store."""

@@ -1,0 +1,30 @@
+"""A process that delivers over HTTP, to be killed.
+
+python -m tests.projections.subscriptions.workers.child URL LEASE
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+from projections.outgoing.destination_guard import DestinationGuard
+from projections.subscriptions.ports import DeliveryPorts
+from projections.subscriptions.service import DeliveryService
+from projections.subscriptions.sinks.http import sink as _http
+
+
+def main(url: str, lease: str) -> None:
+    assert _http
+    service = DeliveryService(
+        url,
+        DeliveryPorts(resolver=DestinationGuard(allow="127.0.0.1", plaintext=True), policy="off"),
+        lease=float(lease),
+    )
+    service.start()
+    print("started", flush=True)
+    threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,716 @@
+"""Deliveries over a real store: what arrives, in which order, what is retried, and what survives."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from cloudevents.core.v1.event import CloudEvent
+
+from commands.store import sql
+from commands.store.damage import report_once
+from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
+from projections.subscriptions.decisions.delivery_queue import MAX_READY_KEYS, MAX_RETRYING_KEYS
+from projections.subscriptions.event_messages import EventMessage
+from projections.subscriptions.sequence import sequence_of
+from tests.support.delivery_rig import Rig, quiet, until
+
+RETRY = Outcome(DeliveryResult.RETRY, "503", "busy")
+REJECTED = Outcome(DeliveryResult.REJECTED, "400", "what is this")
+
+
+@pytest.fixture
+def rig(sqlite_url: str) -> Iterator[Rig]:
+    rig = Rig(sqlite_url)
+    yield rig
+    rig.close()
+
+
+@pytest.fixture
+def both(store_url: str) -> Iterator[Rig]:
+    """A registry with an empty log, on each database in turn."""
+    rig = Rig(store_url)
+    yield rig
+    rig.close()
+
+
+def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(work())
+
+
+def failing(subject: str, *outcomes: Outcome) -> Callable[[str, Sequence[CloudEvent]], Outcome]:
+    """Answers about one subject with some outcomes in turn, the last one for ever; everything else arrives."""
+    left = list(outcomes)
+
+    def answer(id: str, events: Sequence[CloudEvent]) -> Outcome:
+        if all(event.get_subject() != subject for event in events):
+            return DELIVERED
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    return answer
+
+
+def test_events_arrive_in_order(both: Rig) -> None:
+    # SUB-113, 803, 804: from the event after the creation on, in log order, each with its place in the log
+    async def deliver() -> None:
+        both.groups("before")
+        both.subscribe()
+        async with both.delivering():
+            last = both.groups("a", "b", "c")
+            await until(lambda: len(both.receiver.arrived["s"]) == 3)
+            await until(lambda: both.status()["position"] == last)
+
+    run(deliver)
+    assert both.receiver.subjects() == ["/dirs/a", "/dirs/b", "/dirs/c"]
+    assert both.receiver.sequences() == [f"{position:020}.00" for position in (3, 4, 5)]
+    assert both.status()["lag"] == 0
+
+
+def test_a_subject_waits_and_others_do_not(both: Rig) -> None:
+    # SUB-811, 812, walk-through 2: the same id arrives in the end; `retrying`, then `active`
+    both.receiver.answer = failing("/dirs/a", RETRY, RETRY, RETRY, DELIVERED)
+
+    async def deliver() -> None:
+        both.subscribe()
+        async with both.delivering():
+            both.groups("a", "b", "a", "c")
+            await until(lambda: both.receiver.subjects() == ["/dirs/b", "/dirs/c"])
+            await until(lambda: both.status()["state"] == "retrying")
+            assert both.status()["position"] == 1
+            assert both.status()["pending"] == 2
+            for delay in (1, 2, 4):
+                both.clock.move(delay)
+                await asyncio.sleep(0.05)
+            await until(lambda: len(both.receiver.arrived["s"]) == 4)
+            await until(lambda: both.status()["state"] == "active")
+
+    run(deliver)
+    assert both.receiver.subjects() == ["/dirs/b", "/dirs/c", "/dirs/a", "/dirs/a"]
+    tried = [events[0] for events in both.receiver.attempts["s"] if events[0].get_subject() == "/dirs/a"]
+    assert [event.get_id() for event in tried[:4]] == [tried[0].get_id()] * 4
+    assert tried[4].get_id() != tried[0].get_id()
+
+
+@pytest.mark.parametrize(
+    ("ordering", "arrives"),
+    [("subject", ["/dirs/b", "/dirs/a"]), ("source", ["/dirs/a", "/dirs/b"]), ("none", ["/dirs/b", "/dirs/a"])],
+)
+def test_what_is_kept_in_order(rig: Rig, ordering: str, arrives: list[str]) -> None:
+    # SUB-811: by `source` everything waits for the first event
+    rig.receiver.answer = failing("/dirs/a", RETRY, DELIVERED)
+
+    async def deliver() -> None:
+        rig.subscribe(ordering=ordering)
+        async with rig.delivering():
+            rig.groups("a", "b")
+            await quiet(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 2)
+
+    run(deliver)
+    assert rig.receiver.subjects() == arrives
+
+
+def test_a_retry_that_is_due_comes_before_what_happened_later(both: Rig) -> None:
+    # SUB-811, 812: the log's order holds among subjects where the sink takes one event at a time
+    busy = asyncio.Event()
+    left = [RETRY, DELIVERED]
+
+    async def answer(id: str, events: Sequence[CloudEvent]) -> Outcome:
+        if events[0].get_subject() == "/dirs/a":
+            return left.pop(0)
+        if events[0].get_subject() == "/dirs/b":
+            await busy.wait()
+        return DELIVERED
+
+    both.receiver.answer, both.receiver.concurrency = answer, 1
+
+    async def deliver() -> None:
+        both.subscribe()
+        async with both.delivering():
+            both.groups("a", "b", "c", "d")
+            await until(lambda: len(both.receiver.attempts["s"]) == 2)
+            both.clock.move(1)
+            await asyncio.sleep(0.05)
+            busy.set()
+            await until(lambda: len(both.receiver.arrived["s"]) == 4)
+
+    run(deliver)
+    tried = [str(events[0].get_subject()) for events in both.receiver.attempts["s"]]
+    assert tried == ["/dirs/a", "/dirs/b", "/dirs/a", "/dirs/c", "/dirs/d"]
+
+
+def test_retries_go_on_while_new_events_wait(both: Rig) -> None:
+    # SUB-812: beyond a thousand subjects that wait nothing new is attempted, and what is due is
+    failed = set[str]()
+
+    async def answer(id: str, events: Sequence[CloudEvent]) -> Outcome:
+        await asyncio.sleep(0)  # so that several are on their way when there are a thousand
+        subject = str(events[0].get_subject())
+        first = subject not in failed
+        failed.add(subject)
+        return RETRY if first else DELIVERED
+
+    both.receiver.answer = answer
+    ids = [f"/dirs/k{number}" for number in range(MAX_RETRYING_KEYS + 50)]
+
+    async def deliver() -> None:
+        both.subscribe()
+        async with both.delivering():
+            both.groups("a")
+            await until(lambda: both.status().get("nextattempt"))
+            both.clock.move(0.5)
+            both.record(*((xid, {"n": 1}) for xid in ids))
+            await until(lambda: len(both.receiver.attempts["s"]) > MAX_RETRYING_KEYS)
+            await asyncio.sleep(0.1)
+            attempts = len(both.receiver.attempts["s"])
+            assert attempts < MAX_RETRYING_KEYS + 10
+            both.clock.move(0.5)
+            await until(lambda: both.receiver.subjects() == ["/dirs/a"])
+            await asyncio.sleep(0.1)
+            # the one that was due, and a new one if exactly a thousand wait now
+            assert 1 <= len(both.receiver.attempts["s"]) - attempts <= 2
+            await quiet(both.clock, lambda: len(both.receiver.arrived["s"]) == len(ids) + 1)
+
+    run(deliver)
+    assert sorted(both.receiver.subjects()[1:]) == sorted(ids)
+
+
+def test_attempts_and_their_times_survive_a_restart(both: Rig) -> None:
+    # SUB-821: neither the time of the next attempt nor their number is forgotten, whatever way the process ends
+    both.receiver.answer = failing("/dirs/a", RETRY)
+    began = both.clock.now
+
+    async def deliver(crash: bool) -> None:
+        async with both.delivering(crash=crash):
+            await until(lambda: both.status().get("nextattempt"))
+            await asyncio.sleep(0.3)  # written, once more than it has to be
+
+    async def whole() -> None:
+        both.subscribe(retry={"maxattempts": 3, "initialdelay": 100, "multiplier": 2})
+        both.groups("a")
+        await deliver(crash=False)
+        assert len(both.receiver.attempts["s"]) == 1
+        await deliver(crash=True)
+        assert len(both.receiver.attempts["s"]) == 1
+        both.clock.now = began + 99
+        await deliver(crash=True)
+        assert len(both.receiver.attempts["s"]) == 1
+        both.clock.now = began + 100
+        async with both.delivering():
+            await until(lambda: len(both.receiver.attempts["s"]) == 2)
+            both.clock.move(200)
+            await until(lambda: both.letters())
+
+    run(whole)
+    assert len(both.receiver.attempts["s"]) == 3
+    [letter] = both.letters()
+    assert (letter["reason"], letter["attempts"], letter["code"], letter["event"]["subject"]) == (
+        "maxattempts",
+        3,
+        "503",
+        "/dirs/a",
+    )
+
+
+def test_a_dead_letter_is_tried_again(both: Rig) -> None:
+    # SUB-831, 507: a fresh set of attempts; success removes it, and discarding does; both are said by the log
+    both.receiver.answer = failing("/dirs/a", REJECTED, REJECTED, DELIVERED)
+
+    async def deliver() -> None:
+        both.subscribe()
+        async with both.delivering():
+            both.groups("a", "b", "a")
+            await until(lambda: len(both.letters()) == 2)
+            await until(lambda: both.status()["position"] == both.position)
+            assert both.receiver.subjects() == ["/dirs/b"]
+            first, second = (letter["sequence"] for letter in both.letters())
+            both.act("redeliver", sequence=first)
+            await until(lambda: len(both.letters()) == 1)
+            assert both.receiver.sequences() == [f"{3:020}.00", first]
+            both.act("discard", sequence=second)
+            await until(lambda: not both.letters())
+
+    run(deliver)
+    assert both.deliveries.deadletter("s", f"{2:020}.00") is None
+    assert both.status()["deadletters"] == 0
+
+
+def test_dead_letters_are_dropped_or_told_to_another_sink(rig: Rig) -> None:
+    # SUB-832: with why they are dead; what that sink does not take is stored
+    letters = "https://letters.example/"
+    told: list[CloudEvent] = []
+
+    def answer(id: str, events: Sequence[CloudEvent]) -> Outcome:
+        if events[0].get_extension("dlreason") is None:
+            return REJECTED
+        told.extend(events)
+        return RETRY if events[0].get_subject() == "/dirs/b" else DELIVERED
+
+    rig.receiver.answer = answer
+    rig.receiver.concurrency = 1
+
+    async def deliver() -> None:
+        rig.subscribe(deadletter={"mode": "drop"})
+        rig.groups("dropped")
+        async with rig.delivering():
+            await until(lambda: rig.status()["position"] == rig.position)
+            assert not rig.letters()
+            rig.subscribe(deadletter={"mode": "sink", "uri": letters})
+            rig.groups("a", "b")
+            await until(lambda: rig.letters())
+            await until(lambda: rig.status()["position"] == rig.position)
+
+    run(deliver)
+    assert [letter["event"]["subject"] for letter in rig.letters()] == ["/dirs/b"]
+    assert rig.receiver.targets[-1].uri == letters
+    extensions = ("dlreason", "dlattempts", "dlsubscription")
+    assert [told[0].get_extension(name) for name in extensions] == ["rejected", 1, "s"]
+
+
+def test_pause_and_resume(both: Rig) -> None:
+    # SUB-833, walk-through 4: nothing is attempted after a pause was recorded; what came meanwhile arrives in order
+    async def deliver() -> None:
+        both.subscribe()
+        async with both.delivering():
+            both.groups("a")
+            await until(lambda: len(both.receiver.arrived["s"]) == 1)
+            both.act("pause")
+            both.groups("b", "c", "d", "e", "f")
+            await asyncio.sleep(0.3)
+            assert len(both.receiver.arrived["s"]) == 1
+            assert both.status()["state"] == "paused"
+        async with both.delivering():
+            await asyncio.sleep(0.3)
+            assert len(both.receiver.arrived["s"]) == 1
+            both.act("resume")
+            await until(lambda: len(both.receiver.arrived["s"]) == 6)
+
+    run(deliver)
+    assert both.receiver.sequences() == sorted(both.receiver.sequences())
+
+
+def test_a_pause_that_was_answered_holds(rig: Rig) -> None:
+    # SUB-833, 504: an attempt that is about to start knows of every commit that this process has answered
+    started: list[int] = []
+    gate = asyncio.Event()
+
+    async def slowly(id: str, events: Sequence[CloudEvent]) -> Outcome:
+        started.append(len(started))
+        await gate.wait()
+        return DELIVERED
+
+    rig.receiver.answer = lambda id, events: slowly(id, events)
+    rig.receiver.concurrency = 1
+
+    async def deliver() -> None:
+        rig.subscribe()
+        async with rig.delivering():
+            rig.groups(*(f"g{number}" for number in range(20)))
+            await until(lambda: started)
+            rig.act("pause")
+            gate.set()
+            await asyncio.sleep(0.2)
+
+    run(deliver)
+    assert started == [0]
+
+
+def test_deleting_ends_deliveries_and_forgets(both: Rig) -> None:
+    # SUB-504: undelivered events, dead letters and everything else in the tables are gone
+    both.receiver.answer = lambda id, events: REJECTED if events[0].get_subject() == "/dirs/a" else RETRY
+
+    async def deliver() -> None:
+        both.subscribe()
+        async with both.delivering():
+            both.groups("a", "b")
+            await until(lambda: both.letters())
+            await until(lambda: both.status()["pending"] == 1)
+            both.unsubscribe()
+            both.groups("c")
+            await until(lambda: not _rows(both))
+            count = len(both.receiver.attempts["s"])
+            both.clock.move(1000)
+            await asyncio.sleep(0.2)
+            assert len(both.receiver.attempts["s"]) == count
+        both.subscribe("t")
+        both.groups("a")
+        async with both.delivering():
+            await until(lambda: both.letters("t"))
+        both.unsubscribe("t")
+        async with both.delivering():
+            await until(lambda: not _rows(both))
+
+    run(deliver)
+
+
+def _rows(rig: Rig) -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = []
+    with rig.store.engine.connect() as connection:
+        for table in ("state", "pending", "deadletter", "lease"):
+            found += list(connection.exec_driver_sql(f"SELECT * FROM delivery_{table}"))
+    return found
+
+
+def test_an_update_applies_to_what_was_not_attempted(rig: Rig) -> None:
+    # SUB-804, 502: what is behind a waiting event is matched anew; the waiting one was attempted and goes on
+    rig.receiver.answer = failing("/dirs/a", RETRY, DELIVERED)
+
+    async def deliver() -> None:
+        rig.subscribe(ordering="source")
+        async with rig.delivering():
+            rig.groups("a", "b", "c")
+            await until(lambda: rig.receiver.attempts["s"])
+            rig.subscribe(ordering="source", filters=[{"exact": {"subject": "/dirs/c"}}])
+            await quiet(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 2)
+            await until(lambda: rig.status()["position"] == rig.position)
+
+    run(deliver)
+    assert rig.receiver.subjects() == ["/dirs/a", "/dirs/c"]
+
+
+def test_filters_are_compiled_once(rig: Rig) -> None:
+    # SUB-411: by an update, and neither by events nor by actions
+    async def deliver() -> None:
+        rig.subscribe(filters=[{"sql": "subject LIKE '/dirs/%'"}])
+        async with rig.delivering() as deliverer:
+            await until(lambda: "s" in deliverer.lines)
+            compiled = deliverer.lines["s"].state.plan.wants
+            rig.groups("a", "b")
+            await until(lambda: len(rig.receiver.arrived["s"]) == 2)
+            rig.act("pause")
+            rig.act("resume")
+            rig.groups("c")
+            await until(lambda: len(rig.receiver.arrived["s"]) == 3)
+            assert deliverer.lines["s"].state.plan.wants is compiled
+            rig.subscribe()
+            await until(lambda: deliverer.lines["s"].state.plan.wants is not compiled)
+
+    run(deliver)
+
+
+def test_another_start_moves_the_cursor(rig: Rig) -> None:
+    # SUB-502: it is kept by other updates
+    async def deliver() -> None:
+        rig.groups("a", "b")
+        rig.subscribe()
+        async with rig.delivering():
+            rig.subscribe(filters=[{"prefix": {"subject": "/dirs/"}}])
+            await asyncio.sleep(0.3)
+            assert not rig.receiver.attempts["s"]
+            rig.subscribe(start="earliest")
+            await until(lambda: len(rig.receiver.arrived["s"]) == 2)
+
+    run(deliver)
+    assert rig.receiver.subjects() == ["/dirs/a", "/dirs/b"]
+
+
+def test_replays(both: Rig) -> None:
+    # SUB-834, 114: the range again, with the same ids and times and the filters of now; live events come after it
+    def facts(events: Sequence[CloudEvent]) -> list[Any]:
+        return [(event.get_id(), event.get_time(), event.get_extension("sequence")) for event in events]
+
+    async def deliver() -> None:
+        both.subscribe()
+        async with both.delivering():
+            both.groups("a", "b", "a", "c")
+            await until(lambda: len(both.receiver.arrived["s"]) == 4)
+            both.subscribe(filters=[{"exact": {"subject": "/dirs/a"}}])
+            assert not both.deliveries.replaying(both.subscription())
+            both.act("replay", "s", **{"from": 1, "to": 4})
+            both.groups("a")
+            await until(lambda: len(both.receiver.arrived["s"]) == 7)
+            await until(lambda: not both.deliveries.replaying(both.subscription()))
+            assert "replay" not in both.status()
+
+    run(deliver)
+    arrived = both.receiver.arrived["s"]
+    assert facts(arrived[4:6]) == [facts(arrived)[0], facts(arrived)[2]]
+    assert arrived[6].get_extension("sequence") == f"{both.position:020}.00"
+
+
+def test_a_replay_goes_on_after_a_crash(rig: Rig) -> None:
+    # SUB-834, 801: while it runs, live events wait unless it is parallel; the status tells of it
+    rig.receiver.answer = failing("/dirs/b", RETRY)
+
+    async def whole() -> None:
+        rig.groups("a", "b", "c")
+        rig.subscribe()
+        rig.act("replay", "s", **{"from": 1, "to": 3})
+        assert rig.deliveries.replaying(rig.subscription())
+        async with rig.delivering(crash=True):
+            rig.groups("live")
+            await until(lambda: rig.status().get("replay", {}).get("position") == 1)
+            assert rig.deliveries.replaying(rig.subscription())
+            assert rig.receiver.subjects() == ["/dirs/a", "/dirs/c"]
+        rig.receiver.answer = failing("/dirs/b", DELIVERED)
+        async with rig.delivering():
+            await quiet(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 4)
+
+    run(whole)
+    assert rig.receiver.subjects() == ["/dirs/a", "/dirs/c", "/dirs/b", "/dirs/live"]
+
+
+def test_a_parallel_replay_does_not_hold_up_what_happens(rig: Rig) -> None:
+    # SUB-834: `parallel`
+    rig.receiver.answer = failing("/dirs/a", RETRY)
+
+    async def deliver() -> None:
+        rig.groups("a")
+        rig.subscribe()
+        async with rig.delivering():
+            rig.act("replay", "s", **{"from": 1, "to": 1, "parallel": True})
+            await until(lambda: rig.receiver.attempts["s"])
+            rig.groups("live")
+            await until(lambda: rig.receiver.subjects() == ["/dirs/live"])
+
+    run(deliver)
+
+
+def test_a_sink_that_is_gone(rig: Rig) -> None:
+    # 8.3: no attempt until `resume` or an update; nothing is lost
+    rig.receiver.answer = lambda id, events: Outcome(DeliveryResult.GONE, "410")
+
+    async def whole() -> None:
+        rig.subscribe()
+        async with rig.delivering():
+            rig.groups("a", "b")
+            await until(lambda: rig.status()["state"] == "gone")
+            count = len(rig.receiver.attempts["s"])
+        async with rig.delivering():
+            rig.clock.move(100_000)
+            await asyncio.sleep(0.2)
+            assert len(rig.receiver.attempts["s"]) == count
+            assert rig.status()["lasterror"]["code"] == "410"
+            rig.receiver.answer = lambda id, events: DELIVERED
+            rig.act("resume")
+            await until(lambda: len(rig.receiver.arrived["s"]) == 2)
+            await until(lambda: rig.status()["state"] == "active")
+
+    run(whole)
+    assert sorted(rig.receiver.subjects()) == ["/dirs/a", "/dirs/b"]
+
+
+def test_no_request_before_the_sink_wants_one(rig: Rig) -> None:
+    # 8.3: `Retry-After` holds for the whole subscription, uses up no attempt and survives a restart
+    at = datetime.fromtimestamp(rig.clock.now + 50, UTC)
+    rig.receiver.answer = failing("/dirs/a", Outcome(DeliveryResult.RETRY, "429", until=at), DELIVERED)
+    rig.receiver.concurrency = 1
+
+    async def whole() -> None:
+        rig.subscribe(retry={"maxattempts": 1})
+        async with rig.delivering():
+            rig.groups("a", "b")
+            await until(lambda: rig.receiver.attempts["s"])
+            await asyncio.sleep(0.3)
+        rig.clock.move(49)
+        async with rig.delivering():
+            await asyncio.sleep(0.3)
+            assert len(rig.receiver.attempts["s"]) == 1
+            rig.clock.move(1)
+            await until(lambda: len(rig.receiver.arrived["s"]) == 2)
+
+    run(whole)
+    assert not rig.letters()
+
+
+def test_fifty_dead_letters_in_a_row_suspend(rig: Rig) -> None:
+    # SUB-822: the log keeps what comes; `resume` goes on from the cursor
+    rig.receiver.answer = lambda id, events: REJECTED
+    rig.receiver.concurrency = 1
+
+    async def deliver() -> None:
+        rig.subscribe()
+        async with rig.delivering():
+            rig.groups(*(f"g{number}" for number in range(60)))
+            await until(lambda: rig.status()["state"] == "suspended")
+            assert len(rig.letters()) == 50
+            rig.receiver.answer = lambda id, events: DELIVERED
+            rig.act("resume")
+            await until(lambda: len(rig.receiver.arrived["s"]) == 10)
+
+    run(deliver)
+
+
+def test_three_days_without_success_suspend(rig: Rig) -> None:
+    # SUB-822
+    rig.receiver.answer = lambda id, events: RETRY
+    began = rig.clock.now
+
+    async def deliver() -> None:
+        rig.subscribe(retry={"maxattempts": 1000, "maxage": 10_000_000, "initialdelay": 10_000, "maxdelay": 10_000})
+        async with rig.delivering():
+            rig.groups("a")
+            await quiet(rig.clock, lambda: rig.status()["state"] == "suspended")
+
+    run(deliver)
+    assert 72 * 3600 <= rig.clock.now - began < 80 * 3600
+
+
+def test_a_dead_letter_that_was_not_written_comes_first_again(both: Rig) -> None:
+    # SUB-811, 801: what follows an event that is given up waits until that is known for good, crash or not
+    both.receiver.answer = failing("/dirs/a", REJECTED, DELIVERED)
+    both.write = 3600.0
+
+    async def whole() -> None:
+        both.subscribe()
+        async with both.delivering(crash=True):
+            both.groups("a", "b", "a")
+            await until(lambda: both.receiver.subjects() == ["/dirs/b"])
+            await asyncio.sleep(0.1)
+            assert both.receiver.subjects() == ["/dirs/b"]
+        both.write = 0.1
+        async with both.delivering():
+            await until(lambda: len(set(both.receiver.sequences())) == 3)
+
+    run(whole)
+    of_a = [event for event in both.receiver.arrived["s"] if event.get_subject() == "/dirs/a"]
+    assert [event.get_extension("sequence") for event in of_a] == [f"{number:020}.00" for number in (2, 4)]
+
+
+def test_a_hot_subject_holds_up_nobody(rig: Rig) -> None:
+    # SUB-811, 806: thousands of events of one subject behind a sink that is slow for it; all else arrives meanwhile,
+    # the status tells of them, few of them are in memory, and in the end they have come in order
+    hot, gate = 9_000, asyncio.Event()
+
+    async def slowly() -> Outcome:
+        await gate.wait()
+        return DELIVERED
+
+    def answer(id: str, events: Sequence[CloudEvent]) -> Any:
+        return slowly() if id == "slow" and events[0].get_subject() == "/dirs/hot" else DELIVERED
+
+    rig.receiver.answer = answer
+
+    async def deliver() -> None:
+        for id in ("slow", "swift"):
+            rig.subscribe(id)
+        rig.often("/dirs/hot", hot)
+        rig.groups("a", "b")
+        async with rig.delivering():
+            await until(lambda: rig.receiver.subjects("slow") == ["/dirs/a", "/dirs/b"])
+            await until(lambda: len(rig.receiver.arrived["swift"]) == hot + 2)
+            await until(lambda: rig.status("slow")["pending"] == hot)
+            assert (rig.status("slow")["position"], rig.status("slow")["lag"]) == (2, hot + 2)
+            assert sum(isinstance(each, EventMessage) for each in gc.get_objects()) < 2 * MAX_READY_KEYS
+            gate.set()
+            await until(lambda: rig.status("slow")["lag"] == 0)
+
+    run(deliver)
+    for id in ("slow", "swift"):
+        of_hot = [event for event in rig.receiver.arrived[id] if event.get_subject() == "/dirs/hot"]
+        found = [event.get_extension("sequence") for event in of_hot]
+        assert found == [f"{position:020}.00" for position in range(3, hot + 3)]
+
+
+def test_batches(rig: Rig) -> None:
+    # SUB-706: in sequence order, as many as may go together; one that cannot go is found by halving (8.3)
+    bad = {"/dirs/g3"}
+
+    def answer(id: str, events: Sequence[CloudEvent]) -> Outcome:
+        return REJECTED if any(event.get_subject() in bad for event in events) else DELIVERED
+
+    rig.receiver.answer = answer
+
+    async def deliver() -> None:
+        rig.subscribe(contentmode="batched", maxbatchsize=8, maxbatchwait=200)
+        async with rig.delivering():
+            rig.groups(*(f"g{number % 5}" for number in range(10)))
+            await quiet(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 8)
+            await quiet(rig.clock, lambda: len(rig.letters()) == 2)
+
+    run(deliver)
+    assert [len(events) for events in rig.receiver.attempts["s"]][:4] == [8, 4, 2, 2]
+    assert rig.receiver.sequences() == sorted(rig.receiver.sequences())
+
+
+def test_a_batch_waits_for_more(rig: Rig) -> None:
+    # `maxbatchwait`: what is there after that time goes, however few
+    async def deliver() -> None:
+        rig.subscribe(contentmode="batched", maxbatchsize=100, maxbatchwait=5000)
+        async with rig.delivering():
+            rig.groups("a")
+            await asyncio.sleep(0.3)
+            assert not rig.receiver.attempts["s"]
+            rig.groups("b")
+            await asyncio.sleep(0.3)
+            rig.clock.move(5)
+            await until(lambda: rig.receiver.attempts["s"])
+
+    run(deliver)
+    assert [len(events) for events in rig.receiver.attempts["s"]] == [2]
+
+
+def test_only_what_the_owner_may_read(sqlite_url: str) -> None:
+    # SUB-911: at the time of each attempt
+    allowed = {"/dirs/a", "/dirs/b"}
+    rig = Rig(sqlite_url, reads=lambda owner, subject: owner == "o" and subject in allowed)
+    rig.receiver.answer = failing("/dirs/b", RETRY, DELIVERED)
+
+    async def deliver() -> None:
+        rig.subscribe()
+        async with rig.delivering():
+            rig.groups("a", "b", "c")
+            await until(lambda: len(rig.receiver.attempts["s"]) == 2)
+            allowed.discard("/dirs/b")
+            await quiet(rig.clock, lambda: rig.status()["position"] == rig.position)
+
+    run(deliver)
+    assert rig.receiver.subjects() == ["/dirs/a"]
+    rig.close()
+
+
+def test_a_clock_that_is_set_back(rig: Rig) -> None:
+    # SUB-801: retries come later then, and nothing else happens
+    rig.receiver.answer = failing("/dirs/a", RETRY, DELIVERED)
+
+    async def deliver() -> None:
+        rig.subscribe()
+        async with rig.delivering():
+            rig.groups("a")
+            await until(lambda: rig.receiver.attempts["s"])
+            rig.clock.now -= 3600
+            rig.groups("b")
+            await until(lambda: rig.receiver.subjects() == ["/dirs/b"])
+            await quiet(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 2)
+
+    run(deliver)
+    assert rig.receiver.subjects() == ["/dirs/b", "/dirs/a"]
+    assert len(rig.receiver.attempts["s"]) == 3
+
+
+@pytest.mark.parametrize("beyond", ["cursor", "reach"])
+@pytest.mark.parametrize("ahead", [1, 2**60])
+def test_a_state_of_another_log_counts_as_none(
+    both: Rig, caplog: pytest.LogCaptureFixture, beyond: str, ahead: int
+) -> None:
+    # SUB-801, 802: a position that the log has not come to is believed of nobody, or events until then were lost
+    async def deliver() -> None:
+        async with both.delivering():
+            last = both.groups("a", "b")
+            await until(lambda: both.status()["position"] == last)
+
+    async def again() -> None:
+        async with both.delivering():
+            await until(lambda: len(both.receiver.arrived["s"]) == 2)
+            both.groups("c")
+            await until(lambda: len(both.receiver.arrived["s"]) == 3)
+
+    report_once.cache_clear()
+    both.subscribe(start=1)
+    run(deliver)
+    head = both.position
+    state, to = "cursor = ?", head + ahead
+    if beyond == "reach":
+        facts = json.dumps({"epoch": 1, "since": 1, "reach": sequence_of(min(to, 2**54), 0)})
+        state, to = f"facts = '{facts}', cursor = ?", head
+    with both.store.writing() as tx:
+        sql.run(tx.connection, f"UPDATE delivery_state SET {state}", (to,))
+    both.receiver.arrived.clear()
+    run(again)
+    assert both.receiver.subjects() == ["/dirs/a", "/dirs/b", "/dirs/c"]
+    said = [record.getMessage() for record in caplog.records if "its deliveries begin again" in record.getMessage()]
+    assert len(said) == 1 and "beyond the end of the log" in said[0]

@@ -1,0 +1,1 @@
+"""What Spark makes of a log; here rebuilds, events and the console's verbs."""

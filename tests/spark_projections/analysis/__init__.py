@@ -1,0 +1,1 @@
+"""The tables for analysts, and their guide."""

@@ -1,0 +1,61 @@
+"""One Spark session for all tests here, and one registry with a past."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_projections.jars import CONNECTORS, MissingJars, connector_jars
+from spark_projections.java import MissingJava, java_home
+from spark_projections.session import SparkSettings, session
+from tests.spark_projections.registry import Past, past
+
+#: A small heap, few tasks, and no web page about it.
+_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+
+
+@pytest.fixture(scope="session")
+def connectors() -> list[str]:
+    """The connectors that can be had here, by name."""
+    return [name for name in CONNECTORS if _can_be_had(name)]
+
+
+@pytest.fixture(scope="session")
+def spark(connectors: list[str]) -> Iterator[SparkSession]:
+    """The session, with all connectors that can be had. Skips the test where there is no Java for it."""
+    try:
+        java_home()
+    except MissingJava as error:
+        pytest.skip(str(error))
+    found = session(SparkSettings(master="local[2]", memory="700m", conf=_CONF), connectors)
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="session")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
+    """A served registry on SQLite, which is only read."""
+    folder = tmp_path_factory.mktemp("registry")
+    with past(f"sqlite:///{folder / 'annals.db'}", folder) as found:
+        yield found
+
+
+def needs(connectors: list[str], name: str) -> None:
+    """Skips the test where the jars of a connector cannot be had."""
+    if name not in connectors:
+        try:
+            connector_jars([name])
+        except (MissingJars, MissingJava) as error:
+            pytest.skip(str(error))
+
+
+def _can_be_had(name: str) -> bool:
+    try:
+        return bool(connector_jars([name]))
+    except (MissingJars, MissingJava):
+        return False

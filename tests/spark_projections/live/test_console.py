@@ -1,0 +1,65 @@
+"""`annals spark live` as it runs for days: it follows until it is told to stop, and says what it lacks."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_projections import live
+from tests.spark_projections.living import are_those_of, started
+from tests.spark_projections.registry import Past, change, past
+from tests.support.console import Annals, annals, folder
+from tests.support.webhooks import until
+
+__all__ = ["annals", "folder"]
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def reached(spark: SparkSession, tables: Path, registry: Past) -> bool:
+    """Whether the tables are at the end of the log."""
+    return live.position(spark, str(tables)) == registry.rows()[-1].position
+
+
+def test_it_follows_until_it_is_stopped(spark: SparkSession, sqlite_url: str, tmp_path: Path) -> None:
+    # EV-79: what comes while it runs is taken in, and SIGTERM ends it between two micro-batches or within one
+    tables = tmp_path / "tables"
+    with past(sqlite_url, tmp_path) as registry:
+        options = ("--from", "annals", "--registry", registry.url, "--seconds", "0.1")
+        process = started(tmp_path, *options, once=False)
+        until(lambda: reached(spark, tables, registry), 300)
+        change(registry, "late")
+        until(lambda: reached(spark, tables, registry), 300)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=100)
+        assert (process.returncode, out) == (0, f"position {registry.rows()[-1].position}\n"), err
+        assert are_those_of(spark, tables, registry.rows()) == registry.rows()[-1].position
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "code", "says"),
+    [
+        (("--from", "annals"), {}, 2, "needs --registry"),
+        (("--from", "annals", "--registry", "http://127.0.0.1:9"), {}, 1, "the registry cannot be read"),
+        (("--from", "kafka"), {}, 2, "needs --kafka"),
+        (("--from", "kafka", "--kafka", "127.0.0.1:9"), {"TOKEN": "t"}, 2, "no ANNALS_KAFKA_TOKEN"),
+        (("--from", "kafka", "--kafka", "h:9"), {"USERNAME": "u", "PASSWORD": "p"}, 2, "TLS only"),
+    ],
+)
+def test_what_is_missing_is_said(
+    spark: SparkSession,
+    annals: Annals,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    settings: dict[str, str],
+    code: int,
+    says: str,
+) -> None:
+    for name, value in settings.items():
+        monkeypatch.setenv(f"ANNALS_KAFKA_{name}", value)
+    ended = annals("spark", "live", "--once", "--to", "tables", "--checkpoint", "checkpoint", *options)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (code, "", 1), ended
+    assert says in ended.err

@@ -1,0 +1,80 @@
+"""Live tables from Kafka's topic of the log: partitions arrive apart, and the tables are in the order of the log."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import KafkaProducer
+from pyspark.sql import SparkSession
+
+from spark_projections.live.folder import LiveTableFolder
+from tests.spark_projections.living import MOMENTS, are_those_of, followed, killed, nothing_stray
+from tests.spark_projections.registry import Past
+from tests.spark_projections.sources.test_kafka import Published, published
+from tests.support.brokers.suite import HOST, PASSWORD, USER
+
+__all__ = ["published"]
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
+
+
+def test_brokers_that_want_a_password(
+    spark: SparkSession, registry: Past, published: Published, tmp_path: Path
+) -> None:
+    # the settings of `annals publish` are those of Spark as well, and no secret is told
+    (tmp_path / "hosts").write_text(f"127.0.0.1 {HOST}\n")
+    (tmp_path / "events").mkdir()
+    conf = {
+        "spark.driver.extraJavaOptions": f"-Djdk.net.hosts.file={tmp_path / 'hosts'}",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": (tmp_path / "events").as_uri(),
+    }
+    options = ("--from", "kafka", "--kafka", published.broker.own("SASL"))
+    with pytest.raises(AssertionError, match=r"SaslAuthenticationException|Authentication failed"):
+        followed(tmp_path, *options, conf=conf, ANNALS_KAFKA_USERNAME=USER, ANNALS_KAFKA_PASSWORD="wrong")
+    said = followed(tmp_path, *options, conf=conf, ANNALS_KAFKA_USERNAME=USER, ANNALS_KAFKA_PASSWORD=PASSWORD)
+    assert said == f"position {are_those_of(spark, tmp_path / 'tables', registry.rows())}"
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(b"jaas" in path.read_bytes() or b"KafkaV2" in path.read_bytes() for path in written)
+    assert [path for path in written if PASSWORD.encode() in path.read_bytes()] == []
+
+
+def position(record: Any) -> int:
+    """Of its event in the log."""
+    return int(dict(record.headers)["annals_position"])
+
+
+def send(published: Published, records: list[Any]) -> None:
+    """To the partitions that they are in elsewhere."""
+    with closing(KafkaProducer(bootstrap_servers=published.broker.own())) as producer:
+        for record in records:
+            producer.send("live.log", record.value, record.key, [*record.headers], partition=record.partition)
+        producer.flush()
+
+
+def test_processes_that_are_killed(spark: SparkSession, registry: Past, published: Published, tmp_path: Path) -> None:
+    # EV-78, EV-79: each event once, in whole interactions, while one partition is ahead of the others
+    published.broker.make("live.log", 3)
+    options, tables = ("--from", "kafka", "--kafka", published.broker.own(), "--prefix", "live"), tmp_path / "tables"
+    # What a plan alone has done is the same for every source.
+    rows, moments = registry.rows(), MOMENTS[1:]
+    step = len(published.records) // len(moments)
+    left = list(published.records)
+    ahead = max(left, key=position).partition
+    for number, moment in enumerate(moments, 1):
+        sent = [each for each in left if position(each) <= number * step - (each.partition != ahead) * 40]
+        left = [record for record in left if record not in sent]
+        send(published, [*sent, *sent[-5:]])
+        killed(tmp_path, moment, *options)
+        are_those_of(spark, tables, rows)
+    assert followed(tmp_path, *options) == f"position {are_those_of(spark, tables, rows)}"
+    held = LiveTableFolder(spark, str(tables)).newest().held
+    assert left and held and held[0].rows > 0
+    send(published, left)
+    assert followed(tmp_path, *options) == f"position {rows[-1].position}"
+    assert are_those_of(spark, tables, rows) == rows[-1].position
+    nothing_stray(spark, tables)

@@ -1,0 +1,82 @@
+"""Streams that keep live tables, as processes that are killed, and what their tables have to hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from projections.log.table_rows import LogTableRow
+from spark_projections import analysis, live
+from spark_projections.live.folder import LiveTableFolder
+from spark_projections.log_schema import LOG_SCHEMA
+from tests.support.serving import environment
+
+#: Files whose appearance a process is killed at: a micro-batch is planned, parts of it are written, it is in force.
+MOMENTS: Final = ("checkpoint/offsets/[0-9]*", "tables/changes/*", "tables/manifest/*.json")
+
+_CONF: Final = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+_SETTINGS: Final = {"ANNALS_SPARK_MASTER": "local[2]", "ANNALS_SPARK_MEMORY": "700m"}
+
+
+def started(
+    home: Path, *options: str, once: bool = True, conf: Mapping[str, str] = {}, **settings: str
+) -> subprocess.Popen[str]:
+    """`annals spark live` with its tables and its checkpoint below a folder. conf: more settings of Spark."""
+    places = ("--to", str(home / "tables"), "--checkpoint", str(home / "checkpoint"))
+    command = [sys.executable, "-m", "api.cli", "spark", "live", *places, *(("--once",) if once else ()), *options]
+    env = environment(**_SETTINGS, ANNALS_SPARK_CONF=json.dumps({**_CONF, **conf}), **settings)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=home, env=env, text=True, start_new_session=True, stdout=pipe, stderr=pipe)
+
+
+def followed(home: Path, *options: str, conf: Mapping[str, str] = {}, **settings: str) -> str:
+    """What it prints when it has come to the end of the log."""
+    out, err = (process := started(home, *options, once=True, conf=conf, **settings)).communicate(timeout=300)
+    assert process.returncode == 0, err
+    return out.strip()
+
+
+def killed(home: Path, moment: str, *options: str) -> None:
+    """Kills it, with its Java, as soon as there is a new file of a name."""
+    before = set(home.glob(moment))
+    process = started(home, *options)
+    while set(home.glob(moment)) <= before:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.001)
+    os.killpg(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+
+
+def table(spark: SparkSession, rows: Iterable[LogTableRow]) -> DataFrame:
+    """A log in memory."""
+    return spark.createDataFrame([tuple(row) for row in rows], LOG_SCHEMA)
+
+
+def are_those_of(spark: SparkSession, folder: Path, rows: Iterable[LogTableRow]) -> int:
+    """The position that the live tables are at, once they were found equal to the tables of a log up to there."""
+    position = live.position(spark, str(folder))
+    log = table(spark, [row for row in rows if row.last <= position])
+    for name in ("entities", "changes"):
+        made, wanted = getattr(live, name)(spark, str(folder)), getattr(analysis, name)(log)
+        assert made.schema == wanted.schema
+        assert sorted(map(str, made.collect())) == sorted(map(str, wanted.collect()))
+    return position
+
+
+def nothing_stray(spark: SparkSession, folder: Path) -> None:
+    """Every run is one that counts, or did until not long ago."""
+    manifest = LiveTableFolder(spark, str(folder)).newest()
+    there = {f"{run.parent.name}/{run.name}" for run in folder.glob("*/*") if run.is_dir()}
+    assert there == manifest.folders() | set(manifest.retired)

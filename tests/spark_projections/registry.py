@@ -1,0 +1,83 @@
+"""A registry whose log has all that a source can stumble over, and what is in that log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+from pyspark.sql import DataFrame
+
+from projections.database.connections import connect
+from projections.events.feed import interactions
+from projections.log.reader import Log
+from projections.log.table_rows import LogTableRow, table_rows
+from tests.data import SCENARIOS, read
+from tests.support.serving import serving
+
+#: Line ends that are none in JSON lines, what JSON and URLs escape, and a character beyond 16 bits.
+AWKWARD = 'a\u2028b\u0085c\x0bd \\"e\\" /% 🜁'
+
+
+class Past(NamedTuple):
+    """A served registry. database: the URL of its store."""
+
+    url: str
+    database: str
+
+    def write(self, method: str, path: str, body: Any = None) -> None:
+        """One interaction."""
+        answer = httpx.request(method, self.url + path, json=body, timeout=30)
+        assert answer.is_success, answer.text
+
+    def rows(self) -> list[LogTableRow]:
+        """The whole log."""
+        return rows(self.database)
+
+
+@contextmanager
+def past(database: str, folder: Path, **settings: str) -> Iterator[Past]:
+    """A registry into which scenarios came one after the other, and then some changes, deletions among them."""
+    with serving(database, folder, **settings) as served:
+        found = Past(served.url, database)
+        for path in SCENARIOS.values():
+            found.write("POST", "/", {key: value for key, value in read(path).items() if key.endswith("groups")})
+        change(found, "one", "two")
+        yield found
+
+
+def change(past: Past, *names: str) -> None:
+    """Four interactions for each name, of one event and of several."""
+    for name in names:
+        past.write("PUT", f"/schemagroups/{name}", {"name": f"{name} {AWKWARD}"})
+        schema = {"format": "JsonSchema/draft-07", "schema": {"type": "object"}, "name": AWKWARD}
+        past.write("PUT", f"/schemagroups/{name}/schemas/s$details", schema)
+        past.write("PATCH", f"/schemagroups/{name}/schemas/s$details", {"description": "x" * 3000})
+        past.write("DELETE", f"/schemagroups/{name}/schemas/s")
+
+
+def rows(database: str) -> list[LogTableRow]:
+    """The whole log of a store."""
+    reader = connect(database)
+    try:
+        log = Log(reader)
+        told = interactions(lambda: log, 0, log.head().last)
+        return [row for interaction, events in told for row in table_rows(interaction, events)]
+    finally:
+        reader.close()
+
+
+def collected(log: DataFrame) -> list[LogTableRow]:
+    """What a source gave, by position; the columns have to be those of a row, in their order."""
+    return by_position(LogTableRow(*map(_plain, row)) for row in log.collect())
+
+
+def by_position(found: Iterable[LogTableRow]) -> list[LogTableRow]:
+    """Rows in the order of the log."""
+    return sorted(found, key=lambda row: row.position)
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, bytearray) else value

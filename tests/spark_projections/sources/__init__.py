@@ -1,0 +1,1 @@
+"""Where Spark reads a log from."""

@@ -1,0 +1,82 @@
+"""The source `annals` as a stream: on from where it was, whatever interrupts it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from projections.log.table_rows import LogTableRow
+from tests.spark_projections.registry import Past, by_position, change, collected, past
+
+
+@pytest.fixture
+def growing(sqlite_url: str, tmp_path: Path) -> Iterator[Past]:
+    """A registry of the test's own."""
+    with past(sqlite_url, tmp_path) as found:
+        yield found
+
+
+class Sink:
+    """What micro-batches bring, in memory. fails: the number of one that is lost after its first rows were seen."""
+
+    def __init__(self) -> None:
+        self.batches: dict[int, list[LogTableRow]] = {}
+        self.fails: int | None = None
+
+    def take(self, batch: DataFrame, number: int) -> None:
+        rows = collected(batch)
+        if number == self.fails:
+            self.fails = None
+            raise RuntimeError("lost")
+        self.batches[number] = rows
+
+    @property
+    def rows(self) -> list[LogTableRow]:
+        """All of them."""
+        return by_position(row for rows in self.batches.values() for row in rows)
+
+
+def run(spark: SparkSession, url: str, checkpoint: Path, sink: Sink, **options: str) -> None:
+    """Takes all that there is, and ends."""
+    source = spark.readStream.format("annals").options(partitionsize="13", **options).load(url)
+    query = source.writeStream.foreachBatch(sink.take).option("checkpointLocation", str(checkpoint))
+    query.trigger(availableNow=True).start().awaitTermination()
+
+
+def test_a_stream_goes_on_from_its_checkpoint(spark: SparkSession, growing: Past, tmp_path: Path) -> None:
+    # EV-79: nothing is lost or doubled by restarts, not even by a batch that failed and had to be read again
+    sink, checkpoint = Sink(), tmp_path / "checkpoint"
+    run(spark, growing.url, checkpoint, sink)
+    assert sink.rows == growing.rows()
+    change(growing, "three")
+    sink.fails = max(sink.batches) + 1
+    with pytest.raises(StreamingQueryException):
+        run(spark, growing.url, checkpoint, sink)
+    change(growing, "four")
+    run(spark, growing.url, checkpoint, sink)
+    assert sink.rows == growing.rows()
+    assert len(sink.batches) == 3
+    for rows in sink.batches.values():
+        assert (rows[0].first, rows[-1].last) == (rows[0].position, rows[-1].position)
+
+
+def test_a_stream_may_begin_at_a_moment(spark: SparkSession, growing: Past, tmp_path: Path) -> None:
+    # FLAG-80: behind the interaction that is named
+    sink, rows = Sink(), growing.rows()
+    run(spark, growing.url, tmp_path / "checkpoint", sink, after=rows[50].xregcorrelationid)
+    assert sink.rows == [row for row in rows if row.position > rows[50].last]
+
+
+def test_another_log_is_refused(spark: SparkSession, growing: Past, tmp_path: Path) -> None:
+    # EV-79: positions of one log say nothing about another
+    sink, checkpoint, elsewhere = Sink(), tmp_path / "checkpoint", tmp_path / "other"
+    elsewhere.mkdir()
+    run(spark, growing.url, checkpoint, sink)
+    with past(f"sqlite:///{elsewhere / 'annals.db'}", elsewhere) as other:
+        change(other, "more")
+        with pytest.raises(StreamingQueryException, match="not the one that was read"):
+            run(spark, other.url, checkpoint, sink)

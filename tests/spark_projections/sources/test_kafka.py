@@ -1,0 +1,162 @@
+"""Kafka's topic of the log as a source, from a real broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from kafka import KafkaProducer
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from projections.entities.rebuild import PrecomputedRows, RebuildReport
+from spark_projections import read_model
+from spark_projections.log_schema import LOG_SCHEMA
+from spark_projections.rebuild import rebuild
+from spark_projections.sources import kafka as source
+from spark_projections.verify_log import UnverifiedLog
+from tests.spark_projections.conftest import needs
+from tests.spark_projections.registry import Past, collected
+from tests.support.brokers import kafka
+from tests.support.serving import annals
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+
+
+class Published(NamedTuple):
+    """A broker with the log of `registry` on the topic `annals.log`. records: of it."""
+
+    broker: kafka.Kafka
+    records: list[Any]
+
+    def copy(self, topic: str, records: Iterable[Any]) -> str:
+        """Another topic with the records given; its name."""
+        self.broker.make(topic, 2)
+        self.add(topic, records)
+        return topic
+
+    def add(self, topic: str, records: Iterable[Any]) -> None:
+        """More records on a topic."""
+        with closing(KafkaProducer(bootstrap_servers=self.broker.own())) as producer:
+            for record in records:
+                producer.send(topic, record.value, record.key, [*record.headers])
+            producer.flush()
+
+
+@pytest.fixture(scope="module")
+def published(connectors: list[str], registry: Past, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
+    needs(connectors, "kafka")
+    with closing(kafka.Kafka()) as broker:
+        broker.start()
+        options = ("--once", "--partitions", "3", "--database", registry.database)
+        done = annals("publish", "--kafka", broker.own(), *options, cwd=tmp_path_factory.mktemp("publish"))
+        assert done.returncode == 0, done.stderr
+        with kafka.consuming(broker.own(), "annals.log") as consumer:
+            yield Published(broker, kafka.taken(consumer, len(registry.rows())))
+
+
+def test_the_topic_is_the_log(spark: SparkSession, registry: Past, published: Published) -> None:
+    # EV-78, EV-79: each event once, from all partitions
+    log = source.read(spark, published.broker.own(), "annals.log")
+    assert len({record.partition for record in published.records}) > 1
+    assert log.schema.simpleString() == LOG_SCHEMA.simpleString()
+    assert collected(log) == registry.rows()
+
+
+def test_what_is_there_twice_comes_once(spark: SparkSession, registry: Past, published: Published) -> None:
+    # EV-79: at least once is what a topic promises
+    topic = published.copy("twice", [*published.records, *published.records[:30]])
+    assert collected(source.read(spark, published.broker.own(), topic)) == registry.rows()
+
+
+@pytest.mark.parametrize("lacking", ["first", "whole", "part", "last"])
+def test_whole_interactions_before_a_gap(
+    spark: SparkSession, registry: Past, published: Published, lacking: str
+) -> None:
+    # EV-79: what was published last may be missing in one partition; all before its interaction is there
+    rows = registry.rows()
+    row = {"first": rows[0], "whole": rows[-5], "part": next(row for row in rows[60:] if row.first < row.position)}.get(
+        lacking, rows[-1]
+    )
+    gone = range(row.first, row.last + 1) if lacking == "whole" else [row.position]
+    kept = [record for record in published.records if place(record) not in gone]
+    topic = published.copy(lacking, kept)
+    assert collected(source.read(spark, published.broker.own(), topic)) == [
+        each for each in rows if each.last < row.first
+    ]
+
+
+def test_what_is_published_meanwhile_is_left_out(spark: SparkSession, registry: Past, published: Published) -> None:
+    # FLAG-80: the end is the one that the topic had when the source was asked for, in every query that reads the rows
+    rows, records = registry.rows(), sorted(published.records, key=place)
+    end = next(row.first for row in rows[60:] if row.first < row.position) - 1
+    topic = published.copy("meanwhile", records[:end])
+    log = source.read(spark, published.broker.own(), topic)
+    assert log.count() == end
+    published.add(topic, records[end : end + 1])
+    assert collected(log) == rows[:end]
+    published.add(topic, records[end + 1 :])
+    assert collected(log) == rows[:end]
+    assert collected(source.read(spark, published.broker.own(), topic)) == rows
+
+
+def test_a_rebuild_ends_before_a_gap(spark: SparkSession, registry: Past, published: Published) -> None:
+    # P-14: what of a topic counts is found out from the files that it was put into
+    rows = registry.rows()
+    row = next(row for row in rows[60:] if row.first < row.position)
+    topic = published.copy("unfinished", [record for record in published.records if place(record) != row.position])
+
+    def replace(found: PrecomputedRows) -> RebuildReport:
+        entities = [each for name, batch in found.batches if name == "entity" for each in batch]
+        return RebuildReport(len(entities), found.position, 0.0)
+
+    report = rebuild(source.read_rows(spark, published.broker.own(), topic), replace, whole=source.whole_interactions)
+    log = spark.createDataFrame([tuple(each) for each in rows if each.last < row.first], LOG_SCHEMA)
+    living = read_model.entity_rows(log).where("until IS NULL").count()
+    assert (report.position, report.events) == (row.first - 1, living)
+
+
+def test_a_forged_record_is_refused(spark: SparkSession, registry: Past, published: Published) -> None:
+    # P-14: the chain of hashes says which record, before anything is made of the topic
+    row = registry.rows()[60]
+    forged = [
+        record._replace(value=record.value.replace(b'\\"epoch\\":1,', b'\\"epoch\\":7,'))
+        if place(record) == 61
+        else record
+        for record in published.records
+    ]
+    assert forged != published.records
+    topic = published.copy("forged", forged)
+
+    def replace(found: PrecomputedRows) -> RebuildReport:
+        pytest.fail("something was loaded")
+
+    with pytest.raises(UnverifiedLog, match=rf"^position {row.first}: the chain hash differs"):
+        rebuild(source.read_rows(spark, published.broker.own(), topic), replace, whole=source.whole_interactions)
+
+
+def place(record: Any) -> int:
+    """Position of a record's event in the log."""
+    return int(dict(record.headers)["annals_position"])
+
+
+def test_other_columns_are_refused(spark: SparkSession, published: Published) -> None:
+    # readers refuse a version of the columns that they do not know
+    record = published.records[0]
+    headers = [(name, b"99" if name == "annals_schema" else value) for name, value in record.headers]
+    topic = published.copy("newer", [record._replace(headers=headers)])
+    with pytest.raises(PySparkException, match="other columns"):
+        source.read(spark, published.broker.own(), topic).collect()
+
+
+def test_a_stream_of_the_topic(spark: SparkSession, registry: Past, published: Published, tmp_path: Path) -> None:
+    # EV-79: all events come, and none again after a restart
+    for _ in range(2):
+        log = source.stream(spark, published.broker.own(), "annals.log")
+        writing = log.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = writing.trigger(availableNow=True).start(str(tmp_path / "rows"))
+        query.awaitTermination()
+    assert collected(spark.read.schema(LOG_SCHEMA).parquet(str(tmp_path / "rows"))) == registry.rows()

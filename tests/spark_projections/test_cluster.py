@@ -1,0 +1,106 @@
+"""The console's Spark verbs on a standalone cluster, whose workers share nothing with the driver but files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import httpx
+import pytest
+from pyspark.sql import SparkSession
+from sqlalchemy import make_url
+
+from tests.spark_projections.cluster import standalone
+from tests.spark_projections.conftest import needs
+from tests.spark_projections.living import are_those_of
+from tests.spark_projections.registry import rows
+from tests.spark_projections.test_console import COUNTED, QUERY
+from tests.support.serving import environment, serving
+from tests.support.spark_archive import options
+
+pytestmark = pytest.mark.timeout(1200)
+
+PASSWORD: Final = "pass-of-the-database"
+TOKEN: Final = "token-of-a-reader"
+CALLERS: Final = {TOKEN: {"name": "reader", "role": "reader"}, "w": {"name": "writer", "role": "admin"}}
+
+
+class Cluster(NamedTuple):
+    """home: with the logs of all processes, and the events that Spark's web pages are made of."""
+
+    home: Path
+    master: str
+
+    def annals(self, *arguments: str, code: int = 0, **settings: str) -> str:
+        """What the console command prints, its complaints where it is to end with another code than 0."""
+        conf = {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.executor.extraJavaOptions": options(),
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.compress": "false",
+            "spark.eventLog.dir": (self.home / "events").as_uri(),
+        }
+        told = {"MASTER": self.master, "MEMORY": "600m", "CONF": json.dumps(conf)}
+        env = environment(**{f"ANNALS_SPARK_{name}": value for name, value in told.items()}, **settings)
+        command = [sys.executable, "-m", "api.cli", *arguments]
+        done = subprocess.run(command, cwd=self.home, env=env, capture_output=True, text=True, timeout=500)
+        with (self.home / "driver.log").open("a") as said:
+            said.write(done.stdout + done.stderr)
+        assert done.returncode == code, done.stderr
+        return done.stderr if code else done.stdout
+
+    def executors(self) -> list[set[str]]:
+        """Which executors had tasks, for each application."""
+        return [
+            {event["Task Info"]["Executor ID"] for line in log.open() if (event := json.loads(line)).get("Task Info")}
+            for log in (self.home / "events").rglob("*")
+            if log.is_file() and not log.name.startswith(".") and "appstatus" not in log.name
+        ]
+
+
+@pytest.fixture(scope="module")
+def cluster(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    home = tmp_path_factory.mktemp("cluster")
+    (home / "events").mkdir()
+    with standalone(home / "spark") as master:
+        yield Cluster(home, master)
+
+
+# P-14: the read model, the tables and the source are the same wherever the work is done; no secret is told on the way
+def test_the_verbs_on_a_cluster(
+    cluster: Cluster, spark: SparkSession, connectors: list[str], postgres_url: str, tmp_path: Path
+) -> None:
+    needs(connectors, "postgres")
+    database = make_url(postgres_url).set(password=PASSWORD).render_as_string(hide_password=False)
+    with serving(database, tmp_path, ANNALS_TOKENS=json.dumps(CALLERS)) as served:
+        schema = {"format": "JsonSchema/draft-07", "schema": {"type": "object"}}
+        for method, body in (("PUT", schema), ("PATCH", {"name": "n"}), ("DELETE", None)):
+            write(served.url, method, "/schemagroups/g/schemas/s" + ("" if body is None else "$details"), body)
+        answer = cluster.annals("spark", "sql", QUERY, "--json", "--from", served.url, ANNALS_TOKEN=TOKEN)
+        assert [json.loads(line) for line in answer.splitlines()] == COUNTED
+        live = ("--to", (tmp_path / "tables").as_uri(), "--checkpoint", (tmp_path / "checkpoint").as_uri())
+        cluster.annals("spark", "live", "--once", "--from", "annals", "--registry", served.url, *live, ANNALS_TOKEN="w")
+        assert are_those_of(spark, tmp_path / "tables", rows(database)) == rows(database)[-1].position
+        stage = (tmp_path / "stage").as_uri()
+        rebuilt = cluster.annals("rebuild", "--engine", "spark", "--stage", stage, ANNALS_DATABASE=database)
+        assert "events in" in rebuilt
+    assert len(cluster.executors()) == 3
+    assert all(found and "driver" not in found for found in cluster.executors())
+    # a folder of the driver's own would hold nothing of what executors elsewhere write
+    assert "--stage is needed" in cluster.annals("rebuild", "--engine", "spark", code=2, ANNALS_DATABASE=database)
+    said = [path for path in cluster.home.rglob("*") if path.is_file()]
+    assert len(said) > 8
+    assert [path for path in said if any(secret.encode() in path.read_bytes() for secret in (PASSWORD, TOKEN))] == []
+
+
+def write(url: str, method: str, path: str, body: object) -> None:
+    """One interaction of a writer."""
+    answer = httpx.request(method, url + path, json=body, headers={"authorization": "Bearer w"}, timeout=30)
+    assert answer.is_success, answer.text

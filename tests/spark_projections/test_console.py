@@ -1,0 +1,85 @@
+"""`annals spark`: queries from the command line, over every place where a log can be."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from projections.segments.folder import open_folder
+from projections.segments.write import append_segments
+from tests.spark_projections.conftest import needs
+from tests.spark_projections.registry import Past, change
+from tests.support.console import Annals, annals, folder
+from tests.support.serving import ROOT, serving
+
+__all__ = ["annals", "folder"]
+
+QUERY = "SELECT kind, count(*) AS times FROM events WHERE type = 'schemagroups.schemas' GROUP BY kind ORDER BY kind"
+COUNTED = [{"kind": "created", "times": 1}, {"kind": "deleted", "times": 1}, {"kind": "updated", "times": 1}]
+SHOWN = "|kind   |times|\n+-------+-----+\n|created|1    |\n|deleted|1    |\n|updated|1    |"
+
+
+def asked(annals: Annals, *arguments: str) -> list[object]:
+    ended = annals("spark", "sql", QUERY, "--json", *arguments)
+    assert ended.code == 0, ended.err
+    return [json.loads(line) for line in ended.out.splitlines()]
+
+
+def test_a_registry_and_its_segments(spark: SparkSession, annals: Annals, sqlite_url: str, tmp_path: Path) -> None:
+    with serving(sqlite_url, tmp_path) as served:
+        change(Past(served.url, sqlite_url), "one")
+        assert asked(annals, "--from", served.url) == COUNTED
+        ended = annals("spark", "sql", QUERY, "--from", served.url)
+        assert (ended.code, SHOWN in ended.out) == (0, True)
+    append_segments(sqlite_url, open_folder(str(tmp_path / "segments")))
+    assert asked(annals, "--from", str(tmp_path / "segments")) == COUNTED
+
+
+def test_a_database(
+    spark: SparkSession, connectors: list[str], annals: Annals, postgres_url: str, tmp_path: Path
+) -> None:
+    needs(connectors, "postgres")
+    with serving(postgres_url, tmp_path) as served:
+        change(Past(served.url, postgres_url), "one")
+    assert asked(annals, "--from", postgres_url) == COUNTED
+
+
+def test_the_same_in_python(spark: SparkSession, registry: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    steps = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "analysts.md").read_text(), re.DOTALL)
+    assert steps is not None and "http://127.0.0.1:8080" in steps[1]
+    exec(steps[1].replace("http://127.0.0.1:8080", registry.url), {})
+    assert re.search(r"\| +schemagroups\| +[1-9]", capsys.readouterr().out)
+
+
+def test_what_is_refused(spark: SparkSession, annals: Annals, tmp_path: Path) -> None:
+    nowhere = ("--from", "http://127.0.0.1:9")
+    empty = ("--from", str(tmp_path / "empty"))
+    for arguments, code, said in [
+        ((QUERY, *nowhere), 1, "the registry cannot be read"),
+        (("SELECT nothing FROM events", *empty), 1, "UNRESOLVED_COLUMN"),
+        (("SELEC", *empty), 1, "PARSE_SYNTAX_ERROR"),
+        (("SELECT 1", "--from", "sqlite:///annals.db"), 2, "--from"),
+        (("SELECT 1",), 2, "--from"),
+    ]:
+        ended = annals("spark", "sql", *arguments)
+        assert (ended.code, ended.out) == (code, ""), ended
+        assert said in ended.err and ended.err.count("\n") == 1, ended.err
+
+
+def test_a_prompt(spark: SparkSession, annals: Annals, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    typed = iter(["print(spark.sql('SELECT * FROM events').count(), log.count())"])
+
+    def line(_: str) -> str:
+        try:
+            return next(typed)
+        except StopIteration:
+            raise EOFError from None
+
+    monkeypatch.setattr("builtins.input", line)
+    ended = annals("spark", "shell", "--from", str(tmp_path / "empty"))
+    assert (ended.code, ended.out.strip()) == (0, "0 0"), ended.err
+    assert "deprecations" in ended.err

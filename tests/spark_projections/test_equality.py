@@ -1,0 +1,169 @@
+"""What Spark makes of a log equals everything else that is made of it, over whole histories of requests.
+
+A history is carried out by a served registry on PostgreSQL. From then on the same three tables, the same hash and the
+same events have to come out of each way there is: moved on by every request, rebuilt by one process, and rebuilt by
+Spark from each source.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from sqlalchemy import Connection, select
+
+from commands.store import hashes
+from commands.store.log import Store
+from commands.store.mapper import assemble_after_image
+from projections.entities.rebuild import PrecomputedRows, RebuildReport
+from projections.entities.rebuild import rebuild as make_anew
+from projections.entities.tables import tables
+from projections.segments.folder import open_folder
+from projections.segments.write import SegmentSize, append_segments
+from spark_projections.events import xregistry_events
+from spark_projections.load import compute_read_model
+from spark_projections.rebuild import rebuild
+from spark_projections.sources import kafka, postgres, segments
+from spark_projections.verify_log import UnverifiedLog
+from tests.spark_projections.conftest import needs
+from tests.spark_projections.registry import Past, past
+from tests.spec.properties.test_http import asked
+from tests.support.brokers import kafka as brokers
+from tests.support.histories import Step, histories
+from tests.support.serving import annals
+from tests.support.stores import schema_of
+from tests.support.subscribing import BODY
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(1800)]
+
+#: Several in a row, because one is short.
+HISTORIES = st.lists(histories(documents=True, most=60), min_size=6, max_size=9).map(lambda some: [*chain(*some)])
+
+Rows = list[tuple[Any, ...]]
+
+
+class Model(NamedTuple):
+    """All of a read model, by table. hash: worked out from the rows of what lives."""
+
+    tables: list[Rows]
+    hash: bytes
+
+
+@pytest.fixture(scope="module")
+def broker(connectors: list[str]) -> Iterator[str]:
+    """The address of a Kafka broker."""
+    needs(connectors, "kafka")
+    with brokers.kafka() as found:
+        yield found.own()
+
+
+@settings(
+    max_examples=2, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate]
+)
+@given(steps=HISTORIES, cut=st.integers(20, 200))
+def test_one_log_one_registry(
+    spark: SparkSession, connectors: list[str], broker: str, postgres_server: str, steps: list[Step], cut: int
+) -> None:
+    # P-14, EV-77, EV-79: the log alone says what the registry is and what followers are told
+    needs(connectors, "postgres")
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        registry = stack.enter_context(past(stack.enter_context(schema_of(postgres_server)), folder))
+        store = stack.enter_context(closing(Store(registry.database)))
+        carry_out(registry, steps)
+        live, told = model(store), feed(registry.url)
+        assert live.hash == store.tip().state
+        forget(store)
+        assert (make_anew(store).position, model(store)) == (store.tip().position, live)
+        for name, log in sources(spark, registry, broker, folder, cut).items():
+            forget(store)
+            if name == "annals":
+                # A caller who may not see subscriptions cannot prove the log, though its rows come out right.
+                with pytest.raises(UnverifiedLog, match="events are missing"):
+                    rebuild(log, partial(replaced, store))
+                replaced(store, compute_read_model(log, store.tip().position, (folder / "staged").as_uri()))
+            else:
+                rebuild(log, partial(replaced, store))
+            assert (name, model(store)) == (name, live)
+            rows = xregistry_events(log).orderBy("position", "sequence").collect()
+            assert (name, [row.event for row in rows]) == (name, told)
+
+
+def carry_out(registry: Past, steps: list[Step]) -> None:
+    """A history behind one that has all that sources stumble over. Some steps are refused, as they may be, not all."""
+    registry.write("POST", "/subscriptions", BODY | {"types": ["io.xregistry.capabilities.updated"]})
+    registry.write("PATCH", "/schemagroups/one", {"deprecated": {}})
+    # The models of histories have other types, and are refused while there is something of these.
+    for name in ("endpoints", "messagegroups", "schemagroups"):
+        registry.write("DELETE", f"/{name}")
+    before = len(registry.rows())
+    with httpx.Client(timeout=30) as client:
+        for step in steps:
+            request = asked(step)
+            is_json = request.body is not None and not isinstance(request.body, bytes)
+            body = {"json": request.body} if is_json else {"content": request.body}
+            answer = client.request(request.method, registry.url + request.path, **body)
+            assert answer.status_code < 500, answer.text
+    assert len(registry.rows()) > before + 3
+
+
+def sources(spark: SparkSession, registry: Past, broker: str, folder: Path, cut: int) -> dict[str, DataFrame]:
+    """The log, from everywhere. cut: events of a segment, and positions of a task."""
+    append_segments(registry.database, open_folder(str(folder / "segments")), SegmentSize(events=cut))
+    prefix = f"p{folder.name}"
+    options = ("--once", "--partitions", "3", "--prefix", prefix, "--database", registry.database)
+    done = annals("publish", "--kafka", broker, *options, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return {
+        "segments": segments.read(spark, str(folder / "segments")),
+        "postgres": postgres.read(spark, registry.database, partition=cut),
+        "kafka": kafka.read(spark, broker, f"{prefix}.log"),
+        "annals": spark.read.format("annals").option("partitionsize", cut).load(registry.url),
+    }
+
+
+def model(store: Store) -> Model:
+    """What the store's tables hold, sorted."""
+    with store.engine.connect() as connection:
+        found = [sorted(map(tuple, connection.execute(select(each))), key=str) for each in tables()]
+        return Model(found, state(connection))
+
+
+def state(connection: Connection) -> bytes:
+    """The state hash, from the rows of what lives."""
+    own = tables().entity.c
+    rows = connection.execute(select(own.xid, own.type, own.epoch, own.attributes, own.private))
+    images = (
+        assemble_after_image(xid, type, epoch, text.encode(), private.encode())
+        for xid, type, epoch, text, private in rows
+    )
+    return hashes.update_state_hash(hashes.EMPTY_HASH, (), map(hashes.entity_hash, images))
+
+
+def replaced(store: Store, computed: PrecomputedRows) -> RebuildReport:
+    """A rebuild to which one process adds nothing: Spark has to bring the whole log."""
+    assert computed.position == store.tip().position
+    return make_anew(store, None, computed)
+
+
+def forget(store: Store) -> None:
+    """Empties the live tables, so that nothing of them is taken for what was made anew."""
+    with store.engine.begin() as connection:
+        for each in tables():
+            connection.execute(each.delete())
+
+
+def feed(url: str) -> list[str]:
+    """The lines of the live feed, from the beginning on."""
+    answer = httpx.get(f"{url}/-/events", headers={"accept": "application/x-ndjson"}, timeout=60)
+    return answer.raise_for_status().text.split("\n")[:-1]

@@ -1,0 +1,111 @@
+"""The xRegistry events that Spark makes of a log: those of the feed, as a table and as files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from projections.segments.folder import open_folder
+from projections.segments.write import append_segments as write_segments
+from spark_projections import analysis
+from spark_projections.events import EventDestination, write_events, xregistry_events
+from spark_projections.log_schema import LOG_SCHEMA
+from tests.spark_projections.registry import Past, past
+from tests.support.serving import annals
+
+NDJSON = {"accept": "application/x-ndjson"}
+
+
+@pytest.fixture(scope="module")
+def log(spark: SparkSession, registry: Past) -> DataFrame:
+    """The log of the registry."""
+    return table(spark, registry)
+
+
+def table(spark: SparkSession, registry: Past) -> DataFrame:
+    """A log, in more parts than it has to be."""
+    return spark.createDataFrame([tuple(row) for row in registry.rows()], LOG_SCHEMA).repartition(5)
+
+
+def feed(url: str, query: str = "") -> list[str]:
+    """The lines of the live feed, from the beginning on."""
+    return httpx.get(f"{url}/-/events{query}", headers=NDJSON).raise_for_status().text.split("\n")[:-1]
+
+
+def told(events: DataFrame) -> list[str]:
+    """The same of a table."""
+    return [row.event for row in events.orderBy("position", "sequence").collect()]
+
+
+def test_the_events_of_the_feed(log: DataFrame, registry: Past) -> None:
+    # EV-77, EV-79: byte for byte, in the feed's order, from a log whose rows come in any
+    live = feed(registry.url)
+    assert told(xregistry_events(log)) == live
+    assert {json.loads(line)["type"] for line in live} > {"io.xregistry.group.updated", "io.xregistry.version.deleted"}
+
+
+def test_columns_are_attributes(log: DataFrame, registry: Past) -> None:
+    # EV-15 to EV-25: what one filters by says the same as the event; ids are unique
+    names = ("id", "type", "source", "subject", "xregcorrelationid")
+    found = xregistry_events(log).selectExpr(
+        *names, "date_format(time, \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'\") time", "event"
+    )
+    rows = found.collect()
+    assert rows and len({row.id for row in rows}) == len(rows)
+    for row in rows:
+        event = json.loads(row.event)
+        assert row[:-1] == tuple(event[name] for name in (*names, "time"))
+
+
+def test_two_events_of_one_position_and_none_with_data(spark: SparkSession, sqlite_url: str, tmp_path: Path) -> None:
+    # EV-77: a deprecation comes behind what changed; EV-49: data as the registry's setting has it
+    with past(sqlite_url, tmp_path, ANNALS_EVENT_CHANGES="false") as registry:
+        registry.write("PATCH", "/schemagroups/one", {"deprecated": {}})
+        log, live = table(spark, registry), feed(registry.url)
+    assert told(xregistry_events(log, changed=False)) == live != told(xregistry_events(log))
+    positions = [row.position for row in xregistry_events(log).collect()]
+    assert len({*positions}) == len(positions) - 1
+
+
+def test_the_table(spark: SparkSession, log: DataFrame, registry: Past) -> None:
+    # what the feed filters by, asked in SQL
+    analysis.register(spark, log)
+    found = spark.sql("SELECT * FROM xregistry_events WHERE type LIKE '%.version.%' AND subject LIKE '/schemagroups/%'")
+    live = feed(registry.url, "?type=io.xregistry.version.*")
+    assert told(found) == [line for line in live if json.loads(line)["subject"].startswith("/schemagroups/")]
+
+
+def test_files_are_written_once(spark: SparkSession, log: DataFrame, registry: Past, tmp_path: Path) -> None:
+    # what was written is never written over
+    folder = (tmp_path / "events").as_uri()
+    write_events(log.where("last <= 40"), EventDestination(folder))
+    before = {path: path.read_bytes() for path in (tmp_path / "events").iterdir()}
+    with pytest.raises(FileExistsError):
+        write_events(log, EventDestination(folder))
+    assert {path: path.read_bytes() for path in (tmp_path / "events").iterdir()} == before
+    assert (tmp_path / "events" / "_SUCCESS") in before
+    asof = max(row.last for row in registry.rows() if row.last <= 40)
+    live = [json.loads(line) for line in feed(registry.url)]
+    by_then = {row.xregcorrelationid for row in registry.rows() if row.last <= asof}
+    written = [json.loads(line) for line in told(spark.read.parquet(folder))]
+    assert written == [event for event in live if event["xregcorrelationid"] in by_then]
+
+
+def test_the_console_writes_them(spark: SparkSession, sqlite_url: str, tmp_path: Path) -> None:
+    # with the registry's own setting; a folder that is there ends it before any work
+    with past(sqlite_url, tmp_path) as registry:
+        live = feed(registry.url)
+    write_segments(sqlite_url, open_folder(str(tmp_path / "segments")))
+    options = ("--engine", "spark", "--from", "segments", "--folder", str(tmp_path / "segments"))
+    target = ("--database", sqlite_url, "--events", str(tmp_path / "events"))
+    done = annals("rebuild", *options, *target, cwd=tmp_path, ANNALS_SPARK_MASTER="local[2]")
+    assert done.returncode == 0, done.stderr
+    assert told(spark.read.parquet(str(tmp_path / "events"))) == live
+    again = annals("rebuild", *options, *target, cwd=tmp_path, ANNALS_SPARK_MASTER="local[2]")
+    assert (again.returncode, "is there already" in again.stderr) == (1, True), again.stderr
+    alone = annals("rebuild", *target, cwd=tmp_path)
+    assert (alone.returncode, "--engine spark" in alone.stderr) == (2, True), alone.stderr

@@ -1,0 +1,32 @@
+"""The guide does what it says: its programs are run against a served registry, one after the other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tests.spark_projections.registry import Past, collected
+from tests.support.serving import ROOT
+
+_PROGRAM = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+
+def test_the_programs_of_the_guide(spark: SparkSession, registry: Past, tmp_path: Path) -> None:
+    # `session` gives the one that is there; the rest is as a reader would type it
+    names: dict[str, Any] = {}
+    # Spark's own folder is not the test's, so places are said in full.
+    places = {"http://127.0.0.1:8080": registry.url} | {
+        f'"{name}"': f'"{tmp_path / name}"' for name in ("rows", "checkpoint")
+    }
+    programs = _PROGRAM.findall((ROOT / "docs" / "spark-sources.md").read_text())
+    assert len(programs) == 4
+    for program in programs:
+        for shown, own in places.items():
+            program = program.replace(shown, own)
+        exec(program, names)
+    assert names["spark"] is spark
+    assert collected(names["log"]) == registry.rows()
+    assert collected(spark.read.parquet(str(tmp_path / "rows"))) == registry.rows()

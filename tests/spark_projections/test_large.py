@@ -1,0 +1,149 @@
+"""A large log: what Spark makes of it, out of files and out of a topic, into both databases.
+
+`ANNALS_TEST_EVENTS=1000000` makes it a million events, as `.ci/run` does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from functools import partial
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from commands.store import tables as logged
+from commands.store.hashes import Interaction, LogRow
+from commands.store.log import Store
+from projections.database import drivers
+from projections.entities.tables import tables
+from projections.events.xregistry_events import XRegistryEvents
+from projections.kafka.records import LOG, PublishedCounts, RecordBuilder
+from projections.log.table_rows import LogTableRow, interaction_of, log_row
+from projections.segments.folder import open_folder
+from projections.segments.write import append_segments
+from spark_projections.rebuild import rebuild
+from spark_projections.sources import kafka, segments
+from tests.spark_projections.conftest import needs
+from tests.spark_projections.long import Log, interactions
+from tests.spark_projections.test_equality import replaced, state
+from tests.support.brokers import kafka as brokers
+from tests.support.stores import schema_of
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(1800)]
+
+EVENTS = int(os.environ.get("ANNALS_TEST_EVENTS", "100000"))
+#: Rows that a store takes in together.
+TOGETHER = 20_000
+
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_RECORD = "key binary, value binary, headers array<struct<key: string, value: binary>>"
+_HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
+_ARROW = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("headers", pa.list_(_HEADER))])
+
+
+class Million(NamedTuple):
+    """The log in two stores without a read model, in segments and on a topic."""
+
+    log: Log
+    sqlite: Store
+    postgres: Store
+    folder: str
+    servers: str
+
+
+@pytest.fixture(scope="module")
+def million(
+    spark: SparkSession, connectors: list[str], postgres_server: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Million]:
+    needs(connectors, "kafka")
+    home, log = tmp_path_factory.mktemp("million"), Log()
+    with ExitStack() as stack:
+        urls = f"sqlite:///{home / 'annals.db'}", stack.enter_context(schema_of(postgres_server))
+        sqlite, postgres = (stack.enter_context(closing(Store(url))) for url in urls)
+        fill((sqlite, postgres), interactions(log, EVENTS))
+        append_segments(urls[0], open_folder(str(home / "segments")))
+        broker = stack.enter_context(brokers.kafka())
+        broker.make("annals.log", 3)
+        publish(segments.read(spark, str(home / "segments")), broker.own(), "annals.log")
+        yield Million(log, sqlite, postgres, str(home / "segments"), broker.own())
+
+
+def test_a_million_events_from_segments_and_from_a_topic(spark: SparkSession, million: Million) -> None:
+    # P-14: the log's own hash and counts come out, and both databases hold the same
+    ways = (
+        (segments.read(spark, million.folder), million.sqlite, None),
+        (kafka.read_rows(spark, million.servers, "annals.log"), million.postgres, kafka.whole_interactions),
+    )
+    # The session of the tests has two, which a small heap does not hold of a log like this.
+    spark.conf.set(_PARTITIONS, 16)
+    try:
+        reports = [rebuild(log, partial(replaced, store), whole=whole) for log, store, whole in ways]
+    finally:
+        spark.conf.set(_PARTITIONS, 2)
+    assert {report.position for report in reports} == {million.log.end.last}
+    assert million.log.end.last >= EVENTS
+    living, past, _, hash = rows = found(million.sqlite)
+    assert found(million.postgres) == rows
+    assert hash == million.log.end.state
+    assert (living[0], past[0]) == (million.log.living, million.log.replaced)
+
+
+def fill(stores: Sequence[Store], told: Iterable[tuple[Interaction, list[LogRow]]]) -> None:
+    """Puts a log into empty stores, without the read model."""
+    for store in stores:
+        store.create()
+        with store.writing() as tx:
+            tables().create(tx.connection)
+    ended, rows = list[Interaction](), list[LogRow]()
+
+    def settle() -> None:
+        for store in stores:
+            with store.writing() as tx:
+                db = drivers.database_of(tx.connection)
+                db.insert(logged.log, rows)
+                db.insert(logged.interaction, ended)
+        ended.clear()
+        rows.clear()
+
+    for interaction, some in told:
+        ended.append(interaction)
+        rows += some
+        if len(rows) > TOGETHER:
+            settle()
+    settle()
+
+
+def publish(log: DataFrame, servers: str, topic: str) -> None:
+    """Puts the records that the publisher makes of a log on a topic."""
+    target = {"kafka.bootstrap.servers": servers, "topic": topic, "includeHeaders": "true"}
+    log.mapInArrow(_records, _RECORD).write.format("kafka").options(**target).save()
+
+
+def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    made = RecordBuilder(XRegistryEvents())
+    for batch in batches:
+        rows = map(LogTableRow, *(batch.column(name).to_pylist() for name in LogTableRow._fields))
+        found = [made.of(interaction_of(row), [log_row(row)], PublishedCounts(row.position - 1))[0][0] for row in rows]
+        assert all(record.topic == LOG for record in found)
+        headers = [[{"key": name, "value": value} for name, value in record.headers] for record in found]
+        columns = [record.key for record in found], [record.value for record in found], headers
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, _ARROW, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+
+
+_SUMS = (
+    "SELECT count(*), sum(since), sum(epoch), sum(length(attributes)) FROM entity",
+    "SELECT count(*), sum(since), sum(until), sum(length(attributes)) FROM entity_history",
+    "SELECT count(*), sum(length(tree_key)), sum(length(path)), sum(length(text)) FROM attribute",
+)
+
+
+def found(store: Store) -> tuple[Any, ...]:
+    """Counts and sums of the tables of a read model, and the hash of what lives."""
+    with store.engine.connect() as connection:
+        sums = [tuple(map(int, connection.exec_driver_sql(query).one())) for query in _SUMS]
+        return (*sums, state(connection))

@@ -1,0 +1,97 @@
+"""The read model worked out by Spark: the same rows as by the inline projection, proved by the same hash."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+
+from commands.store.log import Store
+from projections.database import drivers
+from projections.entities.rebuild import RebuildDiverged, rebuild
+from projections.log.reader import Log
+from projections.log.table_rows import table_rows
+from spark_projections.load import compute_read_model
+from spark_projections.log_schema import LOG_SCHEMA
+from spark_projections.rebuild import rebuild as rebuild_from
+from tests.projections.entities.test_rebuild import INTERACTIONS, record
+from tests.support.registries.recorded import Registry
+
+
+def log_of(spark: SparkSession, store: Store) -> DataFrame:
+    """The log as rows in memory."""
+    with store.engine.connect() as connection:
+        log = Log(drivers.database_of(connection))
+        whole = log.interactions(0, 1_000_000)
+        rows = [tuple(row) for each in whole for row in table_rows(each, log.events(each.first, each.last))]
+    return spark.createDataFrame(rows, LOG_SCHEMA)
+
+
+@pytest.fixture
+def filled(store_url: str) -> Any:
+    """Entities, changed, deleted and made again, and a stream that changes with each of them."""
+    with Registry(store_url) as registry:
+        registry.record(("/", {"registryid": "r"}), ("/model", {"model": {}}), ("/subscriptions/s", {"id": "s"}))
+        for n in range(30):
+            told = {"dirid": f"d{n}", "n": n, "big": 12345678901234567890.5, "labels": {"a.b": "é\x00"}}
+            registry.record(("/", {"registryid": "r", "dirscount": n}), (f"/dirs/d{n}", told))
+        registry.record(("/dirs/d3", None), ("/dirs/d4", {"dirid": "d4"}))
+        registry.record(("/dirs/D3", {"dirid": "D3"}), ("/dirs/d5", None))
+        yield registry
+
+
+# P-14: the tables that Spark makes are those that were there, those of the past and the index included
+def test_a_rebuild_by_spark(spark: SparkSession, filled: Registry, tmp_path: Path) -> None:
+    before, end = filled.tables(), filled.store.tip().position
+    log = log_of(spark, filled.store)
+    # What comes meanwhile is caught up with.
+    filled.record(("/dirs/d9", None), ("/", {"registryid": "r", "late": True}))
+    late = filled.tables()
+    assert late != before
+    report = rebuild(filled.store, None, compute_read_model(log, end, (tmp_path / "staged").as_uri()))
+    assert filled.tables() == late
+    assert report.position == filled.store.tip().position
+
+
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
+@given(interactions=INTERACTIONS.filter(bool), data=st.data())
+def test_any_history(spark: SparkSession, interactions: list[dict[str, dict[str, Any] | None]], data: Any) -> None:
+    # P-14: from any position on, over any history
+    with tempfile.TemporaryDirectory() as directory, Registry(f"sqlite:///{directory}/annals.db") as registry:
+        ends = []
+        for interaction in interactions:
+            record(registry, interaction)
+            ends.append(registry.store.tip().position)
+        before, position = registry.tables(), data.draw(st.sampled_from(ends))
+        folder = (Path(directory) / "staged").as_uri()
+        rebuild(registry.store, None, compute_read_model(log_of(spark, registry.store), position, folder))
+        assert registry.tables() == before
+
+
+@pytest.mark.parametrize("fault", ["lost", "twice"])
+def test_a_log_with_a_fault_in_the_past_is_refused(spark: SparkSession, filled: Registry, fault: str) -> None:
+    # P-14: what lives would come out right, and what lived would not
+    before, log = filled.tables(), log_of(spark, filled.store)
+    own = (log.stream == "/") & (log.revision == 3)
+    with pytest.raises(RebuildDiverged, match=r"position \d+: events are missing or out of order"):
+        rebuild_from(
+            log.where(~own) if fault == "lost" else log.union(log.where(own)), partial(rebuild, filled.store, None)
+        )
+    assert filled.tables() == before
+
+
+def test_rows_of_another_log_are_not_served(spark: SparkSession, filled: Registry, tmp_path: Path) -> None:
+    before = filled.tables()
+    log = log_of(spark, filled.store)
+    lost = log.where(log.stream != "/dirs/d7")
+    with pytest.raises(RebuildDiverged):
+        rebuild(
+            filled.store, None, compute_read_model(lost, filled.store.tip().position, (tmp_path / "staged").as_uri())
+        )
+    assert filled.tables() == before

@@ -1,0 +1,44 @@
+"""A replica's log is a log: segments and Spark make of it what is there (LEG-910)."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from projections.segments.folder import open_folder
+from projections.segments.write import SegmentSize, append_segments
+from spark_projections.rebuild import rebuild
+from spark_projections.sources import segments
+from tests.spark_projections.test_equality import forget, model, replaced
+from tests.support.registries.linked import linked, party
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
+
+
+def test_spark_makes_of_a_copied_log_what_it_holds(spark: SparkSession, tmp_path: Path) -> None:
+    # LEG-910, P-14: interactions of two logs in one, of which the registry can be made anew
+    async def run() -> None:
+        async with (
+            party("primary1", f"sqlite:///{tmp_path}/one.db") as there,
+            party("replica1", f"sqlite:///{tmp_path}/other.db", 1) as here,
+            linked(here, there, {"groups": ["/schemagroups/a"]}) as inflow,
+        ):
+            await there.write("PUT", "/schemagroups/a/schemas/s/versions/1$details", {"format": "X/1", "schema": "one"})
+            await inflow.take()
+            await here.write("PUT", "/schemagroups/own", {})
+            await there.write("PUT", "/schemagroups/a/schemas/s/versions/2$details", {"format": "X/1", "schema": "two"})
+            await there.write("DELETE", "/schemagroups/a/schemas/s/versions/1")
+            await inflow.take()
+            live = model(here.store)
+            assert live.hash == here.store.tip().state
+            folder = str(tmp_path / "segments")
+            append_segments(here.database, open_folder(folder), SegmentSize(events=5))
+            forget(here.store)
+            rebuild(segments.read(spark, folder), partial(replaced, here.store))
+            assert model(here.store) == live
+
+    asyncio.run(run())

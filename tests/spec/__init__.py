@@ -1,0 +1,1 @@
+"""Rules of the specifications as tables of rows, and the tests that run them."""

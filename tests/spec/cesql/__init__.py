@@ -1,0 +1,1 @@
+"""CESQL: tables of our own and the published conformance cases."""

@@ -1,0 +1,1 @@
+"""What holds after any history of requests."""

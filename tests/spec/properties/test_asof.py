@@ -1,0 +1,168 @@
+"""As of every position the registry answers what it answered live at that position (FLAG-80, FLAG-82)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Final
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from tests.spec.properties.test_http import UNHURRIED, asked, database
+from tests.support.histories import RESOURCES, Step, histories
+from tests.support.registries.requests import BASE, MIDNIGHT, Answer, Registry, Request, serving
+
+__all__ = ["database"]
+
+EXAMPLES: Final = {"sqlite": 10, "postgresql": 3}
+#: What answers about the past leave out, or say in their own way.
+OTHER: Final = frozenset(("etag", "cache-control", "memento-datetime", "content-length"))
+#: The parameter as links carry it, as the first one or not.
+_ASOF: Final = re.compile(r"([?&])asof=[^\"&>;,\s]*(&?)")
+
+_NEXT: Final = re.compile(r"<([^>]*)>;rel=next")
+_ORIGINAL: Final = re.compile(r", <[^>]*>;rel=original")
+_CURSOR: Final = re.compile(r"cursor=[^&>]*")
+
+_TREE: Final = (
+    *("/", "/?inline=*,model,modelsource,capabilities", "/?doc&inline", "/?collections", "/export", "/model"),
+    *("/modelsource", "/capabilities", "/capabilitiesoffered", "/dirs", "/dirs?inline=files.versions,files.file"),
+    *("/dirs?inline&doc", "/dirs/a", "/dirs/A", "/dirs/a?inline", "/dirs/a?doc&collections", "/dirs/a/files"),
+    *("/dirs/a/files?inline=versions,meta&binary", "/dirs/b/files?inline", "/dirs/a/notes?inline=meta"),
+)
+_ONE: Final = (
+    *("", "$details", "$details?inline", "$details?doc", "$details?inline=*&doc&binary", "/meta", "/versions"),
+    *("/versions?inline", "/versions/1.0.0", "/versions/1.0.0$details", "/versions/1$details", "?filter=stage=alpha"),
+)
+_FILTERS: Final = (
+    *("/?inline&filter=dirs.files.stage=alpha", "/dirs?filter=files.versions.size>0&inline=files.versions"),
+    *("/dirs?filter=files.name=x,files.versions.stage=alpha&filter=name=y", "/dirs/a?inline&filter=files.name!=x"),
+    *("/dirs/a?filter=name=x,files.size=1&inline=files", "/dirs/a/files?filter=versions.name=x&inline=versions"),
+    *("/dirs/a/files?filter=meta.xref", "/dirs/a/files?doc&inline&filter=meta.xref", "/dirs?filter=dirid=A"),
+    *("/dirs/a/files/f1/versions?filter=size>=0", "/dirs/a/files/f1$details?inline&filter=versions.size<3"),
+    *("/export?filter=dirs.files.name=null", "/dirs/b/files/f1/meta?filter=labels.a"),
+)
+_ORDERS: Final = (
+    *("/dirs?sort=name", "/dirs?sort=dirid=desc", "/dirs/a/files?sort=size=desc&inline=versions"),
+    *("/dirs/a/files?sort=labels.a", "/dirs/a/files/f1/versions?sort=modifiedat"),
+    *("/dirs/a/files/f1/versions?sort=createdat=desc&filter=stage=alpha", "/dirs/b/files?filter=stage=alpha&sort=name"),
+)
+_PAGES: Final = (
+    *("/dirs?limit=1", "/dirs/a/files?limit=1&inline=versions", "/dirs/a/files/f1/versions?limit=2&sort=name=desc"),
+    *("/dirs/a/files/f1/versions?limit=1&filter=size<3", "/dirs?limit=1&filter=files.versions.size%3E0&inline"),
+)
+URLS: Final = (
+    *_TREE,
+    *(resource + path for resource in sorted({*RESOURCES, "/dirs/a/files/p1"}) for path in _ONE),
+    *_FILTERS,
+    *_ORDERS,
+    *_PAGES,
+)
+
+_POINTER: Final[SearchStrategy[Step]] = st.builds(
+    lambda pointer, target: Step("PATCH", f"{pointer}/meta", {"xref": target}),
+    st.sampled_from(("/dirs/a/files/p1", "/dirs/b/files/f1", "/dirs/a/files/f2")),
+    st.sampled_from(("/dirs/a/files/f1", "/dirs/b/files/f1", "/dirs/b/files/none", "/dirs/a/files/p1", None)),
+)
+_CAPABILITIES: Final[SearchStrategy[Step]] = st.builds(
+    lambda more: Step("PATCH", "/capabilities", more),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "shortself": st.booleans(),
+            "pagination": st.booleans(),
+            "flags": st.sampled_from((["*"], ["doc", "inline", "sort"], ["filter"])),
+        },
+    ),
+)
+_SPELLING: Final = st.sampled_from(
+    (Step("PUT", "/dirs/A", {"name": "x"}), Step("DELETE", "/dirs/A"), Step("PUT", "/dirs/A/files/F1", {"size": 1}))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What was answered after an interaction. names: the ways to say when that was."""
+
+    names: tuple[str, ...]
+    answers: Mapping[str, Answer]
+
+
+@st.composite
+def lives(draw: DrawFn) -> list[Step]:
+    """Histories with pointers, capabilities and other spellings among the writes."""
+    found = draw(histories(documents=True, most=10))
+    for step in draw(st.lists(st.one_of(_POINTER, _POINTER, _CAPABILITIES, _SPELLING), max_size=6)):
+        found.insert(draw(st.integers(1, len(found))), step)
+    return found
+
+
+def test_as_of_a_moment_is_what_was_answered_then(database: tuple[str, Callable[[], Any]]) -> None:
+    # FLAG-80, FLAG-82: body and headers are those given live at that moment, whatever has happened since
+    kind, empty = database
+
+    @settings(max_examples=EXAMPLES[kind], **UNHURRIED)
+    @given(lives(), st.lists(st.sampled_from(URLS), min_size=30, max_size=30, unique=True))
+    def run(history: list[Step], paths: list[str]) -> None:
+        with empty() as url:
+            asyncio.run(told(url, history, paths))
+
+    run()
+
+
+async def told(url: str, history: list[Step], paths: list[str]) -> None:
+    async with serving(url) as registry:
+        moments = [await seen(registry, paths)]
+        for step in history:
+            answer = await registry.ask(asked(step))
+            assert answer.status < 500, step
+            if "xregistry-xregcorrelationid" in answer.headers:
+                moments.append(await seen(registry, paths, answer.headers["xregistry-xregcorrelationid"]))
+        for number, moment in enumerate(moments):
+            asof = moment.names[number % len(moment.names)]
+            for path, live in moment.answers.items():
+                then = await read(registry, path, asof)
+                assert as_said_then(then) == as_said_then(live), (path, asof)
+                assert is_dated(then) == (then.status < 400)
+
+
+async def seen(registry: Registry, paths: list[str], id: str | None = None) -> Moment:
+    position = str(registry.kept()[0][0][0])
+    time = (MIDNIGHT + timedelta(seconds=registry.moment.number)).isoformat()
+    names = (position, id, time.replace("+00:00", "Z")) if id else (position,)
+    return Moment(names, {path: await read(registry, path) for path in paths})
+
+
+async def read(registry: Registry, path: str, asof: str | None = None) -> Answer:
+    """The answer to a GET; where it comes in pages, that of all of them, one after the other."""
+    first = path if asof is None else f"{path}{'&' if '?' in path else '?'}asof={asof}"
+    answer = await registry.send(Request("GET", first))
+    whole = answer
+    while following := _NEXT.search(answer.headers.get("link", "")):
+        answer = await registry.send(Request("GET", following[1].removeprefix(BASE)))
+        whole = replace(whole, content=whole.content + b"\n" + answer.content)
+    return whole
+
+
+def as_said_then(answer: Answer) -> tuple[int, dict[str, str], str]:
+    """An answer without what only the past or only the present has. Cursors fit the request that they are made for."""
+    link = _CURSOR.sub("cursor", _ORIGINAL.sub("", answer.headers["link"]))
+    headers = {name: value for name, value in answer.headers.items() if name not in OTHER} | {"link": link}
+    return (
+        answer.status,
+        {name: _plain(value) for name, value in headers.items()},
+        _plain(answer.content.decode("latin-1")),
+    )
+
+
+def is_dated(answer: Answer) -> bool:
+    return "memento-datetime" in answer.headers and bool(_ORIGINAL.search(answer.headers["link"]))
+
+
+def _plain(text: str) -> str:
+    return _ASOF.sub(lambda found: found[1] if found[2] else "", text)

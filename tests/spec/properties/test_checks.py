@@ -1,0 +1,312 @@
+"""After every step of any history, Versions say of formats and compatibility what a look at everything says.
+
+The oracle works it out anew from what is stored, with no notion of what changed: it shares with the product only what
+formats find in documents. A twin that checks nothing tells whether a refusal was right: there the same step goes
+through, and the oracle has to find fault with what comes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from domain import formats
+from domain.decisions import document_checks
+from domain.decisions.capabilities import INITIAL
+from domain.decisions.commands import (
+    Command,
+    DeleteEntities,
+    ReplaceModel,
+    Restore,
+    WriteCapabilities,
+    WriteMethod,
+    WriteTree,
+)
+from domain.decisions.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
+from domain.decisions.world import MemoryWorld
+from domain.errors.problems import Problem
+from domain.registry.entities import Entity
+from tests.support.registries.memory import MemoryRegistry
+
+FEW = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+MODES: Final = ("manual", "createdat", "modifiedat", "semver")
+VERSIONS: Final = ("1.0.0", "1.1.0", "2.0.0", "3.0.0")
+RESOURCES: Final = ("/dirs/a/files/f", "/dirs/a/files/f", "/dirs/a/files/g", "/dirs/b/files/f")
+#: Each can be read by some of those after it, and the last is no schema.
+DOCUMENTS: Final = ("int", "long", "float", "string", "bytes", "int", "long", "float", "string", "nothing")
+FORMATS: Final = (*["Avro/1.11"] * 8, "AVRO/1.11", "Avro/1.9", "JsonSchema/draft-07", "Own/1")
+RULES: Final = (None, "backward", "Backward_Transitive", "forward", "forward_transitive", "full", "full_transitive")
+REFUSALS: Final = (
+    *("format_violation", "compatibility_violation", "format_unknown", "format_external", "compatibility_unknown"),
+    "model_compliance_error",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """What the model says of files. checked: False for the twin, which looks at nothing."""
+
+    versionmode: str
+    maxversions: int
+    validateformat: bool
+    validatecompatibility: bool
+    strictvalidation: bool
+    matchversions: bool
+    checked: bool = True
+
+    def source(self) -> dict[str, Any]:
+        flags = {
+            "validateformat": self.validateformat,
+            "validatecompatibility": self.validateformat and self.validatecompatibility,
+            "strictvalidation": self.strictvalidation,
+        }
+        files = {
+            "singular": "file",
+            "versionmode": self.versionmode,
+            "maxversions": self.maxversions,
+            "singleversionroot": self.versionmode != "manual",
+            "attributes": {"format": {"type": "string", "matchversions": self.matchversions}},
+            **(flags if self.checked else {}),
+        }
+        return {"groups": {"dirs": {"singular": "dir", "resources": {"files": files}}}}
+
+
+def _some(names: Mapping[str, SearchStrategy[Any]], **always: SearchStrategy[Any]) -> SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries(always, optional=dict(names))
+
+
+_RARELY = st.sampled_from((False, False, False, True))
+_MOSTLY = st.sampled_from((True, True, True, False))
+_TYPES = st.builds(Type, st.sampled_from(MODES), st.sampled_from((0, 0, 2, 3)), _MOSTLY, _MOSTLY, _RARELY, _MOSTLY)
+_IDS = st.sampled_from(VERSIONS)
+_SCHEMAS = st.sampled_from(DOCUMENTS).map(lambda name: {"type": name})
+_MORE = {"ancestorid": _IDS, "createdat": st.sampled_from(("2020-01-01T00:00:00Z", "2040-01-01T00:00:00Z"))}
+_VERSION = st.one_of(
+    _some({}, file=_SCHEMAS, format=st.just("Avro/1.11")),
+    _some(_MORE, file=_SCHEMAS, format=st.sampled_from(FORMATS)),
+    _some(_MORE | {"format": st.sampled_from(FORMATS)}, file=_SCHEMAS),
+    _some(_MORE, fileurl=st.just("http://127.0.0.1:1/"), format=st.just("Avro/1.11")),
+    _some(_MORE | {"format": st.sampled_from((*FORMATS, None)), "file": st.none()}),
+)
+_VERSION_MAP = st.dictionaries(_IDS, _VERSION, min_size=1, max_size=3)
+_META = _some({"defaultversionid": _IDS}, compatibility=st.sampled_from(RULES))
+_RESOURCE = st.builds(
+    lambda version, nested: version | nested, _VERSION, _some({"versions": _VERSION_MAP, "meta": _META})
+)
+_POINTER = st.sampled_from((*RESOURCES, None)).map(lambda xid: {"xref": xid})
+_WRITE = st.sampled_from((WriteMethod.PUT, WriteMethod.PATCH))
+_SWITCH = st.builds(
+    WriteCapabilities,
+    st.sampled_from(
+        (
+            *[{"formats": ["*"], "compatibilities": INITIAL["compatibilities"]}] * 3,
+            {"formats": ["Avro/*"], "compatibilities": {"Avro/*": ["backward", "full", "backward_transitive"]}},
+            {"formats": [], "compatibilities": {}},
+        )
+    ),
+    st.just(WriteMethod.PATCH),
+)
+
+_VERSION_WRITE = st.builds(
+    lambda resource, id, tree, method: WriteTree(f"{resource}/versions/{id}", tree, method),
+    *(st.sampled_from(RESOURCES), _IDS, _VERSION, _WRITE),
+)
+#: Another document for a Version, and nothing else.
+_EDIT = st.builds(
+    lambda id, name: WriteTree(f"{RESOURCES[0]}/versions/{id}", {"file": {"type": name}}, WriteMethod.PATCH),
+    st.sampled_from(VERSIONS[:2]),
+    st.sampled_from(DOCUMENTS[:3]),
+)
+_STEPS: Final[tuple[SearchStrategy[Any], ...]] = (
+    *[_VERSION_WRITE] * 3,
+    *[_EDIT] * 3,
+    st.builds(WriteTree, st.sampled_from(RESOURCES), _RESOURCE, _WRITE),
+    st.builds(
+        WriteTree,
+        st.sampled_from(RESOURCES).map("{}/versions".format),
+        _VERSION_MAP,
+        st.sampled_from((WriteMethod.POST, WriteMethod.PATCH)),
+    ),
+    *[st.builds(WriteTree, st.sampled_from(RESOURCES).map("{}/meta".format), _META, st.just(WriteMethod.PATCH))] * 2,
+    st.builds(WriteTree, st.sampled_from(RESOURCES).map("{}/meta".format), _POINTER, st.just(WriteMethod.PATCH)),
+    *[st.builds(lambda resource, id: DeleteEntities(f"{resource}/versions/{id}"), st.sampled_from(RESOURCES), _IDS)]
+    * 2,
+    st.builds(DeleteEntities, st.sampled_from(RESOURCES)),
+    _SWITCH,
+    _TYPES,
+)
+_SCHEMA = st.sampled_from(DOCUMENTS[:3]).map(lambda name: {"file": {"type": name}, "format": "Avro/1.11"})
+#: A line of Versions under a rule, which the steps then disturb.
+_LINE = st.builds(
+    lambda versions, rule: WriteTree(
+        RESOURCES[0],
+        {"versions": dict(zip(VERSIONS, versions, strict=False)), "meta": {"compatibility": rule}},
+        WriteMethod.PUT,
+    ),
+    st.lists(_SCHEMA, min_size=2, max_size=4),
+    st.sampled_from(RULES),
+)
+#: How far back a Restore goes, in steps; the twin numbers its events otherwise.
+_RESTORES = st.tuples(st.sampled_from(("/", "/dirs/a", RESOURCES[0], f"{RESOURCES[0]}/versions")), st.integers(1, 5))
+
+
+def _histories(*steps: SearchStrategy[Any]) -> SearchStrategy[list[Any]]:
+    rest = st.lists(st.one_of(*steps), min_size=4, max_size=16)
+    return st.builds(lambda switch, line, rest: [switch, line, *rest], _SWITCH, _LINE, rest)
+
+
+@FEW
+@given(_TYPES, _histories(*_STEPS))
+def test_versions_say_what_a_look_at_everything_says(type: Type, steps: list[Command | Type]) -> None:
+    # ENT-110 to 113, 115, SC-30 to 35, CAP-15, V-14: and what is refused would have broken a rule
+    registry, twin = MemoryRegistry(type.source()), MemoryRegistry(replace(type, checked=False).source())
+    for step in steps:
+        after = step if isinstance(step, Type) else type
+        try:
+            registry.do(_command(step))
+        except Problem as problem:
+            if problem.name in REFUSALS:
+                _check_refusal(twin, after, step)
+            continue
+        type = after
+        twin.do(_command(replace(step, checked=False) if isinstance(step, Type) else step))
+        _check(registry, type)
+
+
+@FEW
+@given(_TYPES, _histories(*_STEPS, _RESTORES))
+def test_what_is_restored_is_looked_at_as_well(type: Type, steps: list[Command | Type | tuple[str, int]]) -> None:
+    # ENT-113, FLAG-81: whatever came back, and whatever the model and the capabilities have become since
+    registry = MemoryRegistry(type.source())
+    ends = [len(registry.log)]
+    for step in steps:
+        command = Restore(step[0], ends[-step[1] :][0]) if isinstance(step, tuple) else _command(step)
+        try:
+            registry.do(command)
+        except Problem:
+            continue
+        type = step if isinstance(step, Type) else type
+        ends.append(len(registry.log))
+        _check(registry, type)
+
+
+def _command(step: Command | Type) -> Command:
+    return ReplaceModel(step.source()) if isinstance(step, Type) else step
+
+
+def _check_refusal(twin: MemoryRegistry, type: Type, step: Command | Type) -> None:
+    """A step that was refused for its documents: without checks it would leave something behind that breaks a rule."""
+    other = MemoryRegistry()
+    other.world = MemoryWorld()
+    other.world.extend(twin.log, {sha256: twin.world.document(sha256) for sha256 in _documents(twin)})
+    other.interactions = twin.interactions
+    try:
+        other.do(_command(replace(step, checked=False) if isinstance(step, Type) else step))
+    except Problem:
+        return  # it breaks another rule too
+    assert any(flaw for _, _, flaw in _looked_at(other, type)), "nothing was wrong with it"
+
+
+def _documents(registry: MemoryRegistry) -> set[str]:
+    return {str(event.private["document"]) for event in registry.log if event.private.get("document")}
+
+
+def _check(registry: MemoryRegistry, type: Type) -> None:
+    for version, expected, flaw in _looked_at(registry, type):
+        assert flaw is None, f"{version.xid}: {flaw}"
+        assert _told(version) == expected, version.xid
+    for entity in registry.world.entities():
+        if entity.type == "dirs.files" and "xref" not in entity.attributes["meta"]:
+            default = registry.get(f"{entity.xid}/versions/{entity.attributes['versionid']}")
+            assert _told(entity) == _told(default), entity.xid
+
+
+def _told(version: Entity) -> dict[str, bool]:
+    """What a Version says of its checks; a reason stands beside each that was not made, and only there (ENT-111)."""
+    names = ("formatvalidated", "compatibilityvalidated")
+    for name in names:
+        assert bool(version.attributes.get(f"{name}reason")) == (version.attributes.get(name) is False)
+    return {name: version.attributes[name] for name in names if name in version.attributes}
+
+
+def _looked_at(registry: MemoryRegistry, type: Type) -> Iterator[tuple[Entity, dict[str, bool], str | None]]:
+    """Every Version, what it has to say, and what should have been refused."""
+    oracle = _Oracle(registry, type)
+    for entity in registry.world.entities():
+        if entity.type == "dirs.files" and "xref" not in entity.attributes["meta"]:
+            versions = {version.id: version for version in registry.world.members(f"{entity.xid}/versions")}
+            rule = entity.attributes["meta"].get("compatibility")
+            for version in versions.values():
+                yield version, *oracle.expected(version, versions, rule.lower() if rule else None)
+
+
+class _Oracle:
+    def __init__(self, registry: MemoryRegistry, type: Type) -> None:
+        self._registry = registry
+        self._type = type
+        self._capabilities = registry.get("/capabilities").attributes
+
+    def expected(
+        self, version: Entity, versions: Mapping[str, Entity], rule: str | None
+    ) -> tuple[dict[str, bool], str | None]:
+        """What a Version has to say, and what should have been refused."""
+        if not self._type.validateformat or "format" not in version.attributes:
+            return {}, None
+        checked = self._can_check(version)
+        said, unchecked = {"formatvalidated": checked}, not checked
+        if checked and _answer(self._registry, _document(version)):
+            return said, "it is none of its format"
+        if self._type.validatecompatibility and rule is not None:
+            line = list(_line(version, versions, whole=rule.endswith("_transitive")))
+            compared = checked and self._has(version, rule) and all(map(self._can_check, line))
+            said["compatibilityvalidated"], unchecked = compared, unchecked or not compared
+            if compared and any(_answer(self._registry, one) for one in _readings(version, line, rule)):
+                return said, "it is not compatible"
+        return said, "it was not checked" if unchecked and self._type.strictvalidation else None
+
+    def _can_check(self, version: Entity) -> bool:
+        name = str(version.attributes.get("format", ""))
+        on = any(formats.matches_format(name, pattern) for pattern in self._capabilities["formats"])
+        return on and formats.find_format(name) is not None and "fileurl" not in version.attributes
+
+    def _has(self, version: Entity, rule: str) -> bool:
+        name, offered = str(version.attributes["format"]), self._capabilities["compatibilities"].items()
+        return any(rule in rules and formats.matches_format(name, pattern) for pattern, rules in offered)
+
+
+def _line(version: Entity, versions: Mapping[str, Entity], *, whole: bool) -> Iterator[Entity]:
+    at = version
+    while at.attributes["ancestorid"] != at.id:
+        at = versions[at.attributes["ancestorid"]]
+        yield at
+        if not whole:
+            return
+
+
+def _readings(version: Entity, line: list[Entity], rule: str) -> Iterator[CompatibilityCheck]:
+    for other in map(_document, line):
+        if rule.startswith(("backward", "full")):
+            yield CompatibilityCheck(_document(version), other)
+        if rule.startswith(("forward", "full")):
+            yield CompatibilityCheck(other, _document(version), newer="writer")
+
+
+def _document(version: Entity) -> FormatCheck:
+    return FormatCheck(version.attributes["format"].lower(), version.document)
+
+
+_KNOWN: dict[DocumentCheck, document_checks.CheckResult] = {}
+
+
+def _answer(registry: MemoryRegistry, question: DocumentCheck) -> document_checks.CheckResult:
+    if question not in _KNOWN:
+        world = registry.world
+        _KNOWN[question] = document_checks.run_check(
+            question, lambda one: document_checks.parse_document(one, world.document(one.sha256 or ""))
+        )
+    return _KNOWN[question]

@@ -1,0 +1,236 @@
+"""What any history leaves behind, asked over HTTP (P-5 to P-9, P-13, P-14), and writes at the same time (TRAP-7)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from commands.store.log import Store
+from domain.values.header_values import encode
+from projections.entities.rebuild import rebuild
+from tests.support.histories import TEXTS, Step, histories
+from tests.support.registries.requests import BASE, Registry, Request, emptied, serving
+from tests.support.stores import schema_of
+
+Json = Any
+Holds = Callable[[Registry, str], Awaitable[None]]
+#: What a Resource shows of its own; the rest is its default Version's.
+OF_RESOURCE = {"fileid", "noteid", "xid", "meta", "versions", "versionscount"}
+EXAMPLES = {"sqlite": 20, "postgresql": 4}
+UNHURRIED: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+
+
+@pytest.fixture(params=EXAMPLES)
+def database(request: pytest.FixtureRequest) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The kind of a database, and a context that gives the URL of an empty one."""
+    if request.param == "sqlite":
+        yield request.param, _sqlite
+        return
+    with schema_of(request.getfixturevalue("postgres_server")) as url:
+        yield request.param, lambda: _postgresql(url)
+
+
+@contextmanager
+def _sqlite() -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as directory:
+        yield f"sqlite:///{directory}/annals.db"
+
+
+@contextmanager
+def _postgresql(url: str) -> Iterator[str]:
+    emptied(url)
+    yield url
+
+
+def test_what_a_history_leaves_behind(database: tuple[str, Callable[[], Any]]) -> None:
+    kind, empty = database
+
+    @settings(max_examples=EXAMPLES[kind], **UNHURRIED)
+    @given(histories(documents=True, most=25))
+    def run(history: list[Step]) -> None:
+        with empty() as url:
+            asyncio.run(told(url, history))
+
+    run()
+
+
+async def told(url: str, history: list[Step]) -> None:
+    async with serving(url) as registry:
+        for step in history:
+            answer = await registry.ask(asked(step))
+            assert answer.status < 500, step
+        for holds in PROPERTIES:
+            await holds(registry, url)
+
+
+async def counts_are_sizes(registry: Registry, url: str) -> None:
+    # P-5: a count is the number of members behind its URL, and of those inlined beside it
+    for entity in entities(await read(registry, "/?inline")):
+        for name in [name for name in entity if name.endswith("count")]:
+            collection = name.removesuffix("count")
+            there = await read(registry, entity[collection + "url"])
+            assert entity[name] == len(there) == len(entity[collection])
+
+
+async def urls_lead_somewhere(registry: Registry, url: str) -> None:
+    # P-6, P-7: every URL in an answer can be read, and `self` gives the very entity, with all that is inlined in it
+    for entity in entities(await read(registry, "/?inline")):
+        assert await read(registry, entity["self"] + "?inline") == entity
+        for name in [name for name in entity if name.endswith("url") and name != "fileurl"]:
+            inlined = entity.get(name.removesuffix("url"))
+            found = await read(registry, entity[name] + "?inline")
+            assert inlined is None or found == inlined
+
+
+async def the_document_view_says_the_same(registry: Registry, url: str) -> None:
+    # P-9, SER-2: the document view is the API view with pointers for URLs, and each pointer leads to what it names
+    shown, document = await read(registry, "/?inline"), await read(registry, "/?doc&inline")
+    assert without_urls(document) == without_urls(bare(shown))
+    for entity in entities(document):
+        assert pointed(document, entity["self"]) is entity
+        for name, value in entity.items():
+            if name.endswith("url") and name != "fileurl":
+                assert pointed(document, value) is not None
+
+
+async def the_log_gives_the_same_answers(registry: Registry, url: str) -> None:
+    # P-14: a read model made anew from the log answers byte for byte as before
+    paths = ("/?inline=*,model,modelsource,capabilities", "/export", "/dirs?inline=files.versions")
+    before = [(await registry.ask(Request("GET", path))).content for path in paths]
+    store = Store(url)
+    try:
+        rebuild(store)
+    finally:
+        store.close()
+    assert [(await registry.ask(Request("GET", path))).content for path in paths] == before
+
+
+async def what_is_read_can_be_put_back(registry: Registry, url: str) -> None:
+    # P-8: PUT of what GET gave changes the epoch and modifiedat, and nothing else
+    model = await read(registry, "/model")
+    for entity in entities(await read(registry, "/?inline")):
+        if follows_writes(entity["xid"], model):
+            continue
+        before = await read(registry, entity["self"])
+        answer = await registry.ask(Request("PUT", entity["self"].removeprefix(BASE), before))
+        assert answer.status == 200, (before, answer)
+        after = await read(registry, entity["self"])
+        assert after["epoch"] == before["epoch"] + 1
+        assert after | {name: before[name] for name in ("epoch", "modifiedat")} == before
+
+
+PROPERTIES: list[Holds] = [
+    counts_are_sizes,
+    urls_lead_somewhere,
+    the_document_view_says_the_same,
+    the_log_gives_the_same_answers,
+    what_is_read_can_be_put_back,  # the only one that writes
+]
+
+
+@settings(max_examples=60, **UNHURRIED)
+@given(st.lists(TEXTS.filter(lambda value: value != "null"), min_size=1, max_size=8))
+def test_any_text_travels_in_a_header(values: list[str]) -> None:
+    # P-13: what a header brings is what JSON shows, and what a header shows again
+    async def run(url: str) -> None:
+        async with serving(
+            url, {"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file"}}}}}
+        ) as registry:
+            for value in values:
+                headers = {"xRegistry-description": encode(value)}
+                answer = await registry.ask(Request("PUT", "/dirs/d/files/f", b"x", headers))
+                assert answer.headers["xregistry-description"] == encode(value)
+                assert (await read(registry, "/dirs/d/files/f$details"))["description"] == value
+
+    with _sqlite() as url:
+        asyncio.run(run(url))
+
+
+def test_one_of_many_writes_with_the_same_epoch_wins(database: tuple[str, Callable[[], Any]]) -> None:
+    # TRAP-7: the check of an epoch and the write happen together
+    async def run(url: str) -> None:
+        async with serving(url, {"groups": {"dirs": {"singular": "dir"}}}) as registry:
+            await registry.send(Request("PUT", "/dirs/d", {}))
+            racing = [registry.send(Request("PATCH", "/dirs/d", {"epoch": 1, "name": str(n)})) for n in range(8)]
+            answers = await asyncio.gather(*racing)
+            assert sorted(answer.status for answer in answers) == [200, *[400] * 7]
+            won = next(json.loads(answer.content)["name"] for answer in answers if answer.status == 200)
+            assert (await read(registry, "/dirs/d"))["name"] == won
+
+    with database[1]() as url:
+        asyncio.run(run(url))
+
+
+def test_versions_made_at_once_are_numbered_one_by_one(database: tuple[str, Callable[[], Any]]) -> None:
+    # TRAP-7, ENT-75: no two writers get the same version id, and none is left out
+    async def run(url: str) -> None:
+        source = {"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file"}}}}}
+        async with serving(url, source) as registry:
+            await asyncio.gather(*[registry.send(Request("POST", "/dirs/d/files/f$details", {})) for _ in range(8)])
+            assert sorted(await read(registry, "/dirs/d/files/f/versions")) == [str(n) for n in range(1, 9)]
+
+    with database[1]() as url:
+        asyncio.run(run(url))
+
+
+def asked(step: Step) -> Request:
+    """A Step as a request; metadata of types with documents needs `$details`."""
+    single = step.path.count("/") in (4, 6) and "/files/" in step.path and not step.path.endswith("/meta")
+    metadata = single and step.method != "DELETE" and not isinstance(step.body, bytes)
+    flags = "&".join(f"{name}={value}" for name, value in step.query)
+    path = step.path + ("$details" if metadata else "") + (f"?{flags}" if flags else "")
+    return Request(step.method, path, step.body)
+
+
+async def read(registry: Registry, url: str) -> Json:
+    answer = await registry.ask(Request("GET", url.removeprefix(BASE)))
+    assert answer.status == 200, (url, answer)
+    return json.loads(answer.content)
+
+
+def entities(tree: Json) -> Iterator[dict[str, Json]]:
+    """Every entity of a tree, outermost first: what has an xid."""
+    if isinstance(tree, dict):
+        if "xid" in tree:
+            yield tree
+        for value in tree.values():
+            yield from entities(value)
+
+
+def bare(tree: Json) -> Json:
+    """A tree without what the document view leaves to the default Versions (a Resource's own attributes stay)."""
+    if not isinstance(tree, dict):
+        return tree
+    resource = "versions" in tree
+    return {name: bare(value) for name, value in tree.items() if not resource or name in OF_RESOURCE}
+
+
+def without_urls(tree: Json) -> Json:
+    if not isinstance(tree, dict):
+        return tree
+    return {name: without_urls(value) for name, value in tree.items() if name != "self" and not name.endswith("url")}
+
+
+def pointed(document: Json, pointer: str) -> Json:
+    """What a JSON pointer in a fragment leads to."""
+    assert pointer.startswith("#/"), pointer
+    for step in pointer[2:].split("/") if pointer != "#/" else ():
+        document = document[step.replace("~1", "/").replace("~0", "~")]
+    return document
+
+
+def follows_writes(xid: str, model: Json) -> bool:
+    """Whether a write changes more of an entity by itself: the order of Versions that follows `modifiedat`."""
+    parts = xid.split("/")
+    if len(parts) < 5:
+        return False
+    resources = model["groups"][parts[1]]["resources"]
+    return bool(resources[parts[3]]["versionmode"] == "modifiedat")

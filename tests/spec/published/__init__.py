@@ -1,0 +1,1 @@
+"""Schemas evolved by what the formats' own projects publish."""

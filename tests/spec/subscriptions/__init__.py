@@ -1,0 +1,1 @@
+"""Filters and protocol settings of subscriptions."""

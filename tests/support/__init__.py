@@ -1,0 +1,1 @@
+"""What tests of several folders, and bench/, share: stores, served registries, receivers, generated histories."""

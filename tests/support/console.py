@@ -1,0 +1,45 @@
+"""The console command, run inside the test's own process, in an empty folder and without settings of the machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from api.cli.main import main
+
+
+class Ended(NamedTuple):
+    """How a command ended and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+Annals = Callable[..., Ended]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in [name for name in os.environ if name.startswith("ANNALS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def annals(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Annals:
+    def run(*arguments: str | Path) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["annals", *map(str, arguments)])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        code = ended.value.code
+        return Ended(code if isinstance(code, int) else 0, *capfd.readouterr())
+
+    return run

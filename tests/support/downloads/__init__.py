@@ -1,0 +1,1 @@
+"""What tests bring from Maven, npm and PyPI, once."""

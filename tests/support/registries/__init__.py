@@ -1,0 +1,1 @@
+"""Registries for tests: in memory, in process, served, and in pairs."""

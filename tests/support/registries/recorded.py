@@ -1,0 +1,90 @@
+"""A store and its read model, written by hand-made interactions."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any, Self
+
+from sqlalchemy import select
+
+from commands.store.log import Store
+from domain.decisions.commands import DeleteEntities
+from domain.decisions.world import Decision
+from domain.registry.events import EntityEvent
+from projections.entities.apply import EntityProjection
+from projections.entities.leaves import MAX_LEAVES, leaves
+from projections.entities.query import ViewPool
+from projections.entities.rows import row
+from projections.entities.tables import tables
+from tests.support.registries.history import History
+
+Rows = list[tuple[Any, ...]]
+
+COMMAND = DeleteEntities("/dirs")
+
+
+class Registry:
+    """What a test writes to and reads from. `history` holds the same log in memory.
+
+    most: leaves that the index takes of one entity.
+    """
+
+    def __init__(self, url: str, most: int = MAX_LEAVES) -> None:
+        self.url = url
+        self.store = Store(url)
+        self.history = History()
+        self.entities = EntityProjection(most=most)
+        self.readers = ViewPool(url)
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        self.store.create()
+        with self.store.writing() as tx:
+            self.entities.create(tx.connection)
+        self._open.callback(self.store.close)
+        self._open.callback(self.readers.close)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def record(
+        self,
+        *changes: tuple[str, dict[str, Any] | None],
+        refresh: bool = False,
+        documents: dict[str, bytes] | None = None,
+    ) -> int:
+        """One interaction, through log and read model; the position that it ends at."""
+        with self.store.writing() as tx:
+            events = tuple(event for _, event in self.history.record(*changes, refresh=refresh))
+            recorded = tx.append(Decision(events, documents or {}), tx.context(), COMMAND)
+            self.entities.apply(tx.connection, recorded.events)
+        return recorded.position
+
+    def tables(self) -> tuple[Rows, Rows, Rows]:
+        """Everything in the three tables of entities, sorted."""
+        own = tables()
+        with self.store.engine.connect() as connection:
+            entity, history, attribute = (
+                sorted(map(tuple, connection.execute(select(table))), key=str)
+                for table in (own.entity, own.history, own.attribute)
+            )
+        return entity, history, attribute
+
+    def expected(self) -> tuple[Rows, Rows, Rows]:
+        """The same, from the log in memory and the definitions alone."""
+        rows: dict[str, tuple[int, EntityEvent]] = {}
+        replaced: Rows = []
+        for position, event in self.history.recorded:
+            if old := rows.pop(event.stream, None):
+                replaced.append((*row(old[1], old[0]), position))
+            if event.stream in self.history.alive_at(position):
+                rows[event.stream] = position, event
+        alive = [row(event, position) for position, event in rows.values()]
+        found = [
+            (kept.tree_key, path, kept.type, *leaf)
+            for kept, (_, event) in zip(alive, rows.values(), strict=True)
+            if kept.type not in ("/model", "/capabilities")
+            for path, leaf in leaves(event.attributes).items()
+        ]
+        return sorted(map(tuple, alive), key=str), sorted(replaced, key=str), sorted(found, key=str)

@@ -1,0 +1,191 @@
+"""Registries that are served, killed and started again, each as a process of its own that keeps its address."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import httpx
+
+from domain.values.xid import is_outside_tree
+from tests.support.brokers.suite import free_port
+from tests.support.serving import annals, serving
+from tests.support.webhooks import until
+
+__all__ = ["ALONE", "MASTER_KEY", "TOKEN", "Place", "Registry", "registries", "together", "until"]
+
+#: The token of an administrator, and that of somebody who only writes.
+TOKEN: Final = "the-token-of-an-administrator"
+WRITER: Final = "the-token-of-a-writer"
+TOKENS: Final = {TOKEN: {"name": "root", "role": "admin"}, WRITER: {"name": "wilma", "role": "writer"}}
+MASTER_KEY: Final = base64.b64encode(os.urandom(32)).decode()
+#: Files that any Version goes without a check.
+_VERSION: Final = {"format": "Text/1"}
+_SECONDS: Final = 60.0
+_LOOPBACK: Final = "127.0.0.1"
+
+
+class Place(NamedTuple):
+    """Where a registry runs. host: its address for others. near: its address for tests. listens: where it does.
+
+    reaches: addresses that it may connect to. within: what a command begins with to run there.
+    """
+
+    host: str = _LOOPBACK
+    near: str = _LOOPBACK
+    listens: str = _LOOPBACK
+    reaches: str = _LOOPBACK
+    within: tuple[str, ...] = ()
+
+
+BESIDE: Final = Place()
+#: A process that was started from nothing, so that even the order of sets is its own.
+ALONE: Final = Place(within=("env",))
+
+
+class Registry:
+    """One registry and a client of it. home: the directory that is its own. url: stays the same when it starts again.
+
+    settings: of its environment; `ANNALS_TOKENS` may be changed between `stop` and `start`.
+    """
+
+    def __init__(self, home: Path, database: str | None = None, place: Place = BESIDE, **settings: str) -> None:
+        home.mkdir(exist_ok=True)
+        self.home = home
+        self.place = place
+        self.port = free_port(place.listens)
+        self.url = f"http://{place.host}:{self.port}"
+        self.database = database or f"sqlite:///{home / 'annals.db'}"
+        self.settings = {
+            "ANNALS_TOKENS": json.dumps(TOKENS),
+            "ANNALS_MASTER_KEY": MASTER_KEY,
+            "ANNALS_PUBLIC_URL": self.url,
+            "ANNALS_SINKS_ALLOW": place.reaches,
+            "ANNALS_SINKS_PLAINTEXT": "true",
+        } | settings
+        self._up = ExitStack()
+        self._client = self.client(TOKEN)
+
+    def start(self) -> None:
+        """Serves it; returns once it answers."""
+        options = ("--host", self.place.listens, "--port", str(self.port))
+        served = serving(self.database, self.home, *options, within=self.place.within, **self.settings)
+        self.process = self._up.enter_context(served).process
+
+    def stop(self) -> None:
+        """Ends it as an operator does, and waits."""
+        self._up.close()
+
+    def kill(self) -> None:
+        """Ends it at once, in the middle of whatever it does."""
+        self.process.kill()
+        self.process.wait()
+        self._up.close()
+
+    def close(self) -> None:
+        """Stops it for good."""
+        self.stop()
+        self._client.close()
+
+    def credential(self, token: str) -> None:
+        """Asks with another token from now on."""
+        self._client.headers["authorization"] = f"Bearer {token}"
+
+    def client(self, token: str | None) -> httpx.Client:
+        """Another client. token: None for nobody whom the registry knows."""
+        headers = {"authorization": f"Bearer {token}"} if token is not None else {}
+        url = f"http://{self.place.near}:{self.port}"
+        return httpx.Client(base_url=url, headers=headers, timeout=_SECONDS, trust_env=False)
+
+    def request(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
+        """What an administrator's request with a JSON body, or none, is answered with."""
+        given = {} if body is None else {"json": body}
+        return self._client.request(method, path, **given, **options)
+
+    def done(self, method: str, path: str, body: Any = None) -> Any:
+        """What a request that succeeds is answered with, None for no body."""
+        answer = self.request(method, path, body)
+        assert answer.is_success, answer.text
+        return answer.json() if answer.content else None
+
+    def link(self, id: str, url: str, **members: Any) -> dict[str, Any]:
+        """Makes a link or changes it, with an administrator's token unless `members` say otherwise; its document."""
+        document = {"url": url, "credential": {"token": TOKEN}, **members}
+        found: dict[str, Any] = self.done("PUT", f"/-/links/{id}", document)
+        return found
+
+    def status(self, id: str) -> dict[str, Any]:
+        """How a link goes."""
+        found: dict[str, Any] = self.done("GET", f"/-/links/{id}")["status"]
+        return found
+
+    def write(self, version: str, **attributes: Any) -> str:
+        """Makes a Version, and what it is in, by `group/schema/version`, or changes it; the id of the interaction."""
+        group, schema, name = version.split("/")
+        path = f"/schemagroups/{group}/schemas/{schema}/versions/{name}$details"
+        answer = self.request("PUT", path, _VERSION | attributes)
+        assert answer.is_success, answer.text
+        return answer.headers["xregistry-xregcorrelationid"]
+
+    def fill(self, groups: int, schemas: int, start: str = "group") -> None:
+        """Writes many schemas with a document each; one interaction for each Group."""
+        for number in range(groups):
+            made = {f"s{each}": {**_VERSION, "schema": f"{number} {each}"} for each in range(schemas)}
+            self.done("PUT", f"/schemagroups/{start}{number}", {"schemas": made})
+
+    def head(self) -> dict[str, Any]:
+        """How its log stands."""
+        found: dict[str, Any] = self.done("GET", "/-/log/head")
+        return found
+
+    def ids(self) -> list[str]:
+        """The correlation ids of the interactions of its tree, in order; the first one made it."""
+        with self._client.stream("GET", "/-/log", headers={"accept": "application/x-ndjson"}) as lines:
+            found = [json.loads(line) for line in lines.iter_lines()]
+        apart = {each["position"] for each in found if is_outside_tree(each.get("stream", ""))}
+        return [each["xregcorrelationid"] for each in found if "first" in each and each["first"] not in apart]
+
+    def verified(self) -> str:
+        """What a walk over the whole log says; it found nothing."""
+        settings = {name: value for name, value in self.settings.items() if name == "ANNALS_MASTER_KEY"}
+        done = annals("log", "verify", "--database", self.database, cwd=self.home, **settings)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@contextmanager
+def registries(
+    home: Path, *names: str, places: Mapping[str, Place] | None = None, **databases: str
+) -> Iterator[list[Registry]]:
+    """Registries that run, in directories of their names.
+
+    places: by name, for those that do not run beside the tests. databases: URLs by name, for those that are no SQLite.
+    """
+    with ExitStack() as stack:
+        found = []
+        for name in names:
+            registry = Registry(home / name, databases.get(name), (places or {}).get(name, BESIDE))
+            stack.callback(registry.close)
+            registry.start()
+            found.append(registry)
+        yield found
+
+
+def together(one: Registry, *others: Registry, seconds: float = _SECONDS) -> None:
+    """Returns once others have what one has: the same state, from the same interactions, each of them once.
+
+    Before those each of them has the one that made it.
+    """
+    for other in others:
+        until(partial(_level, one, other), seconds)
+        assert other.ids()[1:] == one.ids()
+
+
+def _level(one: Registry, other: Registry) -> bool:
+    return bool(one.head()["state"] == other.head()["state"])

@@ -1,0 +1,65 @@
+"""Logs with documents, what of them has to be in segments, and what lies in a folder."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+from sqlalchemy import Engine, select
+
+from commands.store import tables
+from projections.log.table_rows import LogTableRow
+from tests.support.registries.recorded import Registry
+
+#: Text that is easily spoilt on the way: beyond ASCII and the Basic Plane, quotes, a NUL, line ends.
+AWKWARD = 'Zähler \U0001f4a7 "quoted" \\ \u2028 \0 \r\n'
+
+
+def grow(registry: Registry, interactions: int, start: int = 0) -> None:
+    """Interactions of 1 to 4 events; every second has a document, and each document comes twice, far apart."""
+    for n in range(start, start + interactions):
+        group = f"/dirs/d{n}"
+        rest = [(f"{group}/files/f{file}", {"name": f"{AWKWARD}{file}"}) for file in range(n % 4)]
+        if n % 2:
+            registry.record((group, {"n": n}), *rest)
+            continue
+        content = f"document {n % 10} {AWKWARD}".encode()
+        digest = sha256(content).hexdigest()
+        registry.record((group, {"n": n, "doc": digest}), *rest, documents={digest: content})
+
+
+def recorded(engine: Engine) -> list[LogTableRow]:
+    """The log as the database has it, put together by the database."""
+    log, of = tables.log.c, tables.interaction.c
+    facts = (
+        of.first,
+        of.last,
+        of.xregcorrelationid,
+        of.time,
+        of.caller,
+        of.command,
+        of.registry_url,
+        of.chain,
+        of.state,
+        of.salt,
+    )
+    joined = select(log.position, log.stream, log.revision, log.topic, log.state, *facts).where(
+        log.position >= of.first, log.position <= of.last
+    )
+    with engine.connect() as connection:
+        found = connection.execute(joined.order_by(log.position)).all()
+    return [
+        LogTableRow._make((*row[:4], bytes(row[4]).decode(), *row[5:-3], bytes(row[-3]), bytes(row[-2]), row[-1]))
+        for row in found
+    ]
+
+
+def stored_documents(engine: Engine) -> dict[str, bytes]:
+    """Every document of the database."""
+    with engine.connect() as connection:
+        return {digest: bytes(content) for digest, content in connection.execute(select(tables.document))}
+
+
+def lying(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, by its path from there."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

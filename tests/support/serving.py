@@ -1,0 +1,85 @@
+"""The console command and a served registry, as processes of their own, for tests and benchmarks."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from tests.support.forks import Fork
+
+ROOT = Path(__file__).resolve().parents[2]
+_ADDRESS = re.compile(r"Annals serves (http://\S+)")
+_LOG = "serve.log"
+
+
+class Served(NamedTuple):
+    """Where a registry answers, and its process."""
+
+    url: str
+    process: subprocess.Popen[bytes] | Fork
+
+
+def environment(**settings: str) -> dict[str, str]:
+    """The environment of a child: no setting of the machine's but those given, and the source tree importable."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("ANNALS_")}
+    return {**inherited, "PYTHONPATH": str(ROOT), "COLUMNS": "200", "NO_COLOR": "1", **settings}
+
+
+def annals(*arguments: str | Path, cwd: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    """What the console command ended with."""
+    command = [*map(str, arguments)]
+    with TemporaryDirectory() as folder:
+        said, complained = Path(folder, "stdout"), Path(folder, "stderr")
+        fork = Fork(command, cwd, environment(**settings), said, complained)
+        try:
+            ended = fork.wait(timeout=300)
+        finally:
+            fork.kill()
+        return subprocess.CompletedProcess(command, ended, said.read_text(), complained.read_text())
+
+
+@contextmanager
+def serving(database: str, cwd: Path, *options: str, within: Sequence[str] = (), **settings: str) -> Iterator[Served]:
+    """A registry served on a free port; stopped, and waited for, at the end. What it says is in `serve.log`.
+
+    within: what its command begins with, for one that runs elsewhere. settings: of its environment.
+    """
+    process = _started(("serve", "--port", "0", "--database", database, *options), cwd, within, environment(**settings))
+    try:
+        yield Served(_address(process, cwd / _LOG), process)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+
+
+def _started(
+    arguments: Sequence[str], cwd: Path, within: Sequence[str], given: dict[str, str]
+) -> subprocess.Popen[bytes] | Fork:
+    said = cwd / _LOG
+    said.write_bytes(b"")
+    if not within:
+        return Fork(arguments, cwd, given, said, said)
+    with said.open("a") as log:
+        command = [*within, sys.executable, "-m", "api.cli", *arguments]
+        return subprocess.Popen(command, cwd=cwd, env=given, stderr=log, stdout=log)
+
+
+def _address(process: subprocess.Popen[bytes] | Fork, said: Path) -> str:
+    while process.poll() is None:
+        if found := _ADDRESS.search(said.read_text()):
+            return found[1]
+        time.sleep(0.02)
+    raise RuntimeError(f"the registry did not start:\n{said.read_text()}")

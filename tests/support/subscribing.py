@@ -1,0 +1,79 @@
+"""What tests of subscriptions share: callers, keys, a sink whose address is allowed, and deliveries in a dict."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import httpx
+
+from api.subscriptions.ports import NoDeliveries
+from domain.subscriptions.subscription import Subscription
+from tests.support.registries.in_process import Api
+
+KEY: Final = b64encode(bytes(32)).decode()
+SINK: Final = "https://93.184.216.34/in"
+BODY: Final[dict[str, Any]] = {"sink": SINK, "protocol": "HTTP", "types": ["io.xregistry.version.created"]}
+TOKENS: Final = json.dumps(
+    {
+        "ann": {"name": "ann", "role": "writer"},
+        "bob": {"name": "bob", "role": "writer"},
+        "rita": {"name": "rita", "role": "reader"},
+        "gina": {"name": "gina", "groups": {"/dirs/d1": "writer"}},
+        "root": {"name": "root", "role": "admin"},
+        "nemo": {"name": "nemo"},
+    }
+)
+
+
+class Kept(NoDeliveries):
+    """Deliveries whose state a test sets. letters: dead letters by sequence."""
+
+    def __init__(self) -> None:
+        self.letters: dict[str, dict[str, Any]] = {}
+        self.state: dict[str, Any] = {}
+        self.running = False
+        self.done: list[tuple[str, ...]] = []
+
+    def status(self, subscription: Subscription) -> Mapping[str, Any]:
+        return {**super().status(subscription), **self.state}
+
+    def replaying(self, subscription: Subscription) -> bool:
+        return self.running
+
+    def deadletters(self, id: str, after: str, limit: int) -> Sequence[Mapping[str, Any]]:
+        return [self.letters[each] for each in sorted(self.letters) if each > after][:limit]
+
+    def deadletter(self, id: str, sequence: str) -> Mapping[str, Any] | None:
+        return self.letters.get(sequence)
+
+    def redeliver(self, id: str, sequence: str) -> None:
+        self.done.append(("redeliver", sequence))
+
+    def discard(self, id: str, sequence: str) -> None:
+        del self.letters[sequence]
+
+    def consent(self, id: str, secret: str, rate: int | None) -> bool:
+        self.done.append(("consent", id, secret, str(rate)))
+        return secret == "right"
+
+
+def bearer(token: str) -> dict[str, Any]:
+    """The headers of a caller."""
+    return {"authorization": f"Bearer {token}"}
+
+
+def made(api: Api, body: dict[str, Any] | None = None, **headers: str) -> dict[str, Any]:
+    """A new subscription, as its creation answers."""
+    answer: dict[str, Any] = api.done("POST", "/subscriptions", {**BODY, **(body or {})}, **headers).json()
+    return answer
+
+
+def refusal(answer: httpx.Response) -> tuple[int, str, str | None]:
+    """Status, code and pointer of a refused request."""
+    assert answer.headers["content-type"] == "application/problem+json", answer.text
+    found = answer.json()
+    assert found["status"] == answer.status_code
+    return answer.status_code, found["code"], found.get("pointer")
