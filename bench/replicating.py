@@ -24,7 +24,8 @@ from domain.replication.link import EVENTS, KAFKA, LOG, PULL, PUSH
 from projections.entities.rebuild import rebuild
 from projections.replication.link_workers import LINK_WORKERS
 from tests.support.brokers.kafka import Kafka, kafka
-from tests.support.registries.restarted import ALONE, TOKEN, Registry, until
+from tests.support.polling import until
+from tests.support.registries.restarted import ALONE, TOKEN, Registry
 from tests.support.serving import environment
 
 #: Readers whose cost is measured, clients that write meanwhile, and how often both is turned on and off.

@@ -159,6 +159,15 @@ def test_rooms_have_few_entries_and_say_what_belongs_there() -> None:
             assert ast.get_docstring(ast.parse(file.read_text())), f"{name} does not say what belongs there"
 
 
+def test_folders_of_tests_are_those_of_the_product() -> None:
+    tests = ROOT / "tests"
+    for file in tests.rglob("test_*.py"):
+        folder = file.parent.relative_to(tests)
+        assert folder.parts[:1] not in {(room,) for room in INNER} or (ROOT / folder).is_dir(), f"no {folder}/"
+        says = (file.parent / "__init__.py").read_text() if (file.parent / "__init__.py").exists() else ""
+        assert ast.get_docstring(ast.parse(says)), f"tests/{folder}/ does not say what is in it"
+
+
 def test_a_class_name_stands_for_one_thing() -> None:
     defined = defaultdict[str, list[str]](list)
     for name, file in files().items():

@@ -16,9 +16,10 @@ from tests.support.brokers import kafka
 from tests.support.brokers.mosquitto import mosquitto
 from tests.support.brokers.nats import nats_server
 from tests.support.brokers.suite import PASSWORD, USER, Receiver, Station
-from tests.support.registries.subscribed import Registry, registry, xid
+from tests.support.polling import until
+from tests.support.registries.client import xid
+from tests.support.registries.subscribed import Registry, registry
 from tests.support.subscribing import KEY
-from tests.support.webhooks import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 

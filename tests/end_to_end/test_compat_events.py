@@ -15,9 +15,10 @@ from domain.model.builtin import default_source
 from projections.outgoing.destination_guard import DestinationGuard
 from tests.api.subscriptions.test_deliveries import delivering, sinks, subscribed
 from tests.end_to_end.test_broker_walkthrough import Place, place
+from tests.support.polling import until
 from tests.support.registries.in_process import BASE, Api, create, serving
 from tests.support.subscribing import KEY
-from tests.support.webhooks import Webhooks, until
+from tests.support.webhooks import Webhooks
 
 __all__ = ["place", "sinks"]
 

@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import pytest
 
+from tests.support.polling import until
 from tests.support.receivers import listening, saying
 from tests.support.registries.subscribed import Registry, registry
-from tests.support.webhooks import Webhooks, until, webhooks
+from tests.support.webhooks import Webhooks, webhooks
 
 CREATED: Final = ["io.xregistry.version.created"]
 #: What a sink says at most that says too much, in bytes.

@@ -17,10 +17,12 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support.registries.subscribed import VERSION, Registry, registry, xid
+from tests.support.polling import until
+from tests.support.registries.client import VERSION, xid
+from tests.support.registries.subscribed import Registry, registry
 from tests.support.serving import annals
 from tests.support.subscribing import KEY
-from tests.support.webhooks import Webhooks, until, webhooks
+from tests.support.webhooks import Webhooks, webhooks
 
 CREATED: Final = "io.xregistry.version.created"
 #: Retried soon, and as often as it takes.

@@ -37,9 +37,8 @@ from spark_projections.sources import kafka, postgres, segments
 from spark_projections.verify_log import UnverifiedLog
 from tests.spark_projections.conftest import needs
 from tests.spark_projections.registry import Past, past
-from tests.spec.properties.test_http import asked
 from tests.support.brokers import kafka as brokers
-from tests.support.histories import Step, histories
+from tests.support.histories import Step, asked, histories
 from tests.support.serving import annals
 from tests.support.stores import schema_of
 from tests.support.subscribing import BODY

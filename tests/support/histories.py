@@ -6,13 +6,20 @@ refused, which is wanted: what a refusal leaves behind is part of every property
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pytest
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from domain.decisions.commands import Command, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
+from tests.support.registries.requests import Request, emptied
+from tests.support.stores import schema_of
 
 MODES: Final = ("manual", "createdat", "modifiedat", "semver")
 #: Version ids that every mode takes, oldest first by semantic versioning.
@@ -23,6 +30,9 @@ RESOURCES: Final = ("/dirs/a/files/f1", "/dirs/a/files/f1", "/dirs/a/files/f2", 
 TIMES: Final = ("2020-01-01T00:00:00Z", "2020-01-01T02:00:00+02:00", "2021-06-01T12:00:00.5Z", "2040-01-01T00:00:00Z")
 #: Any text, and as often one of characters that mean something in a header.
 TEXTS: Final = st.one_of(st.text('%"\\ 4aF', max_size=12), st.text(max_size=40))
+
+#: For tests that make up histories, each of which takes its time.
+UNHURRIED: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,3 +199,35 @@ _DOCUMENT: Final[SearchStrategy[Step]] = st.builds(
     st.sampled_from((b"", b"text", b"\x00\xff", b'{"a": 1.50}')),
     _FLAG,
 )
+
+
+def asked(step: Step) -> Request:
+    """A Step as a request; metadata of types with documents needs `$details`."""
+    single = step.path.count("/") in (4, 6) and "/files/" in step.path and not step.path.endswith("/meta")
+    metadata = single and step.method != "DELETE" and not isinstance(step.body, bytes)
+    flags = "&".join(f"{name}={value}" for name, value in step.query)
+    path = step.path + ("$details" if metadata else "") + (f"?{flags}" if flags else "")
+    return Request(step.method, path, step.body)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The kind of a database, and a context that gives the URL of an empty one."""
+    if request.param == "sqlite":
+        yield request.param, temporary_sqlite
+        return
+    with schema_of(request.getfixturevalue("postgres_server")) as url:
+        yield request.param, lambda: _postgresql(url)
+
+
+@contextmanager
+def temporary_sqlite() -> Iterator[str]:
+    """The URL of a database that is gone afterwards."""
+    with tempfile.TemporaryDirectory() as directory:
+        yield f"sqlite:///{directory}/annals.db"
+
+
+@contextmanager
+def _postgresql(url: str) -> Iterator[str]:
+    emptied(url)
+    yield url

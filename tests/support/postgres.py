@@ -6,7 +6,6 @@ import fcntl
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
+
+from tests.support.ports import free_port
 
 #: A server to use instead of starting one; its user may create schemas.
 SETTING = "ANNALS_TEST_POSTGRES"
@@ -118,7 +119,7 @@ def _start(meeting: Path, settings: Sequence[str]) -> str:
     (meeting / "postgres.home").write_text(str(home))
     if as_user := _unprivileged():
         shutil.chown(home, as_user)
-    data, port = home / "data", _free_port()
+    data, port = home / "data", free_port()
     given = ("listen_addresses=127.0.0.1", f"port={port}", f"unix_socket_directories={home}", *settings)
     options = " ".join(f"-c {setting}" for setting in given)
     _run("initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", home=home)
@@ -151,9 +152,3 @@ def _unprivileged() -> str | None:
         return None
     users = {user.pw_name for user in pwd.getpwall()}
     return next(name for name in ("postgres", "nobody") if name in users)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from tests.support.brokers.suite import free_port, wait_for_port
 from tests.support.downloads.maven import jars, java
+from tests.support.ports import free_port, wait_for_port
 
 PROXY: Final = "org.gaul:s3proxy:2.6.0"
 BUCKET: Final = "lake"

@@ -26,6 +26,7 @@ class Webhooks:
     """asked: headers of the OPTIONS of each path; told: what came to it. answer: the status for an event.
 
     consents: whether sinks do when they are asked. holding: no request is answered while it is set.
+    seconds: that an answer takes at least.
     """
 
     url: str = ""
@@ -34,6 +35,7 @@ class Webhooks:
     answer: Callable[[str, dict[str, Any]], int] = lambda path, event: 204
     consents: bool = True
     holding: bool = False
+    seconds: float = 0.0
 
     def events(self, path: str) -> list[dict[str, Any]]:
         """What came to a path, in order."""
@@ -65,6 +67,8 @@ class Webhooks:
         self.told[path].append(Told(event, headers, time.monotonic()))
         while self.holding:
             await asyncio.sleep(0.01)
+        if self.seconds:
+            await asyncio.sleep(self.seconds)
         return f"HTTP/1.1 {self.answer(path, event)} So\r\nContent-Length: 0\r\n\r\n".encode()
 
     async def _run(self, started: threading.Event, over: asyncio.Event) -> None:
@@ -88,12 +92,3 @@ def webhooks() -> Iterator[Webhooks]:
     finally:
         loop.call_soon_threadsafe(over.set)
         thread.join(10)
-
-
-def until(holds: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """What a condition gives as soon as it is true."""
-    end = time.monotonic() + seconds
-    while not (found := holds()):
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.01)
-    return found

@@ -14,8 +14,7 @@ from commands.store.log import Store
 from domain.registry.events import EntityDeleted, EntityEvent
 from domain.values import dot_path
 from domain.values import xid as xids
-from tests.spec.properties.test_http import asked, database
-from tests.support.histories import Step, histories
+from tests.support.histories import Step, asked, database, histories
 from tests.support.registries.requests import Registry, Request, serving
 
 __all__ = ["database"]

@@ -14,8 +14,9 @@ from typing import Any, Final
 import pytest
 
 from tests.support.brokers.kafka import READER, Kafka, consuming, kafka, taken, token
-from tests.support.brokers.suite import HOST, PASSWORD, USER, WRONG, free_port
+from tests.support.brokers.suite import HOST, PASSWORD, USER, WRONG
 from tests.support.console import Annals
+from tests.support.ports import free_port
 from tests.support.serving import environment
 
 #: A broker takes a few seconds to start, and many more on a busy machine.

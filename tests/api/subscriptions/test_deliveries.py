@@ -16,9 +16,10 @@ from domain.cesql import evaluation
 from domain.cesql.parser import parse
 from domain.cesql.syntax import SyntaxNode
 from projections.outgoing.destination_guard import DestinationGuard
+from tests.support.polling import until
 from tests.support.registries.in_process import Api, create, serving
 from tests.support.subscribing import KEY
-from tests.support.webhooks import Webhooks, until, webhooks
+from tests.support.webhooks import Webhooks, webhooks
 
 #: Retried soon, and often enough.
 SOON: Final = {"retry": {"initialdelay": 1, "maxdelay": 1, "multiplier": 1, "maxattempts": 100}}

@@ -16,8 +16,7 @@ from sqlalchemy import MetaData, create_engine
 from commands.store.hashes import LogRow
 from commands.store.log import Store
 from projections.log.json_lines import event_line
-from tests.spec.properties.test_http import asked
-from tests.support.histories import Step, histories
+from tests.support.histories import Step, asked, histories
 from tests.support.registries.in_process import MODEL, Api, create, serving
 from tests.support.registries.requests import Answer, Request, emptied
 from tests.support.registries.requests import serving as telling

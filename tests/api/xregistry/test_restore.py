@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from commands.store.log import Store
 from commands.verify.verify_log import verify_log, verify_row_hashes
 from tests.api.xregistry.test_dryrun import store
-from tests.spec.properties.test_http import asked
-from tests.support.histories import Step, histories
+from tests.support.histories import Step, asked, histories
 from tests.support.registries.in_process import Api, create, serving
 from tests.support.registries.requests import Registry, Request
 from tests.support.registries.requests import serving as telling

@@ -20,7 +20,8 @@ import pytest
 from tests.end_to_end.replication.network import HERE, Namespace, namespaces
 from tests.end_to_end.replication.test_faults import complete, join, writing
 from tests.projections.replication.standard.changes import LINK
-from tests.support.registries.restarted import Registry, registries, until
+from tests.support.polling import until
+from tests.support.registries.restarted import Registry, registries
 from tests.support.registries.standard import at_rest, held, modelled, same
 
 CUT: Final = float(os.environ.get("ANNALS_TEST_CUT", "30"))

@@ -13,7 +13,8 @@ from typing import Final
 
 import pytest
 
-from tests.support.registries.restarted import registries, until
+from tests.support.polling import until
+from tests.support.registries.restarted import registries
 
 _HEAD: Final = b'{"position":9,"time":"2026-01-02T03:04:05.000000Z","chain":"00","state":"00"}'
 #: What a source does: the path at which it begins to drip, what it sends before, and again and again from then on.

@@ -21,7 +21,8 @@ import pytest
 
 from tests.end_to_end.replication.test_pushing import lines, pushed
 from tests.end_to_end.replication.wire import Wire, wire
-from tests.support.registries.restarted import TOKEN, TOKENS, Registry, registries, together, until
+from tests.support.polling import until
+from tests.support.registries.restarted import TOKEN, TOKENS, Registry, registries, together
 
 #: How a log comes over, and the database of the primary.
 _ROADS = [("pull", "postgresql"), ("events", "sqlite"), ("push", "sqlite")]

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.support.registries.restarted import until
+from tests.support.polling import until
 from tests.support.serving import ROOT, environment, serving
 from tests.test_readme import pattern
 

@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from api.replication.notifications import MAX_CONCURRENT
-from tests.support.registries.restarted import Registry, registries, together, until
+from tests.support.polling import until
+from tests.support.registries.restarted import Registry, registries, together
 
 #: Seconds after which a link would look by itself: longer than any test.
 _NEVER = 7 * 86400

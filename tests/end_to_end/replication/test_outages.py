@@ -9,7 +9,8 @@ from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
-from tests.support.registries.restarted import Registry, registries, together, until
+from tests.support.polling import until
+from tests.support.registries.restarted import Registry, registries, together
 
 
 @contextmanager

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.registries.restarted import Registry, registries, together, until
+from tests.support.polling import until
+from tests.support.registries.restarted import Registry, registries, together
 from tests.support.registries.strays import shown
 
 

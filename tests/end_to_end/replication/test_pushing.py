@@ -9,7 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.registries.restarted import TOKEN, WRITER, Registry, registries, together, until
+from tests.support.polling import until
+from tests.support.registries.restarted import TOKEN, WRITER, Registry, registries, together
 
 _LINES = {"content-type": "application/x-ndjson"}
 

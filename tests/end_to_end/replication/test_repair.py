@@ -6,7 +6,8 @@ import math
 from pathlib import Path
 
 from domain.decisions.commands import DeleteEntities, WriteMethod, WriteTree
-from tests.support.registries.restarted import registries, together, until
+from tests.support.polling import until
+from tests.support.registries.restarted import registries, together
 from tests.support.registries.strays import asked, recorded, shown, stray
 
 SCHEMAS = "/schemagroups/{}/schemas"

@@ -12,7 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.registries.restarted import TOKEN, Registry, registries, together, until
+from tests.support.polling import until
+from tests.support.registries.restarted import TOKEN, Registry, registries, together
 
 _ONE: dict[str, Any] = {"groups": ["/schemagroups/one"]}
 _OTHER: dict[str, Any] = {"groups": ["/schemagroups/other"]}

@@ -23,7 +23,8 @@ import httpx
 import pytest
 
 from tests.end_to_end.replication.traffic import Traffic
-from tests.support.registries.restarted import ALONE, TOKEN, Registry, together, until
+from tests.support.polling import until
+from tests.support.registries.restarted import ALONE, TOKEN, Registry, together
 from tests.support.stores import schema_of
 
 pytestmark = pytest.mark.timeout(900)

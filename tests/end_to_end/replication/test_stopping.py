@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.registries.restarted import Registry, registries, until
+from tests.support.polling import until
+from tests.support.registries.restarted import Registry, registries
 
 
 class Silent:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from spark_projections.sources.remote_log import RemoteLog
-from tests.support.registries.restarted import TOKEN, Registry, registries, until
+from tests.support.polling import until
+from tests.support.registries.restarted import TOKEN, Registry, registries
 
 _NDJSON = {"accept": "application/x-ndjson"}
 

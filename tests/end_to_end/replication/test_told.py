@@ -6,8 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.support.polling import until
 from tests.support.registries.restarted import registries
-from tests.support.webhooks import Webhooks, until, webhooks
+from tests.support.webhooks import Webhooks, webhooks
 
 LAST = "/schemagroups/last/schemas/s/versions/1"
 

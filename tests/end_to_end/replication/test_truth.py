@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 from domain.decisions.commands import WriteMethod, WriteTree
-from tests.support.registries.restarted import MASTER_KEY, TOKEN, Registry, registries, together, until
+from tests.support.polling import until
+from tests.support.registries.restarted import MASTER_KEY, TOKEN, Registry, registries, together
 from tests.support.registries.strays import stray
 from tests.support.serving import annals
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from tests.support.webhooks import until
+from tests.support.polling import until
 
 Body = dict[str, Any] | bytes | None
 #: Method, path, body and headers of a request.

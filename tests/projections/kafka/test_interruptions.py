@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -22,18 +21,12 @@ from projections.kafka.producer import Producer, RecordFailed
 from projections.kafka.records import EVENTS, LOG, PublishedCounts
 from tests.projections.kafka.rig import PARTITIONS, Rig, backup, fill, forgotten
 from tests.support.brokers.kafka import LARGEST, Kafka
+from tests.support.polling import until
 from tests.support.registries.recorded import Registry
 from tests.support.serving import environment
 
 #: A broker takes a few seconds to start, and many more on a busy machine.
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
-
-
-def until(condition: Callable[[], bool], seconds: float = 120) -> None:
-    ends = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < ends
-        time.sleep(0.02)
 
 
 def written(rig: Rig) -> int:
@@ -80,7 +73,7 @@ def test_publishers_that_are_killed(registry: Registry, broker: Kafka, tmp_path:
     while written(rig) < end and len(killed) < 3:
         more = growing(rig)
         with child(rig, registry.url, tmp_path):
-            until(more)
+            until(more, 120)
         killed.append(written(rig))
     assert killed[0] < end  # it was on its way
     assert rig.publish().log == end
@@ -98,7 +91,7 @@ def test_two_publishers_at_once(registry: Registry, broker: Kafka) -> None:
     end = fill(registry, 300)
     rig = Rig(registry.store, broker)
     with following(rig), following(rig):
-        until(lambda: rig.progress.place().log == end)
+        until(lambda: rig.progress.place().log == end, 120)
     rig.publish()
     rig.proven()
 
@@ -124,13 +117,13 @@ def test_a_broker_that_goes_away_and_comes_back(registry: Registry, broker: Kafk
     fill(registry, 600)
     rig = Rig(registry.store, broker)
     with following(rig):
-        until(lambda: rig.progress.place().log > 0)
+        until(lambda: rig.progress.place().log > 0, 120)
         broker.stop()
         try:
             end = fill(registry, 50, start=600)
         finally:
             broker.start()
-        until(lambda: rig.progress.place().log == end)
+        until(lambda: rig.progress.place().log == end, 120)
     rig.proven()
 
 
@@ -140,9 +133,9 @@ def test_a_broker_that_is_not_there_at_first(registry: Registry, broker: Kafka) 
     broker.stop()
     try:
         with following(rig):
-            until(lambda: bool(rig.told))
+            until(lambda: bool(rig.told), 120)
             broker.start()
-            until(lambda: rig.progress.place().log == 9)
+            until(lambda: rig.progress.place().log == 9, 120)
     finally:
         if rig.progress.place().log != 9:
             broker.stop()
@@ -155,7 +148,7 @@ def test_it_stops_while_it_waits_for_a_broker(registry: Registry, broker: Kafka)
     rig = Rig(registry.store, broker)
     try:
         with following(rig):
-            until(lambda: rig.progress.place().log > 0)
+            until(lambda: rig.progress.place().log > 0, 120)
             broker.stop()
             fill(registry, 5, start=600)
     finally:

@@ -34,7 +34,8 @@ from projections.replication.link_worker import LinkWorkerContext
 from projections.replication.remote_client import RemoteError
 from tests.support.brokers.kafka import Kafka, kafka
 from tests.support.brokers.suite import HOST, PASSWORD, USER, WRONG
-from tests.support.registries.restarted import MASTER_KEY, Registry, registries, together, until
+from tests.support.polling import until
+from tests.support.registries.restarted import MASTER_KEY, Registry, registries, together
 from tests.support.serving import environment
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]

@@ -15,7 +15,8 @@ import pytest
 
 from projections.outgoing.destination_guard import DestinationGuard
 from projections.replication.remote_client import MAX_DETAIL_LENGTH, RemoteClient, RemoteError
-from tests.support.registries.restarted import Registry, until
+from tests.support.polling import until
+from tests.support.registries.restarted import Registry
 
 _INNER = "root:x:0:0 the banner of an inner server"
 _OURS = {"type": "http://a/-/docs#not_found", "title": "There is nothing.", "detail": "It  is\nnot here."}

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from projections.replication.link_state import LinkStates
-from tests.support.registries.restarted import TOKEN, Registry, registries, until
+from tests.support.polling import until
+from tests.support.registries.restarted import TOKEN, Registry, registries
 
 _CRATES: dict[str, Any] = {"crates": {"singular": "crate", "resources": {"jars": {"singular": "jar"}}}}
 

@@ -14,8 +14,7 @@ from commands.verify.verify_log import verify_log, verify_row_hashes
 from tests.projections.replication.test_parts import counts_are_right, is_there, leads_out
 from tests.projections.replication.test_whole import APART, answers_alike, is_copied
 from tests.spec.properties.test_asof import URLS, lives
-from tests.spec.properties.test_http import UNHURRIED
-from tests.support.histories import Step, model
+from tests.support.histories import UNHURRIED, Step, model
 from tests.support.registries.linked import Turn, linked, lived, party, turns
 
 OWN = ("/modelsource", "/capabilities")

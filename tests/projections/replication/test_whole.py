@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from commands.verify.verify_log import verify_log, verify_row_hashes
 from projections.entities.rebuild import rebuild
 from tests.spec.properties.test_asof import URLS, lives
-from tests.spec.properties.test_http import UNHURRIED
-from tests.support.histories import Step
+from tests.support.histories import UNHURRIED, Step
 from tests.support.registries.linked import Empty, Party, Turn, empty_ones, linked, lived, of_tree, party, turns
 
 __all__ = ["empty_ones"]

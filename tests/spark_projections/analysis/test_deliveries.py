@@ -16,8 +16,9 @@ from projections.database.drivers import database_of
 from projections.subscriptions.state.tables import METADATA, deadletter
 from spark_projections.analysis import deliveries
 from tests.spark_projections.conftest import needs
+from tests.support.polling import until
 from tests.support.registries.subscribed import registry
-from tests.support.webhooks import until, webhooks
+from tests.support.webhooks import webhooks
 
 pytestmark = pytest.mark.timeout(300)
 

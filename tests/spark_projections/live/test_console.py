@@ -12,7 +12,7 @@ from spark_projections import live
 from tests.spark_projections.living import are_those_of, started
 from tests.spark_projections.registry import Past, change, past
 from tests.support.console import Annals, annals, folder
-from tests.support.webhooks import until
+from tests.support.polling import until
 
 __all__ = ["annals", "folder"]
 

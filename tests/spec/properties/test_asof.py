@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from tests.spec.properties.test_http import UNHURRIED, asked, database
-from tests.support.histories import RESOURCES, Step, histories
+from tests.support.histories import RESOURCES, UNHURRIED, Step, asked, database, histories
 from tests.support.registries.requests import BASE, MIDNIGHT, Answer, Registry, Request, serving
 
 __all__ = ["database"]

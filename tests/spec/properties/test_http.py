@@ -4,50 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
-import tempfile
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commands.store.log import Store
 from domain.values.header_values import encode
 from projections.entities.rebuild import rebuild
-from tests.support.histories import TEXTS, Step, histories
-from tests.support.registries.requests import BASE, Registry, Request, emptied, serving
-from tests.support.stores import schema_of
+from tests.support.histories import TEXTS, UNHURRIED, Step, asked, database, histories, temporary_sqlite
+from tests.support.registries.requests import BASE, Registry, Request, serving
+
+__all__ = ["database"]
 
 Json = Any
 Holds = Callable[[Registry, str], Awaitable[None]]
 #: What a Resource shows of its own; the rest is its default Version's.
 OF_RESOURCE = {"fileid", "noteid", "xid", "meta", "versions", "versionscount"}
 EXAMPLES = {"sqlite": 20, "postgresql": 4}
-UNHURRIED: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
-
-
-@pytest.fixture(params=EXAMPLES)
-def database(request: pytest.FixtureRequest) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The kind of a database, and a context that gives the URL of an empty one."""
-    if request.param == "sqlite":
-        yield request.param, _sqlite
-        return
-    with schema_of(request.getfixturevalue("postgres_server")) as url:
-        yield request.param, lambda: _postgresql(url)
-
-
-@contextmanager
-def _sqlite() -> Iterator[str]:
-    with tempfile.TemporaryDirectory() as directory:
-        yield f"sqlite:///{directory}/annals.db"
-
-
-@contextmanager
-def _postgresql(url: str) -> Iterator[str]:
-    emptied(url)
-    yield url
 
 
 def test_what_a_history_leaves_behind(database: tuple[str, Callable[[], Any]]) -> None:
@@ -150,7 +125,7 @@ def test_any_text_travels_in_a_header(values: list[str]) -> None:
                 assert answer.headers["xregistry-description"] == encode(value)
                 assert (await read(registry, "/dirs/d/files/f$details"))["description"] == value
 
-    with _sqlite() as url:
+    with temporary_sqlite() as url:
         asyncio.run(run(url))
 
 
@@ -179,15 +154,6 @@ def test_versions_made_at_once_are_numbered_one_by_one(database: tuple[str, Call
 
     with database[1]() as url:
         asyncio.run(run(url))
-
-
-def asked(step: Step) -> Request:
-    """A Step as a request; metadata of types with documents needs `$details`."""
-    single = step.path.count("/") in (4, 6) and "/files/" in step.path and not step.path.endswith("/meta")
-    metadata = single and step.method != "DELETE" and not isinstance(step.body, bytes)
-    flags = "&".join(f"{name}={value}" for name, value in step.query)
-    path = step.path + ("$details" if metadata else "") + (f"?{flags}" if flags else "")
-    return Request(step.method, path, step.body)
 
 
 async def read(registry: Registry, url: str) -> Json:

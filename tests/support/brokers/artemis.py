@@ -16,8 +16,9 @@ from cryptography.x509 import load_pem_x509_certificate
 from projections.subscriptions.contract import Credential, SinkTarget
 from tests.support.brokers import amqp
 from tests.support.brokers.certificates import Files, issue
-from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Receiver, Station, free_port, wait_for_port
+from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Receiver, Station
 from tests.support.downloads.maven import jars, java
+from tests.support.ports import free_port, wait_for_port
 
 _ARTIFACTS: Final = (
     "org.apache.activemq:artemis-server:2.40.0",

@@ -27,18 +27,9 @@ from kafka.admin import NewTopic
 
 from projections.subscriptions.contract import Credential, SinkTarget
 from tests.support.brokers.certificates import issue
-from tests.support.brokers.suite import (
-    GOOD,
-    HOST,
-    PASSWORD,
-    USER,
-    Received,
-    Receiver,
-    Station,
-    free_port,
-    wait_for_port,
-)
+from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Receiver, Station
 from tests.support.downloads.maven import jars, java
+from tests.support.ports import free_port, wait_for_port
 
 BROKER: Final = "org.apache.kafka:kafka_2.13:4.3.0"
 #: What the broker calls itself on one of its listeners.

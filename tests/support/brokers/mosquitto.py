@@ -27,7 +27,8 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 from domain.subscriptions.sink_uris import MQTT5
 from projections.subscriptions.contract import Credential, SinkTarget
 from tests.support.brokers.certificates import issue
-from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Station, free_port, taken, wait_for_port
+from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Station, taken
+from tests.support.ports import free_port, wait_for_port
 
 NO_MOSQUITTO = "no Mosquitto: apt-get install mosquitto, or put mosquitto and mosquitto_passwd on PATH"
 TOPIC = "annals/changes"

@@ -29,7 +29,8 @@ from dateutil.parser import isoparse
 from domain.subscriptions.sink_uris import NATS
 from projections.subscriptions.contract import Credential, SinkTarget
 from tests.support.brokers.certificates import issue
-from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Station, free_port, taken, wait_for_port
+from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Station, taken
+from tests.support.ports import free_port, wait_for_port
 
 NO_NATS = "no NATS: apt-get install nats-server, or put nats-server on PATH"
 SUBJECT = "annals.changes"

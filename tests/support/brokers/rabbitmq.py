@@ -20,7 +20,8 @@ import pytest
 from projections.subscriptions.contract import Credential, SinkTarget
 from tests.support.brokers import amqp
 from tests.support.brokers.certificates import issue
-from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Receiver, Station, free_port, wait_for_port
+from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Receiver, Station
+from tests.support.ports import free_port, wait_for_port
 
 #: A queue that the plugin makes at first use.
 QUEUE: Final = "/queue/annals"

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import os
 import queue
-import random
 import signal
 import socket
 import subprocess
@@ -21,7 +20,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import cycle
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlsplit
@@ -33,6 +31,7 @@ from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
 from projections.outgoing.resolver import ForbiddenAddress
 from projections.subscriptions.contract import Credential, DeliveryResult, Outcome, Sink, SinkTarget
 from projections.subscriptions.sinks import load_sinks
+from tests.support.ports import free_port
 
 T = TypeVar("T")
 
@@ -236,36 +235,6 @@ def eavesdropper(greeting: bytes = b"") -> Iterator[tuple[str, int, list[bytes]]
         yield address, int(listening.getsockname()[1]), read
         listening.shutdown(socket.SHUT_RDWR)
         thread.join(5)
-
-
-def _ports() -> Iterator[int]:
-    """Those of this worker, each once before the first comes again."""
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    own = range(20_000 + worker, 32_000, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
-    start = random.randrange(len(own))
-    return cycle((*own[start:], *own[:start]))
-
-
-_PORTS: Final = _ports()
-
-
-def free_port(address: str = "127.0.0.1") -> int:
-    """A port that nobody listens on, and that neither a client nor another test gets before a broker takes it again."""
-    while True:
-        port = next(_PORTS)
-        with contextlib.suppress(OSError), socket.create_server((address, port)):
-            return port
-
-
-def wait_for_port(port: int, alive: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Returns when somebody listens. Raises: RuntimeError when it takes too long, or who should listen has ended."""
-    end = time.monotonic() + seconds
-    while True:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-            return
-        if time.monotonic() > end or not alive():
-            raise RuntimeError(f"nobody listens on port {port}")
-        time.sleep(0.05)
 
 
 class Relay:

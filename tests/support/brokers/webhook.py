@@ -20,7 +20,8 @@ from starlette.types import Receive, Scope, Send
 
 from projections.subscriptions.contract import Credential, SinkTarget
 from tests.support.brokers.certificates import issue
-from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Station, free_port
+from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Station
+from tests.support.ports import free_port
 
 _EXPECTED = f"Basic {b64encode(f'{USER}:{PASSWORD}'.encode()).decode()}"
 

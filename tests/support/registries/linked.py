@@ -45,8 +45,7 @@ from projections.replication.ingest import LogIngester
 from projections.replication.link_state import LinkStates
 from projections.replication.link_worker import LinkWorkerContext
 from projections.replication.log_lines import parse_interactions
-from tests.spec.properties.test_http import asked
-from tests.support.histories import Step
+from tests.support.histories import Step, asked
 from tests.support.registries.requests import MIDNIGHT, Answer, Moment, Registry, Request
 from tests.support.stores import schema_of
 

@@ -14,19 +14,16 @@ from typing import Any, Final, NamedTuple
 import httpx
 
 from domain.values.xid import is_outside_tree
-from tests.support.brokers.suite import free_port
+from tests.support.polling import until
+from tests.support.ports import free_port
+from tests.support.registries.client import VERSION, RegistryClient
 from tests.support.serving import annals, serving
-from tests.support.webhooks import until
-
-__all__ = ["ALONE", "MASTER_KEY", "TOKEN", "Place", "Registry", "registries", "together", "until"]
 
 #: The token of an administrator, and that of somebody who only writes.
 TOKEN: Final = "the-token-of-an-administrator"
 WRITER: Final = "the-token-of-a-writer"
 TOKENS: Final = {TOKEN: {"name": "root", "role": "admin"}, WRITER: {"name": "wilma", "role": "writer"}}
 MASTER_KEY: Final = base64.b64encode(os.urandom(32)).decode()
-#: Files that any Version goes without a check.
-_VERSION: Final = {"format": "Text/1"}
 _SECONDS: Final = 60.0
 _LOOPBACK: Final = "127.0.0.1"
 
@@ -49,7 +46,7 @@ BESIDE: Final = Place()
 ALONE: Final = Place(within=("env",))
 
 
-class Registry:
+class Registry(RegistryClient):
     """One registry and a client of it. home: the directory that is its own. url: stays the same when it starts again.
 
     settings: of its environment; `ANNALS_TOKENS` may be changed between `stop` and `start`.
@@ -91,7 +88,7 @@ class Registry:
     def close(self) -> None:
         """Stops it for good."""
         self.stop()
-        self._client.close()
+        super().close()
 
     def credential(self, token: str) -> None:
         """Asks with another token from now on."""
@@ -102,17 +99,6 @@ class Registry:
         headers = {"authorization": f"Bearer {token}"} if token is not None else {}
         url = f"http://{self.place.near}:{self.port}"
         return httpx.Client(base_url=url, headers=headers, timeout=_SECONDS, trust_env=False)
-
-    def request(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
-        """What an administrator's request with a JSON body, or none, is answered with."""
-        given = {} if body is None else {"json": body}
-        return self._client.request(method, path, **given, **options)
-
-    def done(self, method: str, path: str, body: Any = None) -> Any:
-        """What a request that succeeds is answered with, None for no body."""
-        answer = self.request(method, path, body)
-        assert answer.is_success, answer.text
-        return answer.json() if answer.content else None
 
     def link(self, id: str, url: str, **members: Any) -> dict[str, Any]:
         """Makes a link or changes it, with an administrator's token unless `members` say otherwise; its document."""
@@ -125,18 +111,10 @@ class Registry:
         found: dict[str, Any] = self.done("GET", f"/-/links/{id}")["status"]
         return found
 
-    def write(self, version: str, **attributes: Any) -> str:
-        """Makes a Version, and what it is in, by `group/schema/version`, or changes it; the id of the interaction."""
-        group, schema, name = version.split("/")
-        path = f"/schemagroups/{group}/schemas/{schema}/versions/{name}$details"
-        answer = self.request("PUT", path, _VERSION | attributes)
-        assert answer.is_success, answer.text
-        return answer.headers["xregistry-xregcorrelationid"]
-
     def fill(self, groups: int, schemas: int, start: str = "group") -> None:
         """Writes many schemas with a document each; one interaction for each Group."""
         for number in range(groups):
-            made = {f"s{each}": {**_VERSION, "schema": f"{number} {each}"} for each in range(schemas)}
+            made = {f"s{each}": {**VERSION, "schema": f"{number} {each}"} for each in range(schemas)}
             self.done("PUT", f"/schemagroups/{start}{number}", {"schemas": made})
 
     def head(self) -> dict[str, Any]:

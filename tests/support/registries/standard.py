@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import httpx
 
+from tests.support.polling import until
 from tests.support.registries.plain import MODEL
-from tests.support.registries.restarted import Registry, until
+from tests.support.registries.restarted import Registry
 from tests.support.serving import ROOT, environment
 
 #: Seconds between two looks of the links in tests.

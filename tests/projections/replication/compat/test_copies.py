@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.projections.replication.compat.clients import MC, NEVER, SR, Api, Client, parties
-from tests.support.registries.restarted import WRITER, until
+from tests.support.polling import until
+from tests.support.registries.restarted import WRITER
 
 #: Both of the older APIs.
 EACH = pytest.mark.parametrize("api", [SR, MC], ids=["schemas", "messages"])

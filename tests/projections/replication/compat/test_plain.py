@@ -14,7 +14,7 @@ import httpx
 
 from tests.projections.replication.compat.clients import SR, Client, parties
 from tests.projections.replication.compat.plain_server import BASE
-from tests.support.registries.restarted import until
+from tests.support.polling import until
 from tests.support.serving import ROOT, environment
 
 

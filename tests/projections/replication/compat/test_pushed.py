@@ -8,7 +8,8 @@ from typing import Any
 
 from tests.projections.replication.compat.clients import MC, Api, parties
 from tests.projections.replication.compat.test_copies import EACH, conflicts, equal
-from tests.support.registries.restarted import TOKEN, TOKENS, WRITER, until
+from tests.support.polling import until
+from tests.support.registries.restarted import TOKEN, TOKENS, WRITER
 
 PUSHER = "the-token-of-a-link"
 

@@ -11,7 +11,8 @@ from urllib.parse import quote
 
 from tests.projections.replication.compat.clients import NEVER, OFTEN, SR, Api, Client, Version, parties
 from tests.projections.replication.compat.test_copies import EACH, conflicts, equal, looked
-from tests.support.registries.restarted import TOKEN, until
+from tests.support.polling import until
+from tests.support.registries.restarted import TOKEN
 
 
 def origins(client: Client) -> dict[tuple[str, str], list[tuple[str, str, bytes]]]:

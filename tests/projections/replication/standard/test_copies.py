@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from tests.projections.replication.standard.changes import CHANGES, LINK, LONG_AGO, SPACED
+from tests.support.polling import until
 from tests.support.registries.plain import MODEL
-from tests.support.registries.restarted import WRITER, Registry, registries, until
+from tests.support.registries.restarted import WRITER, Registry, registries
 from tests.support.registries.standard import Other, at_rest, held, looked_again, modelled, plain, same
 
 Json = Any

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.projections.replication.standard.changes import LINK
-from tests.support.registries.restarted import Registry, registries, until
+from tests.support.polling import until
+from tests.support.registries.restarted import Registry, registries
 from tests.support.registries.standard import Other, at_rest, held, looked_again, modelled, plain, same
 
 FILES = "/dirs/d/files"

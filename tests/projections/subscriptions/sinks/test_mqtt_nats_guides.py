@@ -17,7 +17,8 @@ from domain.subscriptions.sink_uris import MQTT5, NATS
 from domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
 from projections.subscriptions.contract import DeliveryResult, SinkTarget
 from tests.support.brokers import mosquitto, nats
-from tests.support.brokers.suite import deliver, event, free_port, opened, wait_for_port
+from tests.support.brokers.suite import deliver, event, opened
+from tests.support.ports import free_port, wait_for_port
 from tests.support.serving import ROOT
 
 pytestmark = pytest.mark.broker

@@ -16,7 +16,7 @@ from projections.outgoing.destination_guard import DestinationGuard
 from projections.subscriptions.contract import DeliveryResult, SinkTarget
 from projections.subscriptions.transport.webhook_handshake import HandshakeResult, WebhookHandshake
 from tests.projections.subscriptions.events import event, run, sent
-from tests.support.brokers.suite import free_port
+from tests.support.ports import free_port
 from tests.support.serving import ROOT
 
 GUIDE = (ROOT / "docs" / "subscriptions-http.md").read_text()

@@ -26,12 +26,12 @@ from tests.support.brokers.suite import (
     deliver,
     event,
     facts,
-    free_port,
     opened,
     persist,
     run,
     silent_server,
 )
+from tests.support.ports import free_port
 
 #: A broker takes a few seconds to start, and many more on a busy machine.
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]

@@ -1,0 +1,42 @@
+"""Ports for servers that tests start."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import socket
+import time
+from collections.abc import Callable, Iterator
+from itertools import cycle
+from typing import Final
+
+
+def _ports() -> Iterator[int]:
+    """Those of this worker, each once before the first comes again."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    own = range(20_000 + worker, 32_000, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+    start = random.randrange(len(own))
+    return cycle((*own[start:], *own[:start]))
+
+
+_PORTS: Final = _ports()
+
+
+def free_port(address: str = "127.0.0.1") -> int:
+    """A port that nobody listens on, and that neither a client nor another test gets before a broker takes it again."""
+    while True:
+        port = next(_PORTS)
+        with contextlib.suppress(OSError), socket.create_server((address, port)):
+            return port
+
+
+def wait_for_port(port: int, alive: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Returns when somebody listens. Raises: RuntimeError when it takes too long, or who should listen has ended."""
+    end = time.monotonic() + seconds
+    while True:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        if time.monotonic() > end or not alive():
+            raise RuntimeError(f"nobody listens on port {port}")
+        time.sleep(0.05)
