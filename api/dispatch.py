@@ -35,7 +35,7 @@ from domain.errors.http_errors import StoreUnavailable, Unauthorized
 from domain.errors.problems import Problem
 from projections.entities.query import MissingDocument
 
-_STOPPING: Final = "the server is being stopped; the log says whether a write was carried out"
+_STOPPING: Final = "the server is stopping; the log shows whether a write was carried out"
 
 #: `nosniff`: a browser has to trust the declared media type instead of guessing from the content.
 _WITHOUT_TLS: Final[Headers] = [(b"x-content-type-options", b"nosniff")]

@@ -88,7 +88,7 @@ def _check_whole(tx: WriteTransaction, known: ForeignInteraction, link: Link) ->
     if wanted:
         here = {row[0] for row in sql.run(tx.connection, _STREAMS, (known.xregcorrelationid.casefold(),))}
         if missing := sorted(wanted - here):
-            detail = f"{known.xregcorrelationid} is here already, and was taken in without {missing[0]}"
+            detail = f"{known.xregcorrelationid} exists here already, and was received without {missing[0]}"
             raise Diverged(link.xid, error_detail=detail, extensions={"xid": missing[0]})
 
 

@@ -83,7 +83,7 @@ def refuse_existing(spark: SparkSession, folder: str) -> None:
     """Raises: FileExistsError where the folder exists, because written files must never change."""
     there = hadoop_folder(spark, folder)
     if there.files.exists(there.root):
-        raise FileExistsError(f"{folder} is there already")
+        raise FileExistsError(f"{folder} exists already; name a new folder")
 
 
 def _to_events(changed: bool, batches: Batches) -> Batches:

@@ -75,8 +75,8 @@ def _download(coordinates: Sequence[str], home: Path, java: str | None) -> None:
         if done.returncode or len(list(brought.glob("*.jar"))) < len(coordinates):
             missing = [each for each in coordinates if "{}#{};{}: not found".format(*each.split(":")) in said]
             raise MissingJars(
-                f"Maven Central gave no {', '.join(missing or coordinates)} ({_last_words(said)});"
-                " a folder with the jars will do as well: ANNALS_SPARK_JARS"
+                f"Maven Central did not deliver {', '.join(missing or coordinates)} ({_last_words(said)});"
+                " set ANNALS_SPARK_JARS to a folder with the jars"
             )
         if not home.exists():
             brought.rename(home)

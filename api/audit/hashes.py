@@ -47,11 +47,11 @@ def parse_hash_params(given: QueryParams, xid: str) -> HashParams:
     keys = _requested_range(given, key_range_of(xid))
     at = tuple(_key(place, "at", keys) for place in given.get("at", ()))
     if len(at) >= MAX_PARTS:
-        raise invalid_param("at", f"it may appear {MAX_PARTS - 1} times")
+        raise invalid_param("at", f"it may appear at most {MAX_PARTS - 1} times")
     if any(one >= other for one, other in pairwise(at)):
-        raise invalid_param("at", "places go in the order of the tree, each once")
+        raise invalid_param("at", "the xids have to be in the order of the tree, each once")
     if at and "parts" in given:
-        raise invalid_param("parts", 'it does not go with "at"')
+        raise invalid_param("parts", 'it cannot be combined with "at"')
     return HashParams(single_value(given, "asof"), keys, _parts(single_value(given, "parts")), at)
 
 
@@ -79,7 +79,7 @@ def _requested_range(given: Mapping[str, list[str]], keys: KeyRange) -> KeyRange
     low = keys.low if first is None else _key(first, "from", keys)
     high = keys.high if last is None else _behind(_key(last, "to", keys))
     if low >= high:
-        raise invalid_param("to", '"from" is behind it')
+        raise invalid_param("to", '"from" comes after it in the order of the tree')
     return KeyRange(low, high)
 
 
@@ -95,7 +95,7 @@ def _key(place: str, name: str, keys: KeyRange) -> str:
     """The tree key of an xid; with a slash at its end, the key of what follows that entity."""
     key = xids.tree_key(place)
     if not place.startswith("/") or "\0" in place or not keys.low <= key <= keys.high:
-        raise invalid_param(name, f"{place!r} is no xid at or below the path, or not between from and to")
+        raise invalid_param(name, f'{place!r} is not an xid at or below the path and between "from" and "to"')
     return key
 
 

@@ -50,7 +50,7 @@ class Authenticator:
         for kind in self._kinds:
             if (found := await kind.caller(token)) is not None:
                 return found
-        raise Unauthorized(error_detail="this one is not known")
+        raise Unauthorized(error_detail="the token is unknown")
 
 
 class FixedCallerAuthenticator(Authenticator):
@@ -93,13 +93,13 @@ def parse_fixed_tokens(setting: str) -> FixedTokenVerifier:
 def parse_group_roles(value: Any) -> dict[str, Role]:
     """Roles by the lower-cased xid of a Group. Raises: ValueError if the value does not map Groups to roles."""
     if not isinstance(value, dict) or not all(_GROUP.match(str(xid)) for xid in value):
-        raise ValueError('"groups" has to be an object of Groups, such as {"/dirs/d1": "writer"}')
+        raise ValueError('"groups" has to be an object with xids of Groups as its keys, such as {"/dirs/d1": "writer"}')
     return {xids.stream(xid): Role(role) for xid, role in value.items()}
 
 
 def _caller(entry: Any) -> Caller:
     if not isinstance(entry, dict) or "name" not in entry or set(entry) - {"name", "role", "groups"}:
-        raise ValueError('a token stands for an object with a "name", and perhaps a "role" and "groups"')
+        raise ValueError('a token needs an object with a "name" and, if wanted, a "role" and "groups"')
     role = entry.get("role")
     return Caller(
         check_name(entry["name"]), Role(role) if role is not None else None, parse_group_roles(entry.get("groups", {}))
@@ -118,8 +118,8 @@ def _hash(token: str) -> str:
 def _token(request: Request) -> str:
     header = request.header(b"authorization")
     if header is None:
-        raise Unauthorized(error_detail="there is none")
+        raise Unauthorized(error_detail="the request has no Authorization header")
     found = _BEARER.match(header)
     if found is None:
-        raise Unauthorized(error_detail="the Authorization header holds none")
+        raise Unauthorized(error_detail='the Authorization header is not of the form "Bearer <token>"')
     return found[1]

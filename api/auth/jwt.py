@@ -55,7 +55,7 @@ class JwtVerifier:
             caller, expires = await self._checked(token)
         except InvalidToken as error:
             self._tell(error)
-            raise Unauthorized(error_detail="this one is not known") from None
+            raise Unauthorized(error_detail="the token is unknown") from None
         self._known[hash] = min(time.time() + CACHE_SECONDS, expires), caller
         while len(self._known) > CACHE_SIZE:
             self._known.popitem(last=False)
@@ -78,7 +78,7 @@ class JwtVerifier:
         algorithm, id = _signed(header)
         key = await self._keys.find(id, algorithm)
         if key is None:
-            raise InvalidToken("its key is not known")
+            raise InvalidToken("no key of the issuer has its kid and alg")
         try:
             _JWS.decode(token, key, [algorithm])
         except (jwt.PyJWTError, ValueError, TypeError) as error:
@@ -91,7 +91,7 @@ def _part(text: str) -> dict[str, Any]:
     try:
         return parse_json_object(base64url_decode(text))
     except ValueError as error:
-        raise InvalidToken(f"a part of it is no base64url: {error}") from None
+        raise InvalidToken(f"a part of it is not base64url: {error}") from None
 
 
 def _signed(header: dict[str, Any]) -> tuple[str, str | None]:
@@ -101,13 +101,13 @@ def _signed(header: dict[str, Any]) -> tuple[str, str | None]:
     """
     algorithm, id, type = header.get("alg"), header.get("kid"), header.get("typ", TOKEN_TYPES[0])
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
-        raise InvalidToken("its alg is none that is accepted")
+        raise InvalidToken("its alg is not accepted")
     if "kid" in header and not (isinstance(id, str) and len(id) <= MAX_KEY_ID_LENGTH):
-        raise InvalidToken(f"its kid is no text of up to {MAX_KEY_ID_LENGTH} characters")
+        raise InvalidToken(f"its kid is not a text of up to {MAX_KEY_ID_LENGTH} characters")
     if not isinstance(type, str) or type.lower() not in TOKEN_TYPES:
-        raise InvalidToken("its typ is another one")
+        raise InvalidToken("its typ is not that of an access token")
     if "crit" in header:
-        raise InvalidToken("it has critical headers that are not known here")
+        raise InvalidToken("it has critical headers that this server does not know")
     return algorithm, id
 
 

@@ -43,7 +43,7 @@ def parse_json_object(text: bytes) -> dict[str, Any]:
     except InvalidJson as error:
         raise InvalidToken(str(error)) from None
     if not isinstance(found, dict):
-        raise InvalidToken("a part of it is no JSON object")
+        raise InvalidToken("a part of it is not a JSON object")
     if _is_deeper(found, MAX_DEPTH):
         raise InvalidToken(f"its JSON nests more than {MAX_DEPTH} deep")
     return found
@@ -58,9 +58,9 @@ def caller_of_claims(claims: Mapping[str, Any], wanted: ClaimSettings, now: floa
         if (_time(claims, name) or 0) > now + LEEWAY:
             raise InvalidToken(f"{name} is in the future")
     if wanted.issuer is not None and claims.get("iss") != wanted.issuer:
-        raise InvalidToken("iss is another one")
+        raise InvalidToken("iss is not the issuer that the settings name")
     if wanted.audience is not None and wanted.audience not in _audiences(claims.get("aud")):
-        raise InvalidToken("aud has another one")
+        raise InvalidToken("aud does not have the audience that the settings name")
     try:
         name = check_name(claims.get("sub"))
     except ValueError as error:
@@ -87,7 +87,7 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
         return None
     value = claims[name]
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not 0 <= value <= MAX_TIME:
-        raise InvalidToken(f"{name} is no number of seconds from 0 to {MAX_TIME}")
+        raise InvalidToken(f"{name} is not a number of seconds from 0 to {MAX_TIME}")
     return float(value)
 
 
@@ -95,7 +95,7 @@ def _audiences(value: Any) -> list[str]:
     """The audiences of a token. Raises: InvalidToken."""
     found = value if isinstance(value, list) else [value]
     if len(found) > MAX_AUDIENCES or not all(isinstance(each, str) for each in found):
-        raise InvalidToken(f"aud is no text and no list of up to {MAX_AUDIENCES}")
+        raise InvalidToken(f"aud is neither a text nor a list of up to {MAX_AUDIENCES} texts")
     return found
 
 

@@ -134,7 +134,7 @@ def is_url(source: str) -> bool:
     if parts.scheme not in ("http", "https"):
         return False
     if parts.scheme == "http" and parts.hostname not in _OWN:
-        raise ValueError("keys come from a file, an https URL, or http on 127.0.0.1, [::1] or localhost")
+        raise ValueError("name a file, an https URL, or an http URL of 127.0.0.1, [::1] or localhost")
     return True
 
 
@@ -146,12 +146,12 @@ def parse_key_set(content: bytes) -> KeySet:
     document = loads(content)
     keys = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(keys, list) or not keys:
-        raise ValueError("it is no JSON object with a list of keys")
+        raise ValueError("it is not a JSON object with a list of keys")
     if len(keys) > MAX_KEYS:
         raise ValueError(f"it has more than {MAX_KEYS} keys")
     found = {place: key for each in keys if isinstance(each, dict) for place, key in _usable(each).items()}
     if not found:
-        raise ValueError("none of its keys can be used")
+        raise ValueError("none of its keys can verify signatures")
     return found
 
 

@@ -25,7 +25,7 @@ def _authorities(path: str | None) -> str | None:
     try:
         certificates.client_tls_context(CertificateAuthorities(path or ""))
     except OSError as error:  # errors of OpenSSL are OSErrors too
-        raise ValueError(f"{path} is no PEM file with certificates: {error.strerror or error}") from None
+        raise ValueError(f"{path} is not a PEM file with certificates: {error.strerror or error}") from None
     return path
 
 
@@ -74,7 +74,7 @@ def spark_kafka_options(brokers: str) -> tuple[str, dict[str, str]]:
     credential, tls = _credential(settings), "SSL" in scheme.upper()
     if credential is not None and credential.token:
         raise UsageError(
-            "Spark shows brokers no ANNALS_KAFKA_TOKEN; set ANNALS_KAFKA_USERNAME and ANNALS_KAFKA_PASSWORD."
+            "Spark cannot send ANNALS_KAFKA_TOKEN to brokers; set ANNALS_KAFKA_USERNAME and ANNALS_KAFKA_PASSWORD."
         )
     told = {"kafka.security.protocol": ("SASL_" if credential else "") + ("SSL" if tls else "PLAINTEXT")}
     if credential is not None:

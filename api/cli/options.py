@@ -29,7 +29,7 @@ def load_settings(**flags: Any) -> Settings:
     try:
         return Settings(**{name: value for name, value in flags.items() if value is not None})
     except UnicodeDecodeError:
-        raise UsageError("the file .env is not UTF-8 text; mend it or move it away.") from None
+        raise UsageError("the file .env is not UTF-8 text; correct it or move it away.") from None
 
 
 def require_store(settings: Settings) -> Settings:
@@ -40,5 +40,5 @@ def require_store(settings: Settings) -> Settings:
     url = make_url(settings.database)
     file = url.database
     if url.get_backend_name() == "sqlite" and file and not file.startswith("file:") and not Path(file).exists():
-        raise StoreError(f"there is no store at {file}; `annals serve` or `annals import` makes one.")
+        raise StoreError(f"there is no store at {file}; `annals serve` or `annals import` creates one.")
     return settings

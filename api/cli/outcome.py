@@ -63,7 +63,7 @@ def _store_line(error: Exception) -> str:
     first = str(error.orig if isinstance(error, DBAPIError) else error).strip().partition("\n")[0]
     if damaged := describe_damage(error):
         return f"the store cannot be used: {damaged} ({first}). annals log verify says where; restore a backup."
-    return f"the store does not answer: {first}. Look at the database, and at ANNALS_DATABASE or --database."
+    return f"the store does not answer: {first}. Check the database, and ANNALS_DATABASE or --database."
 
 
 _ERRORS: Final[tuple[tuple[type[Exception], ExitCode, Callable[[Any], str]], ...]] = (

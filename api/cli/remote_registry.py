@@ -51,5 +51,5 @@ class RemoteRegistry:
                 return dict(found)
             said = f"{found['title']} {found.get('detail', '')}".strip()
         except (ValueError, KeyError, TypeError, AttributeError):
-            said = "that is no answer of a registry with hashes"
+            said = "this is not the answer of a registry with hashes; check the URL"
         raise InvalidInput(f"GET {url} answers {answer.status_code}: {said}")

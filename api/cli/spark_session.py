@@ -30,7 +30,7 @@ _NEEDS: Final = {
 _WAYS_ON: Final = {
     "segments": "annals segments verify checks the folder",
     "postgres": "annals log verify checks the store",
-    "kafka": "annals publish writes the topic anew under another --prefix",
+    "kafka": "annals publish can write the topic again under another --prefix",
     "annals": "annals log verify checks the store of that registry",
 }
 #: The last line of a Python traceback of this project.
@@ -73,7 +73,7 @@ def parse_location(url: str, token: str | None) -> LogLocation:
     if url.startswith("postgresql"):
         return LogLocation("postgres", url)
     if url.startswith("sqlite"):
-        raise UsageError("Spark reads no SQLite file: use --from with the URL of the registry that serves it.")
+        raise UsageError("Spark cannot read a SQLite file: use --from with the URL of the registry that serves it.")
     return LogLocation("segments", folder=url)
 
 
@@ -197,7 +197,7 @@ def _given(place: LogLocation) -> str:
     """The place of the log, as its source expects it. Raises: UsageError if the required option is missing."""
     if place.source == "postgres":
         if make_url(place.database).get_backend_name() != "postgresql":
-            raise UsageError("--from postgres needs a PostgreSQL store. Of a SQLite one, write segments first.")
+            raise UsageError("--from postgres needs a PostgreSQL store. For a SQLite store, write segments first.")
         return place.database
     name, option = _NEEDS[place.source]
     if (value := getattr(place, name)) is None:

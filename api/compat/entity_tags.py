@@ -51,7 +51,7 @@ def write_condition(
         tag = current(View.over(transaction.connection))
         _check_match(request, tag)
         if known is not None and tag is not None and _names(known, tag):
-            raise PreconditionFailed(name="If-None-Match", error_detail="what it names is there")
+            raise PreconditionFailed(name="If-None-Match", error_detail="the entity is in a state that it names")
 
     return holds
 
@@ -59,7 +59,7 @@ def write_condition(
 def _check_match(request: Request, current: bytes | None) -> None:
     wanted = request.header(_IF_MATCH)
     if wanted is not None and (current is None or not _names(wanted, current, strong=True)):
-        raise PreconditionFailed(name="If-Match", error_detail="it is in another state")
+        raise PreconditionFailed(name="If-Match", error_detail="the entity is in another state")
 
 
 def _names(header: str, tag: bytes, *, strong: bool = False) -> bool:

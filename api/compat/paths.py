@@ -130,7 +130,7 @@ def _id(segment: str) -> str:
         id = ids.decode_segment(segment)
         ids.to_registry_id(id)  # raises ValueError now, so that later conversions of the id succeed
     except ValueError as error:
-        raise problems.BadRequest(error_detail=f'the id "{segment}" cannot be: {error} (LEG-401)') from None
+        raise problems.BadRequest(error_detail=f'the id "{segment}" is not valid: {error} (LEG-401)') from None
     return id
 
 

@@ -144,7 +144,7 @@ def _looked_up(look: CompatReadContext) -> Response:
     """
     uri = look.given.get(URI)
     if not uri:
-        raise invalid_definition(URI, "the URI of a version is needed, once", "LEG-212")
+        raise invalid_definition(URI, "the URI of exactly one version is needed", "LEG-212")
     shown = version_by_uri(look.view, look.target.family, uri, look.roots)
     if shown is None or not look.request.caller.reads(shown.row.xid):
         raise not_found(look.request)
@@ -198,13 +198,13 @@ def _position(members: Sequence[Any], after: str) -> Any:
     if not members or isinstance(members[0], str):
         return after
     if not (after.isascii() and after.isdecimal() and len(after) < 19):
-        raise invalid_definition(AFTER, f"{after!r} is no number", "LEG-203")
+        raise invalid_definition(AFTER, f"{after!r} is not a number", "LEG-203")
     return int(after)
 
 
 def _size(limit: str) -> int:
     if not (limit.isascii() and limit.isdecimal() and len(limit) < 10 and 0 < int(limit) <= _MOST):
-        raise invalid_definition(LIMIT, f"{limit!r} is no number from 1 to {_MOST}", "LEG-203")
+        raise invalid_definition(LIMIT, f"{limit!r} is not a number from 1 to {_MOST}", "LEG-203")
     return int(limit)
 
 

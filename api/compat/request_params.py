@@ -53,10 +53,10 @@ def query_params(request: Request, known: Collection[str] = ()) -> Mapping[str, 
         if name == other:
             raise problems.BadFlag(flag=name)
         if name != flag and name not in known:
-            reason = f"there is no such parameter here, only {', '.join(sorted({flag, *known}))}"
+            reason = f"it is unknown; this path takes: {', '.join(sorted({flag, *known}))}"
             raise invalid_definition(name, reason, "LEG-501")
         if name in found:
-            raise invalid_definition(name, "it may appear once only", "LEG-212" if name == URI else "LEG-501")
+            raise invalid_definition(name, "it may appear only once", "LEG-212" if name == URI else "LEG-501")
         found[name] = _decoded(value, f'the parameter "{name}"')
     return found
 
@@ -71,7 +71,7 @@ def parse_attributes(request: Request, family: LegacyApi, given: Mapping[str, st
         values = {*([given[parameter]] if parameter in given else []), *_headers(request, header)}
         if len(values) > 1:
             raise invalid_definition(
-                parameter, f"the query and the header {header} give it different values", "LEG-501"
+                parameter, f"the query and the header {header} have different values for it", "LEG-501"
             )
         value = values.pop() if values else None
         if value or (value is not None and name in _TEXTS):
@@ -168,9 +168,9 @@ def _unzipped(content: bytes, most: int) -> bytes:
     try:
         found = reader.decompress(content, most + 1)
     except zlib.error as error:
-        raise BadRequest(error_detail=f"the body is no gzip: {error}") from None
+        raise BadRequest(error_detail=f"the body is not gzip: {error}") from None
     if len(found) > most:
         raise BodyTooLarge(max_size=most)
     if not reader.eof or reader.unused_data:
-        raise BadRequest(error_detail="the body is no gzip, or not one whole member of it")
+        raise BadRequest(error_detail="the body is not exactly one whole gzip member")
     return found

@@ -154,7 +154,9 @@ class CompatWriteHandler:
         """
         if self._inbound or authority is None or normalize_uri(authority).rstrip("/") == normalize_uri(base):
             return
-        raise Forbidden(caller=request.caller.name, detail="this registry takes in nothing that others control")
+        raise Forbidden(
+            caller=request.caller.name, detail="this registry does not accept definitions of other authorities"
+        )
 
     def _format(self, request: Request, target: CompatTarget) -> str:
         """The format of a Group. Raises: NotFound."""

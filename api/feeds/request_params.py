@@ -60,7 +60,7 @@ def _limit(value: str | None) -> int | None:
     if value is None:
         return None
     if not _NUMBER.match(value) or not int(value):
-        raise invalid_param("limit", f"{value!r} is no number from 1 on")
+        raise invalid_param("limit", f"{value!r} is not a number from 1 on")
     return int(value)
 
 
@@ -68,7 +68,7 @@ def _wait(value: str | None) -> float:
     if value is None:
         return 0
     if not _SECONDS.match(value) or float(value) > MAX_WAIT:
-        raise invalid_param("wait", f"{value!r} is no number of seconds from 0 to {MAX_WAIT}")
+        raise invalid_param("wait", f"{value!r} is not a number of seconds from 0 to {MAX_WAIT}")
     return float(value)
 
 

@@ -72,7 +72,7 @@ def selected_families(given: QueryParams, families: Sequence[EventFamily]) -> li
     """
     known, wanted = [family.name for family in families], _parts(given.get(_FAMILY, [XRegistryFamily.name]))
     if unknown := wanted.difference(known):
-        raise invalid_param(_FAMILY, f"there is no family {min(unknown)!r}, only {', '.join(known)}")
+        raise invalid_param(_FAMILY, f"the family {min(unknown)!r} is unknown; use one of: {', '.join(known)}")
     return [family for family in families if family.name in wanted]
 
 
@@ -84,7 +84,7 @@ def _type_test(values: list[str]) -> MessageTest:
     """A test for event types; a type with `*` at its end matches all types with that prefix."""
     wanted = _parts(values)
     if not all(name and "*" not in name[:-1] for name in wanted):
-        raise invalid_param("type", "types are needed, with commas between them and * at their ends only")
+        raise invalid_param("type", "it takes types with commas between them, and * at the end of a type only")
     exact = frozenset(name for name in wanted if not name.endswith("*"))
     starts = tuple(name[:-1] for name in wanted if name.endswith("*"))
     return lambda message: message.type in exact or message.type.startswith(starts)
@@ -97,7 +97,7 @@ def _subject_test(values: list[str]) -> MessageTest:
     """
     subject = single_value({"subject": values}, "subject") or ""
     if not subject.startswith("/"):
-        raise invalid_param("subject", f"{subject!r} is no xid, which would begin with /")
+        raise invalid_param("subject", f"{subject!r} is not an xid, which begins with /")
     return partial(_is_at_or_below, subject.rstrip("/"), subject.rstrip("/") + "/")
 
 
@@ -132,4 +132,4 @@ def _time(given: QueryParams, name: str) -> str | None:
         # A plus sign that was not escaped in a query is decoded as a space.
         return format_time(datetime.fromisoformat(to_utc(text.replace(" ", "+"))))
     except (ValueError, OverflowError) as error:
-        raise invalid_param(name, f"{text!r} will not do: {error}") from None
+        raise invalid_param(name, f"{text!r} is not a time: {error}") from None

@@ -38,7 +38,7 @@ class AllowedHosts:
         Raises: MisdirectedRequest; BadRequest if a request has no Host header or several. host: of the request.
         """
         if sum(name == b"host" for name, _ in scope["headers"]) != 1:
-            raise BadRequest(error_detail='a request needs the header "Host" once')
+            raise BadRequest(error_detail='a request needs the header "Host" exactly once')
         if not self._takes(host):
             raise MisdirectedRequest(host=host)
 
@@ -54,7 +54,7 @@ def parse_hosts(text: str) -> tuple[str, ...]:
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     for name in names:
         if not _NAME.match(name):
-            raise ValueError(f"{name} is no host name, such as registry.example.com, *.example.com or *")
+            raise ValueError(f"{name} is not a host name such as registry.example.com, *.example.com or *")
     return names
 
 

@@ -70,5 +70,5 @@ def parse_origins(origins: str) -> tuple[str, ...]:
     for origin in found:
         parts = urlsplit(origin)
         if origin != ANY_ORIGIN and f"{parts.scheme}://{parts.netloc}" != origin:
-            raise ValueError(f"{origin} is no origin, such as https://example.com")
+            raise ValueError(f"{origin} is not an origin such as https://example.com")
     return found

@@ -41,7 +41,7 @@ def check_unencoded(request: Request) -> None:
     coding = request.header(b"content-encoding")
     if coding and coding.strip().lower() != "identity":
         # Stored as received, such bytes would become a document that no reader knows how to decode.
-        raise BadRequest(error_detail=f'the body has the content coding "{coding}", and is taken without one only')
+        raise BadRequest(error_detail=f'the body has the content coding "{coding}"; send it without one')
 
 
 def limit_rows(rows: Iterable[T], most: int) -> Iterator[T]:
@@ -70,5 +70,5 @@ def _announced(request: Request) -> int:
     if length is None:
         return 0
     if not (length.isascii() and length.isdecimal()):
-        raise BadRequest(error_detail="the Content-Length is no number")
+        raise BadRequest(error_detail="the Content-Length is not a number")
     return int(length)

@@ -216,7 +216,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(BadRequest(error_detail="this is no HTTP request"))
+        self._refuse(BadRequest(error_detail="this is not an HTTP request"))
 
     def _refuse(self, problem: Problem) -> None:
         """Stops reading and ends the connection, with a response if none is being sent."""

@@ -27,7 +27,7 @@ def query_params(request: Request, known: Iterable[str]) -> QueryParams:
         given.setdefault(unquote_plus(name), []).append(unquote_plus(value))
     for name in given:
         if name not in known:
-            raise invalid_param(name, f"there is no such parameter here, only {', '.join(sorted(known)) or 'none'}")
+            raise invalid_param(name, f"it is unknown; this path takes: {', '.join(sorted(known)) or 'none'}")
     return given
 
 
@@ -35,7 +35,7 @@ def single_value(given: QueryParams, name: str) -> str | None:
     """The value of a parameter that may appear once. Raises: BadRequest."""
     values = given.get(name, [])
     if len(values) > 1:
-        raise invalid_param(name, "it may appear once only")
+        raise invalid_param(name, "it may appear only once")
     return values[0] if values else None
 
 

@@ -61,7 +61,7 @@ class MatchRoutes:
         with self._readers.view() as view:
             target = locate_messages(request.segments[_ABOVE:], self._latest.current(view))
             if not is_message_group(target):
-                raise problems.BadRequest(error_detail=f'"{target.xid}" is no Group that has messages')
+                raise problems.BadRequest(error_detail=f'"{target.xid}" is not a Group that has messages')
             definitions = effective_messages_of(target, view, MessageDefinitions(view, request.caller.reads))
         found = [{"matches": _matches(definitions, message)} for message in messages]
         return Response(200, [JSON, root_link(request.base)], dumps(found if isinstance(value, list) else found[0]))

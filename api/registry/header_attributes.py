@@ -78,7 +78,9 @@ class HeaderCodec:
     def _check(self, header: str) -> None:
         for name in (self.type.singular, f"{self.type.singular}base64", "contenttype"):
             if header == name:
-                detail = "the Content-Type header says it" if name == "contenttype" else "the body is the document"
+                detail = (
+                    "use the header Content-Type instead" if name == "contenttype" else "send the document as the body"
+                )
                 raise problems.ExtraXregistryHeader(name=HEADER_PREFIX + header, error_detail=detail)
 
     def _put(self, found: dict[str, Json], name: str, key: str, value: str, xid: str) -> None:

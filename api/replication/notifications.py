@@ -98,7 +98,7 @@ class LinkNotificationHandler:
         self._taken -= 1
         self._waking.discard(waking)
         if not waking.cancelled() and (error := waking.exception()) is not None:
-            _LOG.warning("a link cannot be woken, and looks after its interval: %s", error)
+            _LOG.warning("a link cannot be notified and reads again after its interval: %s", error)
 
 
 async def _body(request: Request, receive: Receive) -> bytes:
@@ -135,7 +135,7 @@ def _subjects(request: Request, body: bytes) -> Sequence[str]:
 
 def _subjects_of(events: Any) -> Sequence[str]:
     if not isinstance(events, list) or not all(_is_event(each) for each in events):
-        raise problems.BadRequest(error_detail="these are no CloudEvents")
+        raise problems.BadRequest(error_detail="these are not CloudEvents")
     return [str(event.get("subject") or "") for event in events]
 
 

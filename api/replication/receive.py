@@ -46,7 +46,7 @@ class LogReceiveHandler:
         """
         given = single_value(query_params(request, (_AFTER,)), _AFTER) or "0"
         if not (given.isascii() and given.isdecimal() and len(given) < 19):
-            raise invalid_param(_AFTER, f"{given!r} is no position")
+            raise invalid_param(_AFTER, f"{given!r} is not a position")
         if (request.header(b"content-type") or "").partition(";")[0].strip().lower() != NDJSON:
             raise UnsupportedMediaType(list=NDJSON)
         check_unencoded(request)

@@ -120,13 +120,13 @@ class LinksRoutes:
             raise InvalidLink.at("idmismatch", "/id", "the path has another id")
         there = await asyncio.to_thread(lambda: self._quick().links.one(id))
         if there is None and not ID.match(id):
-            raise InvalidLink.at("value", "/id", "it is no id of a link")
+            raise InvalidLink.at("value", "/id", "it is not the id of a link")
         return await self._write(request, id, body, there is None)
 
     async def _write(self, request: Request, id: str, body: Any, new: bool) -> Response:
         found = parse_link(body)
         if found.secrets and not self._registry.store.vault.usable:
-            reason = "this server has no master key, so it keeps no secrets"
+            reason = "this server has no master key, so it cannot store secrets; set ANNALS_MASTER_KEY"
             raise InvalidLink.at("credentialsunavailable", f"/{CREDENTIAL.strip('.')}", reason)
         command = WriteLink(f"{COLLECTION}/{id}", new, found.attributes, found.secrets)
         if not new:
@@ -162,7 +162,9 @@ class LinksRoutes:
     async def _asked(self, request: Request, work: Callable[[Link], None]) -> Link:
         """The link after work that calls the other registry. Raises: RemoteUnavailable, BadRequest."""
         if _DRYRUN in query_params(request, (_DRYRUN,)):
-            raise problems.BadRequest(error_detail='"dryrun" does not go with what asks another registry')
+            raise problems.BadRequest(
+                error_detail='"dryrun" cannot be combined with an action that asks another registry'
+            )
         id = request.segments[2]
         link = await asyncio.to_thread(lambda: find_link(self._quick(), id))
         try:

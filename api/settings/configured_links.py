@@ -18,7 +18,7 @@ def parse_configured_links(setting: str) -> Mapping[str, Mapping[str, Any]]:
     except InvalidJson as error:
         raise ValueError(str(error)) from None
     if not isinstance(found, dict) or not all(map(ID.match, found)):
-        raise ValueError("an object is needed of links by id, which has letters, digits, . _ ~ and -")
+        raise ValueError("an object with links by id is needed; an id has letters, digits, . _ ~ and -")
     for id, document in found.items():
         try:
             parse_link(document)

@@ -104,7 +104,7 @@ def _authorities(path: str) -> None:
     try:
         ssl.create_default_context(cafile=path)
     except OSError as error:  # errors of OpenSSL are OSErrors too
-        raise ValueError(f"{path} is no PEM file with certificates: {error.strerror or error}") from None
+        raise ValueError(f"{path} is not a PEM file with certificates: {error.strerror or error}") from None
 
 
 def _dns_name(text: str) -> None:
@@ -116,7 +116,7 @@ def _hosts(text: str) -> tuple[str, ...]:
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]", name):
-            raise ValueError(f"{name} is no host name, such as schemas.example.com")
+            raise ValueError(f"{name} is not a host name such as schemas.example.com")
     return names
 
 

@@ -92,7 +92,7 @@ class SubscriptionActionHandler:
             raise place.refused("type", "an object is needed")
         for member in given:
             if name != "replay" or member not in _REPLAY:
-                raise place.at(member).refused("unknown", f"{name} takes no such member")
+                raise place.at(member).refused("unknown", f"the action {name} does not take this member")
         return parse_replay_range(given, self._position) if name == "replay" else {}
 
     def _position(self, time: str) -> int:

@@ -75,9 +75,9 @@ class DeadLetterHandler:
         if value is None:
             return ""
         if (found := parse_sequence(value)) is None:
-            raise invalid_param("after", f"{value!r} is no sequence of a dead letter")
+            raise invalid_param("after", f"{value!r} is not the sequence of a dead letter")
         if position_of(found) > (head := self._parts.registry.readers.quick().log.head().last):
-            raise invalid_param("after", f"{value!r} is of no event yet, the log ends at position {head}")
+            raise invalid_param("after", f"{value!r} is after the last event; the log ends at position {head}")
         return value
 
     def _found(self, request: Request) -> JsonObject:
@@ -95,7 +95,7 @@ def _limit(value: str | None) -> int:
     if value is None:
         return DEFAULT_LIMIT
     if not (value.isascii() and value.isdecimal() and len(value) < 5 and 0 < int(value) <= MAX_LIMIT):
-        raise invalid_param("limit", f"{value!r} is no number from 1 to {MAX_LIMIT}")
+        raise invalid_param("limit", f"{value!r} is not a number from 1 to {MAX_LIMIT}")
     return int(value)
 
 

@@ -37,7 +37,7 @@ def write_endpoint(registry: Registry, id: str, base: str) -> bool:
     try:
         registry.road.submit(WriteTree(xid, wanted, method, ignore=frozenset({"epoch"})), _CALLER).result()
     except Problem as problem:
-        _LOG.warning("the subscriptions are not made known at %s: %s", xid, problem)
+        _LOG.warning("the endpoint %s, which makes the subscriptions known, cannot be written: %s", xid, problem)
         return False
     return True
 

@@ -44,7 +44,7 @@ def parse_preview_params(body: Any, offer: SubscriptionSupport, log: Log) -> Pre
         if position > head and (head or position > 1):
             raise place.at(name).refused("value", f"the log ends at position {head}")
     if last < first and head:
-        raise place.at("toposition").refused("value", "it is before the beginning")
+        raise place.at("toposition").refused("value", "it is before the first position of the range")
     return PreviewParams(attributes, first, last, limit)
 
 

@@ -119,7 +119,7 @@ def _number(name: str, value: str | None, low: int, high: int) -> int | None:
     if value is None:
         return None
     if not (value.isascii() and value.isdecimal() and len(value) < 20 and low <= int(value) <= high):
-        raise invalid_param(name, f"{value!r} is no number from {low} to {high}")
+        raise invalid_param(name, f"{value!r} is not a number from {low} to {high}")
     return int(value)
 
 

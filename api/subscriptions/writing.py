@@ -127,7 +127,9 @@ class SubscriptionWriteHandler:
         Raises: InvalidSubscription if there are secrets and the server has no master key.
         """
         if wanted.secrets and not self._parts.registry.store.vault.usable:
-            reason = "this server has no master key, so it keeps no secrets, nor URIs with a query"
+            reason = (
+                "this server has no master key, so it cannot store secrets or URIs with a query; set ANNALS_MASTER_KEY"
+            )
             raise invalid_subscription("credentialsunavailable", secret_pointer(min(wanted.secrets)), reason)
 
     def _position(self, time: str) -> int:

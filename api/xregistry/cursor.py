@@ -47,7 +47,7 @@ def parse_cursor(text: str, request: str, head: int) -> Cursor:
     if check != crc32(request.encode()):
         raise _bad()
     if cursor.position > head:
-        raise _refused(f"it is of position {cursor.position}, and the log ends at position {head}")
+        raise _refused(f"it is of position {cursor.position}, but the log ends at position {head}")
     return cursor
 
 
@@ -56,18 +56,18 @@ def _place(value: Any) -> PageKey | None:
         return None
     kind, number, text, key = value
     if kind not in (0, 1, 2) or not isinstance(text, str) or not isinstance(key, str):
-        raise ValueError("it is no place")
+        raise ValueError("it is not a place")
     return PageKey((kind, float(number), text), key)
 
 
 def _natural(value: Any) -> int:
     if type(value) is not int or value < 0:
-        raise ValueError("it is no number of something")
+        raise ValueError("it is not a number of something")
     return value
 
 
 def _bad() -> Problem:
-    return _refused("it is not one that this registry made for this request")
+    return _refused("this registry did not make it for this request")
 
 
 def _refused(reason: str) -> Problem:

@@ -45,7 +45,7 @@ class ImportRoutes:
         given = query_params(request, (_DIALECT, _DRYRUN))
         dialect = single_value(given, _DIALECT)
         if dialect is None or dialect not in DIALECTS:
-            raise invalid_param(_DIALECT, f"it is needed, as one of: {', '.join(DIALECTS)}")
+            raise invalid_param(_DIALECT, f"it has to be one of: {', '.join(DIALECTS)}")
         body = await read_body(request, receive, self._max_body)
         translated = await asyncio.to_thread(_translated, dialect, body)
         query = _DRYRUN.encode() if _DRYRUN in given else b""

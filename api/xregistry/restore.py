@@ -96,7 +96,7 @@ def _target(request: Request, definitions: RegistryDefinitions) -> RequestTarget
         raise problems.NotFound(target.xid)
     kept = "modelsource" if target.kind is PathKind.MODEL else availability_name(target.kind)
     if not definitions.capabilities.at(request.caller.role).available.get(kept):
-        detail = f'"{kept}" is not mutable, says the "available" capability'
+        detail = f'"{kept}" is not mutable according to the "available" capability'
         raise problems.ActionNotSupported(action=request.method, detail=detail)
     return target
 
@@ -118,7 +118,7 @@ def _include(given: QueryParams, target: RequestTarget) -> frozenset[str]:
     """The parts to restore together with the registry. Raises: BadRequest."""
     names = frozenset(part.strip() for value in given.get(_INCLUDE, ()) for part in value.split(","))
     if _INCLUDE in given and target.kind is not PathKind.REGISTRY:
-        raise invalid_param(_INCLUDE, "it goes with the root only")
+        raise invalid_param(_INCLUDE, "it is allowed for the root only")
     for name in sorted(names - set(_INCLUDED)):
         raise invalid_param(_INCLUDE, f"{name!r} is not one of: {', '.join(_INCLUDED)}")
     return names

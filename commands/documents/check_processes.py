@@ -111,7 +111,7 @@ class CheckClient:
     def check(self) -> None:
         """Raises: ServerBusy when the client has left."""
         if self._gone:
-            raise ServerBusy(detail="the server is being stopped and checks no more documents")
+            raise ServerBusy(detail="the server is stopping and no longer checks documents")
 
     @contextmanager
     def employing(self, worker: _CheckProcess) -> Iterator[None]:

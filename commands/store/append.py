@@ -103,7 +103,7 @@ def replaced_hash(event: EntityEvent, world: SqlWorld) -> bytes:
     """
     known = world.known(event.xid)
     if event.revision != known.revision + 1:
-        raise IntegrityError(f"{event.stream} stands at {known.revision}, its next event says {event.revision}")
+        raise IntegrityError(f"{event.stream} is at revision {known.revision}, but its next event has {event.revision}")
     return b"" if xids.is_outside_tree(event.stream) else known.hash
 
 

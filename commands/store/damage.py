@@ -47,7 +47,7 @@ def describe_damage(error: BaseException) -> str | None:
 @lru_cache(maxsize=1000)
 def report_once(what: str) -> None:
     """Logs a line about a part of the store that is skipped because it is damaged; each line once."""
-    _LOG.error("%s; `annals log verify` says what is wrong, restore a backup", what)
+    _LOG.error("%s; `annals log verify` says what is wrong; restore a backup", what)
 
 
 class DamageMonitor:
@@ -72,6 +72,6 @@ class DamageMonitor:
         if first:
             line = " ".join(str(error.orig if isinstance(error, DBAPIError) else error).split())
             _LOG.error(
-                "the store cannot be used: %s (%s); `annals log verify` says where, restore a backup", said, line[:500]
+                "the store cannot be used: %s (%s); `annals log verify` says where; restore a backup", said, line[:500]
             )
         return True

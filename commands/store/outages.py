@@ -29,7 +29,7 @@ _POSTGRESQL: Final = {
     "25006": "it cannot be written to",
     "55P03": "another program holds its lock",
     "08": "it is out of reach",
-    "53": "it lacks resources",
+    "53": "it has too few resources",
     "57P": "it is being stopped or started",
     "58": "its disk fails",
 }

@@ -105,7 +105,7 @@ class Vault:
     @property
     def _newest(self) -> AESGCM:
         if not self._keys:
-            raise NoMasterKey("there is no master key")
+            raise NoMasterKey("there is no master key; set ANNALS_MASTER_KEY")
         return self._keys[0]
 
     def _sealed(self, secret: Secret, value: str) -> tuple[bytes, bytes]:
@@ -128,7 +128,7 @@ def parse_keys(text: str) -> tuple[bytes, ...]:
     """Master keys from a setting: base64 of 32 bytes each, separated by commas, newest first. Raises: ValueError."""
     found = tuple(_key(part.strip()) for part in text.replace("\n", ",").split(",") if part.strip())
     if not found:
-        raise ValueError("there is no key")
+        raise ValueError("the list has no key")
     return found
 
 
@@ -136,9 +136,9 @@ def _key(text: str) -> bytes:
     try:
         key = b64decode(text, validate=True)
     except Error:
-        raise ValueError("a key is base64") from None
+        raise ValueError("a key has to be base64") from None
     if len(key) != KEY_BYTES:
-        raise ValueError(f"a key has {KEY_BYTES} bytes")
+        raise ValueError(f"a key has to have {KEY_BYTES} bytes")
     return key
 
 

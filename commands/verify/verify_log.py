@@ -69,7 +69,7 @@ def verify_log(store: Store, progress: ProgressCallback = lambda reached, last: 
         with catch_unreadable(unreadable.append):
             yield from _verify_snapshot(connection, walk, progress)
         for said in unreadable:
-            yield VerificationFinding(walk.before.last + 1, f"the database cannot read on: {said}")
+            yield VerificationFinding(walk.before.last + 1, f"the database cannot read further: {said}")
 
 
 def _verify_snapshot(
@@ -142,7 +142,7 @@ class _LogVerification:
         if stored.time < self.before.time and not self._linked:
             yield VerificationFinding(stored.first, "time runs backwards")
         if stored.folded != stored.xregcorrelationid.casefold():
-            yield VerificationFinding(stored.first, "the folded correlation id is another one's")
+            yield VerificationFinding(stored.first, "the folded correlation id is not that of the interaction")
 
     def _pages(self, stored: Interaction) -> Iterator[list[_EventContext]]:
         """The events of an interaction, each with its predecessor and head."""
@@ -167,7 +167,7 @@ class _LogVerification:
             elif event.document and event.document not in kept:
                 yield VerificationFinding(row.position, f"the document {event.document} is missing or changed")
             if head is not None and head != event.head:
-                yield VerificationFinding(row.position, f"head does not say what the last event of {row.stream} left")
+                yield VerificationFinding(row.position, f"head does not match the last event of {row.stream}")
 
     def _event(self, row: LogRow) -> _CheckedContent | None:
         try:
@@ -251,7 +251,7 @@ def _check_heads(connection: Connection, last: int) -> Iterator[VerificationFind
     for position, stream in sql.run(connection, _UNPOINTED):
         yield VerificationFinding(position, f"head does not point at the last event of {stream}")
     for (key,) in sql.run(connection, _STRAY):
-        yield VerificationFinding(last, f"head has {key!r}, which no event is about")
+        yield VerificationFinding(last, f"head has {key!r}, for which there is no event")
 
 
 class _Document(NamedTuple):

@@ -39,7 +39,7 @@ def parse(text: str) -> SyntaxNode:
             raise ParseError(f"an expression has at most {MAX_BYTES} bytes", text, 0)
         return _Parser(text).whole()
     except UnicodeEncodeError as error:
-        raise ParseError("half of a surrogate pair is no character", text, error.start) from None
+        raise ParseError("half of a surrogate pair is not a character", text, error.start) from None
     except RecursionError:
         raise ParseError("the nesting is too deep", text, 0) from None
 
@@ -189,13 +189,13 @@ class _Parser:
             raise self._expected("the name of an attribute")
         token = self._take()
         if "_" in token.text:
-            raise ParseError(f"{token.text} is no name of an attribute", self._text, token.start)
+            raise ParseError(f"{token.text} is not the name of an attribute", self._text, token.start)
         return token.text.lower()
 
     def _call(self) -> FunctionCall:
         token = self._take()
         if not _FUNCTION.match(token.text):
-            raise ParseError(f"{token.text} is no name of a function", self._text, token.start)
+            raise ParseError(f"{token.text} is not the name of a function", self._text, token.start)
         self._opened("(")
         arguments: tuple[SyntaxNode, ...] = ()
         if self._skip(")"):

@@ -14,7 +14,7 @@ class Conflict(HttpProblem):
 
     name = "conflict"
     status = 409
-    title = 'For "<subject>", what is stored does not go with this: <error_detail>.'
+    title = 'For "<subject>", the stored state does not allow this: <error_detail>.'
 
 
 class InvalidDefinition(HttpProblem):

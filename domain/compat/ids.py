@@ -42,7 +42,7 @@ def to_registry_id(id: str) -> str:
         return id
     made = _MADE + "".join(chr(byte) if byte in _PLAIN else f"~{byte:02X}" for byte in id.encode())
     if len(made) > _LONGEST:
-        raise ValueError(f"the registry would have to keep it under {len(made)} characters, and {_LONGEST} is the most")
+        raise ValueError(f"its escaped form has {len(made)} characters, and at most {_LONGEST} are allowed")
     return made
 
 
@@ -66,7 +66,7 @@ def decode_segment(segment: str) -> str:
     try:
         return _checked(unquote_to_bytes(segment).decode())
     except UnicodeDecodeError:
-        raise ValueError("what it encodes is not UTF-8") from None
+        raise ValueError("its percent-encoded bytes are not UTF-8") from None
 
 
 def _meant(id: str) -> str | None:
@@ -84,7 +84,7 @@ def _checked(id: str) -> str:
     if not id:
         raise ValueError("it is empty")
     if id in (".", ".."):
-        raise ValueError("a path means something else by it")
+        raise ValueError("it has another meaning in a path")
     if found := NONCHARACTERS.search(id):
-        raise ValueError(f"it has the code point U+{ord(found[0]):04X}, which is no character of a text")
+        raise ValueError(f"it has the code point U+{ord(found[0]):04X}, which is not a character of a text")
     return id

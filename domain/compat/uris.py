@@ -94,7 +94,7 @@ def is_absolute(reference: str) -> bool:
 def check_uri(value: str) -> str:
     """The value itself, if it is a URI, which has a scheme. Raises: ValueError."""
     if not is_absolute(value):
-        raise ValueError("it is no URI: it has no scheme")
+        raise ValueError("it is not a URI: it has no scheme")
     return check_reference(value)
 
 
@@ -103,11 +103,11 @@ def check_reference(value: str) -> str:
     scheme, authority, path, query, fragment = _parts(value)
     nameless = scheme is None and authority is None and path.startswith(":")
     if nameless or (scheme is not None and not _SCHEME.match(scheme + ":")):
-        raise ValueError("it is no URI: what is before its first colon is no scheme")
+        raise ValueError("it is not a URI: the part before its first colon is not a scheme")
     if authority is not None:
         _check_authority(authority)
     if not _PATH.match(path) or not _QUERY.match(query or "") or not _QUERY.match(fragment or ""):
-        raise ValueError("it is no URI: it has a character that has to be percent-encoded (RFC 3986)")
+        raise ValueError("it is not a URI: it has a character that has to be percent-encoded (RFC 3986)")
     return value
 
 
@@ -200,12 +200,12 @@ def _parts(uri: str) -> tuple[str | None, str | None, str, str | None, str | Non
 def _check_authority(authority: str) -> None:
     found = _AUTHORITY.match(authority)
     if found is None:
-        raise ValueError("it is no URI: what is behind // is no host (RFC 3986)")
+        raise ValueError("it is not a URI: the part after // is not a host (RFC 3986)")
     if found[1] is not None and not _FUTURE.match(found[1]):
         try:
             IPv6Address(found[1] if "%" not in found[1] else "")
         except AddressValueError:
-            raise ValueError("it is no URI: what is in brackets is no IP address") from None
+            raise ValueError("it is not a URI: the part in brackets is not an IP address") from None
 
 
 def _plain(found: re.Match[str]) -> str:

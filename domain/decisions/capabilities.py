@@ -293,7 +293,7 @@ def _check_rules(after: Mapping[str, Json]) -> None:
     """Raises: CapabilityError for rules of a format that is not enabled."""
     for format in after["compatibilities"]:
         if not any(_overlap(name, format) for name in after["formats"]):
-            raise CapabilityError(error_detail=f'"compatibilities" has "{format}", which "formats" lacks')
+            raise CapabilityError(error_detail=f'"compatibilities" has "{format}", which "formats" does not have')
 
 
 def _overlap(one: str, other: str) -> bool:
@@ -321,7 +321,7 @@ def require_mutable(changes: ChangeSet, name: str, *, patch: bool) -> None:
     if name == "capabilities" and changes.context.role is Role.ADMIN:
         return
     if not current_capabilities(changes)["available"].get(name, {}).get("mutable", False):
-        detail = f'"{name}" is not mutable, says the "available" capability'
+        detail = f'"{name}" is not mutable according to the "available" capability'
         raise ActionNotSupported(action="PATCH" if patch else "PUT", detail=detail)
 
 

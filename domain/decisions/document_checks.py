@@ -41,9 +41,9 @@ ParseDocument = Callable[[FormatCheck], Any]
 FORMAT_RULE: Final = "format"
 _EMPTY: Final = (Incompatibility(FORMAT_RULE, "the document is empty"),)
 #: Failures to run a check; a later attempt may succeed.
-TIMED_OUT: Final = Incompatibility(FORMAT_RULE, "checking it takes longer than is given to one document")
-OUT_OF_MEMORY: Final = Incompatibility(FORMAT_RULE, "checking it takes more memory than is given to one document")
-CRASHED: Final = Incompatibility(FORMAT_RULE, "it cannot be checked: what reads its format does not survive it")
+TIMED_OUT: Final = Incompatibility(FORMAT_RULE, "checking it takes longer than the limit for one document")
+OUT_OF_MEMORY: Final = Incompatibility(FORMAT_RULE, "checking it takes more memory than the limit for one document")
+CRASHED: Final = Incompatibility(FORMAT_RULE, "it cannot be checked: the program that reads its format crashes")
 
 
 class ChecksRequired(Exception):

@@ -161,7 +161,7 @@ def _check_resource_types(changes: ChangeSet, group: GroupType, kept: GroupType)
 def _check_unused(changes: ChangeSet, type: str) -> None:
     for entity in _staying(changes, type):
         if xids.stream(entity.xid) not in changes.returning:
-            detail = f'"{entity.xid}" is an instance of "{type}", which would go or be renamed'
+            detail = f'"{entity.xid}" is an instance of "{type}", which the new model removes or renames'
             raise ModelComplianceError(detail=detail)
 
 

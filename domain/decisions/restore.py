@@ -95,7 +95,7 @@ def _check_lived(past: PastRegistry, xid: str) -> None:
     owner = xids.parent(xid + "/x") if len(parts) % 2 and xid not in _DEFINITIONS else xid
     found = past.entity(owner or xids.REGISTRY)
     if found is None or (parts[4:] == ("versions",) and xref_target(found) is not None):
-        raise NotFound(xid, detail=f"nothing lived there at position {past.position}")
+        raise NotFound(xid, detail=f"it did not exist at position {past.position}")
 
 
 def _delete_obstacles(changes: ChangeSet, past: PastRegistry) -> None:

@@ -193,7 +193,7 @@ def _secrets_after_update(
         else:
             secrets.gone(name, reference)
     for name in sorted(command.needed - secrets.names.keys()):
-        raise invalid_subscription("secretrequired", secret_pointer(name), "it is needed, as none is known")
+        raise invalid_subscription("secretrequired", secret_pointer(name), "it is required, because none is stored")
     for name in command.secrets.keys() - secrets.names.keys():
         secrets.put(name, command.secrets[name])
     return secrets
@@ -226,7 +226,7 @@ def _check_same(name: str, command: WriteSubscription, stored: Subscription) -> 
         same = all(before.get(each) == after.get(each) for each in credentials.BINDING)
     if not same:
         raise invalid_subscription(
-            "secretrequired", secret_pointer(name), "it is needed anew, as it would go somewhere else than before"
+            "secretrequired", secret_pointer(name), "it is required again, because the sink or its credential changed"
         )
 
 
@@ -238,7 +238,7 @@ def _replay_range(command: ControlSubscription, context: Context) -> dict[str, J
         if position > end:
             raise invalid_subscription("value", pointer, f"the log ends at position {end}")
     if last < first:
-        raise invalid_subscription("value", "/toposition", "it is before the beginning")
+        raise invalid_subscription("value", "/toposition", "it is before the first position of the range")
     return {**command.arguments, "from": first, "to": last}
 
 

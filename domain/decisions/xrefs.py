@@ -94,7 +94,7 @@ def _target(changes: ChangeSet, resource: ResourceDraft, pointer: Json) -> str:
     if not is_of_same_type(changes, resource, pointer):
         raise MalformedXref(xref=pointer, error_detail="it names a Resource of another type")
     if xids.stream(pointer) == xids.stream(resource.xid):
-        raise MalformedXref(xref=pointer, error_detail="a Resource cannot stand for itself")
+        raise MalformedXref(xref=pointer, error_detail="a Resource cannot refer to itself")
     return pointer
 
 

@@ -42,7 +42,7 @@ class CrossOrigin(HttpProblem):
     name = "cross_origin"
     status = 403
     title = (
-        'For "<subject>", a page of another origin, "<origin>", asks for a change. Pages that may do this are those of '
+        'For "<subject>", a page of another origin, "<origin>", requests a change. Pages that may do this are those of '
         "the origins in ANNALS_CORS_ORIGINS; where that is *, their changes need the header Authorization."
     )
 
@@ -52,7 +52,7 @@ class ForbiddenDestination(HttpProblem):
 
     name = "forbidden_destination"
     status = 403
-    title = 'For "<subject>", a browser asks for what a page is to use as "<destination>"; nothing here is for that.'
+    title = 'For "<subject>", a browser requests this as "<destination>" of a page, which is not allowed.'
 
 
 class MisdirectedRequest(HttpProblem):
@@ -61,7 +61,7 @@ class MisdirectedRequest(HttpProblem):
     name = "misdirected_request"
     status = 421
     title = (
-        'For "<subject>", the request is for the host "<host>", which is not known as a name of this server. If it is '
+        'For "<subject>", the request is for the host "<host>", which is not a known name of this server. If it is '
         "one, add it to the setting ANNALS_HOSTS."
     )
 
@@ -71,7 +71,7 @@ class NotAcceptable(HttpProblem):
 
     name = "not_acceptable"
     status = 406
-    title = 'For "<subject>", the HTTP header "Accept" names none of the media types that there are: <list>.'
+    title = 'For "<subject>", the HTTP header "Accept" names none of the available media types: <list>.'
 
 
 class PreconditionFailed(HttpProblem):
@@ -95,7 +95,7 @@ class RequestTimeout(HttpProblem):
 
     name = "request_timeout"
     status = 408
-    title = 'For "<subject>", <part> of the request did not arrive in time; send it again, and faster.'
+    title = 'For "<subject>", <part> of the request did not arrive in time; send it again, faster.'
 
 
 class UriTooLong(HttpProblem):
@@ -104,7 +104,7 @@ class UriTooLong(HttpProblem):
     name = "uri_too_long"
     status = 414
     about = NO_SUBJECT
-    title = "The request line has more than <max_size> bytes; ask for less at once."
+    title = "The request line has more than <max_size> bytes; request less at once."
 
 
 class HeadersTooLarge(HttpProblem):
@@ -124,7 +124,7 @@ class TooManyConnections(HttpProblem):
     name = "too_many_connections"
     status = 503
     about = NO_SUBJECT
-    title = "The server has <max_connections> connections open and takes no more; try again later."
+    title = "The server has <max_connections> connections open, which is its limit; try again later."
 
 
 class UnsupportedMediaType(HttpProblem):
@@ -132,7 +132,7 @@ class UnsupportedMediaType(HttpProblem):
 
     name = "unsupported_media_type"
     status = 415
-    title = 'For "<subject>", the HTTP header "Content-Type" names none of the media types that there are: <list>.'
+    title = 'For "<subject>", the HTTP header "Content-Type" names none of the available media types: <list>.'
 
 
 class UnsupportedCoding(HttpProblem):
@@ -140,7 +140,7 @@ class UnsupportedCoding(HttpProblem):
 
     name = "unsupported_coding"
     status = 415
-    title = 'For "<subject>", the body has the content coding "<coding>"; there are gzip and identity.'
+    title = 'For "<subject>", the body has the content coding "<coding>"; use gzip or identity.'
 
 
 class StoreUnavailable(HttpProblem):
@@ -148,7 +148,10 @@ class StoreUnavailable(HttpProblem):
 
     name = "store_unavailable"
     status = 503
-    title = 'The store could not be used for "<subject>": <error_detail>. What was not acknowledged may be tried again.'
+    title = (
+        'The store could not be used for "<subject>": <error_detail>. Requests that were not acknowledged may be sent '
+        "again."
+    )
 
 
 class InvalidMember(HttpProblem):
@@ -182,7 +185,7 @@ class QuotaExceeded(HttpProblem):
 
     name = "quota_exceeded"
     status = 429
-    title = 'For "<subject>", there is more than a quota allows: <error_detail>.'
+    title = 'For "<subject>", a quota is exceeded: <error_detail>.'
 
 
 class ReplayRunning(HttpProblem):
@@ -190,7 +193,7 @@ class ReplayRunning(HttpProblem):
 
     name = "replay_running"
     status = 409
-    title = 'For "<subject>", a replay runs that was asked for before.'
+    title = 'For "<subject>", another replay is still running; start this one after it.'
 
 
 class RemoteUnavailable(HttpProblem):
@@ -208,7 +211,7 @@ class Diverged(HttpProblem):
     name = "diverged"
     status = 409
     about = None
-    title = 'The link "<subject>" cannot go on: <error_detail>.'
+    title = 'The link "<subject>" cannot continue: <error_detail>.'
 
 
 class NotReceiving(HttpProblem):
@@ -217,7 +220,7 @@ class NotReceiving(HttpProblem):
     name = "not_receiving"
     status = 409
     about = None
-    title = 'The link "<subject>" takes nothing in.'
+    title = 'The link "<subject>" does not receive a log, or not now.'
 
 
 class LogGap(HttpProblem):
@@ -226,4 +229,4 @@ class LogGap(HttpProblem):
     name = "log_gap"
     status = 409
     about = None
-    title = 'What the link "<subject>" has of the other log ends at position <position>, and this begins after <after>.'
+    title = 'The link "<subject>" has the other log up to position <position>, but this part begins after <after>.'

@@ -70,7 +70,9 @@ def parse_filter(alternatives: Sequence[Sequence[str]], scope: PathScope, model:
         raise problems.BadFilter(value=f"{given[0]},...", error_detail=f"it joins more than {MAX_JOINED} by commas")
     if EXCLUDE_ALL in given:
         if len(given) > 1:
-            raise problems.BadFilter(value=",".join(given), error_detail=f"{EXCLUDE_ALL} stands alone")
+            raise problems.BadFilter(
+                value=",".join(given), error_detail=f"{EXCLUDE_ALL} cannot be combined with anything else"
+            )
         return ()
     conjunctions = (
         Conjunction(tuple(_expression(text, scope, model) for text in texts)) for texts in alternatives if texts

@@ -133,7 +133,7 @@ def _build_document(text: str, edition: str) -> GraphqlDocument:
     for definition in tree.definitions:
         if not isinstance(definition, TypeSystemDefinitionNode | TypeSystemExtensionNode):
             raise InvalidDocument(
-                "the document holds an operation or a fragment, which is no part of a schema",
+                "the document holds an operation or a fragment, which is not part of a schema",
                 _node_location(text, definition),
             )
     _check_edition(edition, text, tree)

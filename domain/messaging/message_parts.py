@@ -53,7 +53,7 @@ def parse_message(value: Json) -> MessageParts:
     Raises: ValueError, whose message says what is wrong.
     """
     if not isinstance(value, dict):
-        raise ValueError("a message is a JSON object")
+        raise ValueError("a message has to be a JSON object")
     return _cloud_event(value) if "specversion" in value else _parts(value)
 
 
@@ -68,10 +68,12 @@ def _cloud_event(event: Mapping[str, Json]) -> MessageParts:
 def _parts(given: Mapping[str, Json]) -> MessageParts:
     for name in given:
         if name not in (*ENVELOPE, *PROTOCOL):
-            raise ValueError(f'"{name}" is none of: {", ".join((*ENVELOPE, *PROTOCOL))}; nor is this a CloudEvent')
+            raise ValueError(
+                f'"{name}" is not one of: {", ".join((*ENVELOPE, *PROTOCOL))}, and this is not a CloudEvent'
+            )
     envelope, protocol = _name(given, "envelope"), _name(given, "protocol")
     if envelope is None and protocol is None:
-        raise ValueError('a message has an "envelope", a "protocol" or both, or is a structured CloudEvent')
+        raise ValueError('a message needs an "envelope", a "protocol" or both, unless it is a structured CloudEvent')
     metadata = {"": _values(_object(given, "envelopemetadata"), "envelopemetadata")}
     options = _sections(_object(given, "protocoloptions"))
     return MessageParts(

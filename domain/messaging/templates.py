@@ -88,7 +88,7 @@ def template_problems(template: str) -> tuple[str, ...]:
 
 def _problem(braced: str, inside: str) -> str | None:
     if len(braced) == 1:
-        return "has no counterpart"
+        return "has no matching brace"
     if _PLACEHOLDER.fullmatch(braced):
         return None
     if not inside:
@@ -99,7 +99,7 @@ def _problem(braced: str, inside: str) -> str | None:
         return "is a list of names"
     if inside[-1] == "*" or re.fullmatch(r"[^:]*:[0-9]+", inside):
         return "has a modifier"
-    return "is no name of letters, digits and underscores"
+    return "is not a name of letters, digits and underscores"
 
 
 def _fitted(open: list[tuple[list[str], str]], bound: Bindings, tries: Iterator[int]) -> Bindings | None:

@@ -95,7 +95,7 @@ def _check_common(row: Definition, place: ModelPath, scope: DefinitionContext) -
     if "target" in row:
         _check_target(row["target"], wanted, (*place, "target"), scope)
     if "namecharset" in row and (wanted != "object" or row["namecharset"].lower() not in CHARSETS):
-        raise model_error((*place, "namecharset"), "it is strict or extended, and on objects only")
+        raise model_error((*place, "namecharset"), "it has to be strict or extended, and is for objects only")
     if row.get("attributes") and wanted != "object":
         raise model_error((*place, "attributes"), "only objects have attributes")
     if ("item" in row) != (wanted in ("array", "map")):
@@ -137,12 +137,14 @@ def _ifvalues(row: Definition, place: ModelPath, scope: DefinitionContext) -> di
     for key, branch in row["ifvalues"].items():
         here = (*place, key)
         if not key or key.startswith("^") or key.casefold() in keys:
-            raise model_error(here, "a value is not empty, does not start with ^, and appears once, whatever its case")
+            raise model_error(here, "a value must not be empty, start with ^, or appear twice in any letter case")
         keys.add(key.casefold())
         given = checked_aspects(branch, {"siblingattributes": "object"}, here).get("siblingattributes", {})
         clash = sorted(scope.taken & object_members(given, here).keys())
         if clash:
-            raise model_error((*here, "siblingattributes", clash[0]), "an attribute beside it has this name already")
+            raise model_error(
+                (*here, "siblingattributes", clash[0]), "another attribute at this level has this name already"
+            )
         branches[key] = {"siblingattributes": full_definitions(given, (*here, "siblingattributes"), inner)}
     return branches
 

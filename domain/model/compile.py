@@ -103,7 +103,7 @@ def _group(plural: str, given: Any, resources: imports.Resources, types: Types) 
     level = spec_attributes.group(row["singular"], checked)
     if f"{row['singular']}id" in spec_attributes.group("", ()).attributes:
         raise model_error(
-            (*place, "singular"), f"its id attribute would be {row['singular']}id, which is something else"
+            (*place, "singular"), f"its id attribute would be {row['singular']}id, which has another meaning"
         )
     _check_collections(checked, spec_attributes.group(row["singular"], ()), (*place, "resources"))
     attributes = _level(level, row.get("attributes"), (*place, "attributes"), types)
@@ -124,7 +124,7 @@ def _resource(plural: str, given: Any, place: ModelPath, types: Types) -> dict[s
         row["typemap"] = typemap.check_typemap(object_members(row["typemap"], place), (*place, "typemap"))
     clash = spec_attributes.singular_names(row["singular"], row["hasdocument"]) & spec_attributes.fixed_names()
     if clash:
-        raise model_error((*place, "singular"), f"it would make an attribute {min(clash)}, which is something else")
+        raise model_error((*place, "singular"), f"it would create an attribute {min(clash)}, which has another meaning")
     levels = {
         "attributes": spec_attributes.version(row["singular"], row["hasdocument"]),
         "resourceattributes": spec_attributes.resource(row["singular"]),
@@ -135,7 +135,8 @@ def _resource(plural: str, given: Any, place: ModelPath, types: Types) -> dict[s
     added = row["resourceattributes"].keys() - levels["resourceattributes"].attributes.keys()
     if added:
         raise model_error(
-            (*place, "resourceattributes", min(added)), "Resources have no attributes beside their Versions'"
+            (*place, "resourceattributes", min(added)),
+            "Resources cannot have attributes other than those of their Versions",
         )
     return _in_order(row, _RESOURCE)
 
@@ -192,7 +193,7 @@ def _check_collections(plurals: Iterable[str], level: SpecAttributes, place: Mod
     for plural in plurals:
         names = spec_attributes.collection(plural).keys()
         if names & seen:
-            raise model_error((*place, plural), f"its attribute {min(names & seen)} is something else already")
+            raise model_error((*place, plural), f"its attribute {min(names & seen)} has another meaning already")
         seen |= names
 
 

@@ -43,7 +43,7 @@ def _narrowed(group: GroupType, key: str, given: Any, bounds: ConstraintsByPath)
     joined = {key: {**wide, **own}}
     checked = constraints.check_constraints(joined, group.level.definitions, versions, group.level.types, place[:1])
     if "enum" in wide and not all(value in wide["enum"] for value in own.get("enum", ())):
-        raise model_error((*place, "enum"), "it has a value that the Group type's constraint does not have")
+        raise model_error((*place, "enum"), "it has a value that the Group type's constraint does not allow")
     if "equals" in wide and own.get("equals", wide["equals"]) != wide["equals"]:
         raise model_error((*place, "equals"), f"the Group type's constraint says {wide['equals']}")
     return {_key(key): checked[key]}

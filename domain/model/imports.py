@@ -60,7 +60,7 @@ def _imported(reference: str, importer: str, groups: Mapping[str, Any], chain: t
     if group == importer:
         raise model_error(place, f"{reference} is of this Group type itself")
     if f"{importer} {reference}" in chain:
-        raise model_error(place, f"{reference} imports itself in the end")
+        raise model_error(place, f"{reference} imports itself through other types")
     return _owner(group, resource, reference, groups, (*chain, f"{importer} {reference}"))
 
 
@@ -81,5 +81,5 @@ def _owner(
 
 def _references(value: Any, place: ModelPath) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise model_error(place, "it needs to be an array of Resource types, such as /dirs/files")
+        raise model_error(place, "it needs to be an array of Resource types such as /dirs/files")
     return value

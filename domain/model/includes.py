@@ -83,7 +83,7 @@ def _references(value: dict[str, Any], place: ModelPath) -> list[str]:
         raise model_error(place, "it has both $include and $includes")
     references = many if many is not None else [] if one is None else [one]
     if not isinstance(references, list) or not all(isinstance(each, str) for each in references):
-        raise model_error(place, "$include takes one string, $includes an array of strings")
+        raise model_error(place, "$include takes one string, and $includes takes an array of strings")
     return references
 
 
@@ -125,7 +125,7 @@ def _pointed(document: Any, fragment: str, reference: str, place: ModelPath, loo
     pointer = unquote(fragment)
     if pointer and not pointer.startswith("/"):
         if not loose:
-            raise model_error(place, f"the fragment of {reference} is no JSON Pointer: it does not start with /")
+            raise model_error(place, f"the fragment of {reference} is not a JSON Pointer: it does not start with /")
         pointer = f"/{pointer}"
     value = document
     for step in pointer.split("/")[1:]:

@@ -15,8 +15,8 @@ ModelPath = tuple[str | int, ...]
 
 #: Aspects of older drafts, and their replacements.
 _OLD: Final = {
-    "compatiblewith": "it is called modelcompatiblewith now",
-    "matchcase": "it is gone",
+    "compatiblewith": "use its new name, modelcompatiblewith",
+    "matchcase": "the specification no longer has it; remove it",
     "setdefaultversionsticky": 'give defaultversionsticky an enum of one value in "metaattributes" instead',
 }
 

@@ -49,7 +49,7 @@ def _overlaid(specified: Definition, given: Any, place: ModelPath) -> Definition
             raise model_error((*place, flag), "it is true and cannot become false")
     for aspect in ("default", "enum"):
         if aspect in specified and row[aspect] in (None, []):
-            raise model_error((*place, aspect), "it can change but not go")
+            raise model_error((*place, aspect), "it can be changed but not removed")
     if specified.get("attributes"):
         row["attributes"] = overlay_definitions(
             specified["attributes"], given.get("attributes") or {}, (*place, "attributes")

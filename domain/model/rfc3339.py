@@ -23,7 +23,7 @@ def to_utc(text: str) -> str:
     """
     found = _RFC3339.match(text)
     if found is None:
-        raise ValueError("it is no RFC 3339 timestamp, such as 2030-12-19T06:00:00Z")
+        raise ValueError("it is not an RFC 3339 timestamp such as 2030-12-19T06:00:00Z")
     day, minute, second, fraction, zulu, sign, hours, minutes = found.groups()
     leap = second == "60"
     moment = datetime.fromisoformat(f"{day}T{minute}{'59' if leap else second}")

@@ -45,7 +45,7 @@ def check_xidtype(value: str, types: Types) -> str:
     group, *rest = xids.segments(value) or ("",)
     if value == xids.REGISTRY or (value.startswith("/") and group in types and _known_below(rest, types[group])):
         return value
-    raise InvalidValue("it does not name a type of this registry, such as /dirs or /dirs/files")
+    raise InvalidValue("it does not name a type of this registry such as /dirs or /dirs/files")
 
 
 def target_exists(target: str, types: Types) -> bool:

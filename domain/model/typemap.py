@@ -20,7 +20,7 @@ def check_typemap(given: Mapping[str, str], place: ModelPath) -> dict[str, str]:
     for key, form in given.items():
         check_kind(form, "nonempty", (*place, key))
         if not key or key.count("*") > 1:
-            raise model_error((*place, key), "a key is a media type with one * at most")
+            raise model_error((*place, key), "a key has to be a media type with at most one *")
         if form.lower() not in DOCUMENT_FORMS:
             raise model_error((*place, key), f"{form!r} is not one of: {', '.join(DOCUMENT_FORMS)}")
     return {key: form.lower() for key, form in given.items()}

@@ -34,36 +34,36 @@ def absolute(value: str) -> str:
     """An absolute URI: it has a scheme and no fragment. Raises: ValueError."""
     found = _parsed(value)
     if not found["scheme"] or found["fragment"] is not None:
-        raise ValueError("it is no absolute URI: that has a scheme and no fragment")
+        raise ValueError("it is not an absolute URI, which has a scheme and no fragment")
     return value
 
 
 def relative(value: str) -> str:
     """A relative URI reference: it has no scheme. Raises: ValueError."""
     if _parsed(value)["scheme"]:
-        raise ValueError("it is no relative URI: it has a scheme")
+        raise ValueError("it is not a relative URI: it has a scheme")
     return value
 
 
 def locator(value: str) -> str:
     """The value, if it can locate its target, as a URL does and a URN does not. Raises: ValueError."""
     if value[:4].lower() == "urn:":
-        raise ValueError("a URN is no URL")
+        raise ValueError("a URN is not a URL")
     return value
 
 
 def template(value: str) -> str:
     """A URI template of any level. Raises: ValueError."""
     if not _TEMPLATE.match(value):
-        raise ValueError("it is no URI template (RFC 6570)")
+        raise ValueError("it is not a URI template (RFC 6570)")
     return value
 
 
 def _parsed(value: str) -> re.Match[str]:
     found = _REFERENCE.match(value)
     if found is None:
-        raise ValueError("it is no URI (RFC 3986)")
+        raise ValueError("it is not a URI (RFC 3986)")
     first = found["path"].partition("/")[0]
     if not found["scheme"] and ":" in first and "{" not in first and found.start("path") == 0:
-        raise ValueError("it is no URI: what is before its first colon is no scheme")
+        raise ValueError("it is not a URI: the part before its first colon is not a scheme")
     return found

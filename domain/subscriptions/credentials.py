@@ -55,7 +55,7 @@ _SECRET: Final = Member(MemberType("string", parse_line, {"secret": True}))
 _TOKEN: Final[MemberTable] = {
     "accesstoken": _SECRET,
     EXPIRES: Member(MemberType("timestamp", _time), required=True),
-    "accesstokentype": Member(pattern_type(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+", "it is no type of a token"), "bearer"),
+    "accesstokentype": Member(pattern_type(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+", "it is not the type of a token"), "bearer"),
 }
 #: The members of each kind; the secret ones are required too, in the request or in the stored subscription.
 CREDENTIAL_MEMBERS: Final[Mapping[str, MemberTable]] = {
@@ -82,7 +82,7 @@ def parse_credential(given: Any, protocol: str, place: ErrorPlace) -> dict[str, 
     type = _TYPE.kind.parse(members["credentialtype"], place.at("credentialtype")) if _typed(members, place) else ""
     found = parse_members(members, CREDENTIAL_MEMBERS[type], place)
     if protocol == HTTP and ":" in found.get("identifier", ""):
-        raise place.at("identifier").refused("value", "HTTP allows no colon in it")
+        raise place.at("identifier").refused("value", "HTTP does not allow a colon in it")
     return found
 
 

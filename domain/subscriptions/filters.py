@@ -106,13 +106,15 @@ class _FilterPlace:
 def _filter(given: Any, place: _FilterPlace) -> Filter:
     """A filter object: one dialect and its argument."""
     if not isinstance(given, dict):
-        raise FilterError(place.pointer, "a filter is an object")
+        raise FilterError(place.pointer, "a filter has to be an object")
     if len(given) != 1:
-        raise FilterError(place.pointer, f"a filter has one member, the name of its dialect, and not {len(given)}")
+        raise FilterError(
+            place.pointer, f"a filter has one member, the name of its dialect, but this one has {len(given)}"
+        )
     inner = place.within()
     [(name, argument)] = given.items()
     if name not in DIALECTS:
-        raise FilterError(inner.at(name).pointer, f"there is no dialect {name!r}, only {', '.join(DIALECTS)}")
+        raise FilterError(inner.at(name).pointer, f"the dialect {name!r} is unknown; use one of: {', '.join(DIALECTS)}")
     return DIALECTS[name](argument, inner.at(name))
 
 
@@ -136,7 +138,7 @@ def _comparison(
 ) -> Filter:
     """Compares several attributes, as canonical strings, with a text each (SUB-404 to SUB-406)."""
     if not isinstance(given, dict) or not given:
-        raise FilterError(place.pointer, "an object is needed, with an attribute at least")
+        raise FilterError(place.pointer, "an object with at least one attribute is needed")
     pairs = [(_named(name, place), _wanted(wanted, place.at(name))) for name, wanted in given.items()]
 
     def matches(event: ContextAttributes) -> bool:
@@ -151,19 +153,19 @@ def _comparison(
 
 def _named(name: str, place: _FilterPlace) -> str:
     if not _NAME.match(name) or name == DATA_MEMBER:
-        raise FilterError(place.at(name).pointer, f"{name!r} is no name of a context attribute")
+        raise FilterError(place.at(name).pointer, f"{name!r} is not the name of a context attribute")
     return name
 
 
 def _wanted(text: Any, place: _FilterPlace) -> str:
     if not isinstance(text, str) or not text:
-        raise FilterError(place.pointer, "a string is needed that is not empty")
+        raise FilterError(place.pointer, "a string that is not empty is needed")
     return text
 
 
 def _several(given: Any, place: _FilterPlace) -> list[Filter]:
     if not isinstance(given, list) or not given:
-        raise FilterError(place.pointer, "an array is needed, with a filter at least")
+        raise FilterError(place.pointer, "an array with at least one filter is needed")
     return [_filter(each, place.at(index)) for index, each in enumerate(given)]
 
 
@@ -209,7 +211,7 @@ def _not(given: Any, place: _FilterPlace) -> Filter:
 def _sql(given: Any, place: _FilterPlace) -> Filter:
     """An expression that results in true and has no error (SUB-421)."""
     if not isinstance(given, str) or not given:
-        raise FilterError(place.pointer, "an expression is needed, as a string that is not empty")
+        raise FilterError(place.pointer, "an expression is needed as a string that is not empty")
     expression = parse_expression(given, place.pointer)
     return Filter(expression.matches, needed.expression_conditions(expression.tree))
 
@@ -221,6 +223,6 @@ def parse_expression(text: str, pointer: str) -> cesql.CesqlExpression:
     except cesql.ParseError as error:
         raise FilterError(pointer, str(error)) from None
     for call in expression.unknown:
-        reason = f"there is no function {call.name} that takes {len(call.arguments)} arguments"
+        reason = f"no function {call.name} takes {len(call.arguments)} arguments"
         raise FilterError(pointer, str(cesql.ParseError(reason, text, call.position)))
     return expression

@@ -63,7 +63,9 @@ def parse_members(given: Mapping[str, Any], table: MemberTable, place: ErrorPlac
     """The members of an object with their defaults, in the order of a table. Raises: InvalidSubscription."""
     for name in given:
         if name not in table:
-            raise place.at(name).refused("unknown", f"there is no such member, only {', '.join(table) or 'none'}")
+            raise place.at(name).refused(
+                "unknown", f"the member is unknown; known members: {', '.join(table) or 'none'}"
+            )
     found: dict[str, Json] = {}
     for name, member in table.items():
         if name in given:
@@ -111,7 +113,7 @@ def choice_type(*values: str) -> MemberType:
         if not isinstance(given, str):
             raise place.refused("type", "a string is needed")
         if given not in values:
-            raise place.refused("value", f"it is none of {', '.join(values)}")
+            raise place.refused("value", f"it is not one of: {', '.join(values)}")
         return given
 
     return MemberType("string", parse, {"values": list(values)})

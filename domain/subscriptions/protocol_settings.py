@@ -80,14 +80,14 @@ def _header(given: Any, place: ErrorPlace) -> str:
     if not isinstance(given, str):
         raise place.refused("type", "a string is needed")
     if not re.fullmatch(r"[\x20-\x7e]*", given):
-        raise place.refused("value", "a header has printable ASCII only")
+        raise place.refused("value", "a header can have printable ASCII only")
     return given
 
 
 def _header_name(given: Any, place: ErrorPlace) -> str:
-    name: Json = pattern_type(_TOKEN, "it is no name of a header").parse(given, place)
+    name: Json = pattern_type(_TOKEN, "it is not the name of a header").parse(given, place)
     if _REFUSED.match(name.lower()):
-        raise place.refused("value", "this header is not for subscriptions to set")
+        raise place.refused("value", "a subscription cannot set this header")
     return str(name)
 
 
@@ -117,7 +117,7 @@ def _signing_key(given: Any, place: ErrorPlace) -> str:
     except Error:
         length = 0
     if not 24 <= length <= 64:
-        raise place.refused("value", "a signing key is whsec_ and base64 of 24 to 64 bytes")
+        raise place.refused("value", "a signing key has to be whsec_ followed by base64 of 24 to 64 bytes")
     return text
 
 
@@ -129,7 +129,7 @@ _ATTRIBUTES: Final = frozenset(
 )
 _HEADERS: Final = map_type(MemberType("string", _header_name), MemberType("string", _header))
 _STRINGS: Final = MemberType("string", _text)
-_TOPIC: Final = pattern_type(r"[^+#\x00]+", "a topic to send to has no wildcards", 65535)
+_TOPIC: Final = pattern_type(r"[^+#\x00]+", "a topic to send to cannot have wildcards", 65535)
 _MQTT: Final[MemberTable] = {
     "topicname": Member(_TOPIC, required=True),
     "qos": Member(integer_type(0, 2), 1),
@@ -158,15 +158,19 @@ _OWN: Final[Mapping[str, MemberTable]] = {
     },
     KAFKA: {
         "topicname": Member(
-            pattern_type(r"(?!\.{1,2}\Z)[A-Za-z0-9._\-]{1,249}", "it is no legal name of a Kafka topic")
+            pattern_type(r"(?!\.{1,2}\Z)[A-Za-z0-9._\-]{1,249}", "it is not a legal name of a Kafka topic")
         ),
-        "partitionkeyextractor": Member(pattern_type(r"[a-z0-9]+", "it is no name of a context attribute"), "subject"),
+        "partitionkeyextractor": Member(
+            pattern_type(r"[a-z0-9]+", "it is not the name of a context attribute"), "subject"
+        ),
         "clientid": Member(TEXT),
         "acks": Member(MemberType("string", _acks, {"values": ["0", "1", "all", "-1"]}), "all"),
     },
     NATS: {
         "subject": Member(
-            pattern_type(r"[^\s.*>]+(?:\.[^\s.*>]+)*", "a subject to send to has no blanks, wildcards or empty tokens"),
+            pattern_type(
+                r"[^\s.*>]+(?:\.[^\s.*>]+)*", "a subject to send to cannot have blanks, wildcards or empty tokens"
+            ),
             required=True,
         ),
     },
@@ -189,12 +193,12 @@ def parse_settings(
     members = rename_aliases(parse_object({} if given is None else given, place), ALIASES, place)
     found = parse_members(members, SETTINGS_BY_PROTOCOL[protocol], place)
     if found["contentmode"] not in _MODES[protocol]:
-        raise place.at("contentmode").refused("value", f"{protocol} has {', '.join(_MODES[protocol])}")
+        raise place.at("contentmode").refused("value", f"{protocol} takes only: {', '.join(_MODES[protocol])}")
     _check_deadletter(found["deadletter"], place.at("deadletter"))
     if check := _CHECKS.get(protocol):
         check(found, sink, place)
     if authorized and any(name.lower() == "authorization" for name in found.get("headers", {})):
-        raise place.at("headers", "authorization").refused("value", "sinkcredential says what goes into this header")
+        raise place.at("headers", "authorization").refused("value", "use sinkcredential for this header")
     return {name: found[name] for name in SETTINGS_BY_PROTOCOL[protocol] if name in found}
 
 
@@ -209,14 +213,18 @@ def rename_aliases(members: Mapping[str, Any], aliases: Mapping[str, str], place
     for name, value in members.items():
         proper = aliases.get(name, name)
         if proper in found or (proper != name and proper in members):
-            raise place.at(name).refused("alias", f"it is another name of {proper}, which is there as well")
+            raise place.at(name).refused(
+                "alias", f"it is another name of {proper}, which is present too; remove one of them"
+            )
         found[proper] = value
     return found
 
 
 def _check_deadletter(found: dict[str, Json], place: ErrorPlace) -> None:
     if ("uri" in found) != (found["mode"] == "sink"):
-        raise place.at("uri").refused("required" if "uri" not in found else "value", 'it goes with the mode "sink"')
+        raise place.at("uri").refused(
+            "required" if "uri" not in found else "value", 'it is allowed with the mode "sink" only'
+        )
     if "uri" in found:
         sink_uris.parse_sink(found["uri"], HTTP, place.at("uri"))
 
@@ -224,22 +232,22 @@ def _check_deadletter(found: dict[str, Json], place: ErrorPlace) -> None:
 def _http(found: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
     names = [name.lower() for name in found.get("headers", {})]
     if len(set(names)) != len(names):
-        raise place.at("headers").refused("value", "a header is there twice, in different letter case")
+        raise place.at("headers").refused("value", "a header is present twice, in different letter case")
     if found["contentmode"] == "batched":
         found.update({name: found.get(name, default) for name, default in _BATCHES.items()})
         return
     for name in _BATCHES:
         if name in found:
-            raise place.at(name).refused("value", 'it goes with the contentmode "batched"')
+            raise place.at(name).refused("value", 'it is allowed with the contentmode "batched" only')
 
 
 def _amqp(found: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
     path = unquote(sink.path.removeprefix("/")) if sink.scheme.startswith("amqp") else ""
     address = found.setdefault("address", path)
     if not address:
-        raise place.at("address").refused("required", "it is needed where the sink has no path")
+        raise place.at("address").refused("required", "it is required if the sink has no path")
     if path and address != path:
-        raise place.at("address").refused("value", "it is another one than the path of the sink")
+        raise place.at("address").refused("value", "it differs from the path of the sink")
     parse_line(address, place.at("address"))
 
 

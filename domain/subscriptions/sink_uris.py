@@ -94,11 +94,11 @@ def parse_sink(given: Any, protocol: str, place: ErrorPlace) -> SinkAddress:
     scheme, authority, path, query, fragment = found.groups()
     known = SCHEMES[protocol]
     if scheme.lower() not in known:
-        raise place.refused("scheme", f"{protocol} goes to {', '.join(known)}, and not to {scheme}")
+        raise place.refused("scheme", f"{protocol} takes sinks with {', '.join(known)}, not with {scheme}")
     if "@" in authority:
-        raise place.refused("userinfo", "names and passwords belong into sinkcredential, not into the URI")
+        raise place.refused("userinfo", "put names and passwords into sinkcredential, not into the URI")
     if fragment is not None:
-        raise place.refused("value", "a sink has no fragment")
+        raise place.refused("value", "a sink cannot have a fragment")
     default = known[scheme.lower()]
     several = authority.split(",") if protocol == KAFKA else [authority]
     servers = tuple(_server(each, default.port, protocol == NATS, place) for each in several)
@@ -109,7 +109,7 @@ def _server(text: str, default: int, exact: bool, place: ErrorPlace) -> tuple[st
     """A host and its port. exact: whether the port is required."""
     found = _SERVER.match(text)
     if found is None:
-        raise place.refused("host", "a host is needed, perhaps with a port")
+        raise place.refused("host", "a host is needed, with or without a port")
     host, port = found.groups()
     if exact and port is None:
         raise place.refused("host", "a port is needed")
@@ -126,5 +126,5 @@ def _host(text: str, place: ErrorPlace) -> str:
             return str(IPv4Address(text))
     except AddressValueError:
         # A network client would read 2130706433 or 0x7f.1 as an address (SUB-902).
-        raise place.refused("host", "an address in numbers is an IPv6 one, or has four decimal parts") from None
+        raise place.refused("host", "a numeric address has to be IPv6 or have four decimal parts") from None
     return text

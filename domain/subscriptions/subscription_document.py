@@ -74,7 +74,7 @@ def parse_subscription(body: Any, offer: SubscriptionSupport) -> SubscriptionDoc
     protocol = _protocol(given, offer, root)
     sink = sink_uris.parse_sink(_required(given, "sink", root), protocol, root.at("sink"))
     if body.get("protocol") == "HTTPS" and not sink.tls:
-        raise root.at("sink").refused("scheme", "HTTPS goes to https")
+        raise root.at("sink").refused("scheme", "the protocol HTTPS needs a sink with https")
     given_credential = given.get("sinkcredential")
     place = root.at("sinkcredential")
     credential = None if given_credential is None else credentials.parse_credential(given_credential, protocol, place)
@@ -110,7 +110,7 @@ def parse_selection(given: Mapping[str, Any], offer: SubscriptionSupport) -> dic
     )
     left_out = set(event_families.families_of_types(types)) - set(found["config"]["families"])
     if left_out:
-        reason = f"types name the family {min(left_out)}, which is left out here"
+        reason = f"types name the family {min(left_out)}; add it here"
         raise root.at("config", "families").refused("value", reason)
     if given.get("filters", []) != []:
         found["filters"] = _filters(given["filters"], offer)
@@ -134,11 +134,15 @@ def _canonical_properties(members: dict[str, Any], place: ErrorPlace) -> dict[st
     """The properties under their proper names. Raises: InvalidSubscription for unknown ones."""
     if "filter" in members:
         if "filters" in members:
-            raise place.at("filter").refused("alias", "it is another name of filters, which is there as well")
+            raise place.at("filter").refused(
+                "alias", "it is another name of filters, which is present too; remove one of them"
+            )
         members["filters"] = _split(members.pop("filter"), place.at("filter"))
     for name in members:
         if name not in PROPERTIES and name not in SERVER_PROPERTIES:
-            raise place.at(name).refused("unknown", f"there is no such property, only {', '.join(PROPERTIES)}")
+            raise place.at(name).refused(
+                "unknown", f"the property is unknown; known properties: {', '.join(PROPERTIES)}"
+            )
     return {name: value for name, value in members.items() if name not in SERVER_PROPERTIES}
 
 
@@ -147,7 +151,7 @@ def _split(given: Any, place: ErrorPlace) -> list[Json]:
     if not isinstance(given, dict):
         raise place.refused("type", "an object is needed")
     if not given:
-        raise place.refused("filter", "a filter has a member, the name of its dialect")
+        raise place.refused("filter", "a filter needs a member, the name of its dialect")
     for name, value in given.items():
         _compiled([{name: value}], place.pointer, f"{place.pointer}/0")
     return [{name: value} for name, value in given.items()]
@@ -164,7 +168,7 @@ def _protocol(given: Mapping[str, Any], offer: SubscriptionSupport, place: Error
     text = HTTP if text == "HTTPS" else text
     found = str(choice_type(*sink_uris.PROTOCOLS).parse(text, place.at("protocol")))
     if found not in offer.protocols:
-        reason = f"{found} needs a client that is not installed here; there are {', '.join(offer.protocols)}"
+        reason = f"{found} needs a client that is not installed here; use one of: {', '.join(offer.protocols)}"
         raise place.at("protocol").refused("protocolunavailable", reason)
     return found
 
@@ -184,7 +188,7 @@ def _types(given: Any, place: ErrorPlace) -> list[Json]:
     if not isinstance(given, list):
         raise place.refused("type", "an array is needed")
     if not given:
-        raise place.refused("value", "an array with a type at least is needed; without it there is any type")
+        raise place.refused("value", "an array with at least one type is needed; leave it out for all types")
     return [parse_line(each, place.at(index)) for index, each in enumerate(given)]
 
 
@@ -193,13 +197,13 @@ def _config(given: Any, own: list[str], place: ErrorPlace) -> dict[str, Json]:
     members = parse_object(given, place)
     for name in members:
         if name not in CONFIG_MEMBERS:
-            raise place.at(name).refused("unknown", f"there is no such key, only {', '.join(CONFIG_MEMBERS)}")
+            raise place.at(name).refused("unknown", f"the key is unknown; known keys: {', '.join(CONFIG_MEMBERS)}")
     found: dict[str, Json] = {"families": own}
     if "families" in members:
         found["families"] = _families(members["families"], place.at("families"))
     if "starttime" in members:
         if "startposition" in members:
-            raise place.at("startposition").refused("value", "there is a starttime as well")
+            raise place.at("startposition").refused("value", "it cannot be combined with starttime")
         return found | {"starttime": _time(members["starttime"], place.at("starttime"))}
     return found | {"startposition": _position(members.get("startposition", "latest"), place.at("startposition"))}
 
@@ -209,7 +213,7 @@ def _families(given: Any, place: ErrorPlace) -> list[Json]:
     if not isinstance(several, list):
         raise place.refused("type", "an array is needed")
     if not several:
-        raise place.refused("value", "a family at least is needed")
+        raise place.refused("value", "at least one family is needed")
     named = [choice_type(*event_families.FAMILIES).parse(each, place.at(index)) for index, each in enumerate(several)]
     return [family for family in event_families.FAMILIES if family in named]
 
@@ -253,9 +257,9 @@ def _compiled(given: Any, shown: str, pointer: str) -> None:
 def _check_channel(sink: SinkAddress, options: Mapping[str, Json], secret: bool, offer: SubscriptionSupport) -> None:
     """Checks TLS (SUB-306, SUB-905). secret: whether a secret is sent with the events. Raises: InvalidSubscription."""
     if not sink.tls and not offer.plaintext:
-        raise invalid_subscription("plaintext", "/sink", "this server sends events over channels with TLS only")
+        raise invalid_subscription("plaintext", "/sink", "this server sends events over TLS only")
     if not sink.tls and secret and not sink.loopback:
-        raise invalid_subscription("plaintext", "/sink", "a credential goes over channels with TLS only")
+        raise invalid_subscription("plaintext", "/sink", "credentials are sent over TLS only")
     dead = options["deadletter"].get("uri")
     if dead is not None and not offer.plaintext and not dead.lower().startswith("https:"):
         raise invalid_subscription("plaintext", "/protocolsettings/deadletter/uri", "an https URL is needed")

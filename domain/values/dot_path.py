@@ -80,7 +80,7 @@ def _step(found: re.Match[str]) -> Step:
         return PathWildcard.ITEM
     if name := found["name"]:
         if "*" in name and name != "*":
-            raise ValueError(f"a star is a step of its own or stands in quotes, not in {name!r}")
+            raise ValueError(f"a star has to be a step of its own or in quotes, not in {name!r}")
         return PathWildcard.MEMBER if name == "*" else name
     return _ESCAPED.sub(r"\1", found["single"] if found["single"] is not None else found["double"])
 

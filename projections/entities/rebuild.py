@@ -210,7 +210,7 @@ class Rebuild:
             else:
                 break
         else:
-            raise TimeoutError("readers do not let go of the tables")
+            raise TimeoutError("readers still use the tables; try again")
         self._advance(reached, reached)
         self._drop_left_overs()
 

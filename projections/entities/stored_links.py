@@ -44,7 +44,7 @@ class StoredLinks:
                 found = self._link(row)
             except (UnreadableEvent, KeyError, TypeError) as error:
                 # One damaged link must not stop the thread from reading the others.
-                report_once(f"the link at position {row[0]} is left out: {error}")
+                report_once(f"the link at position {row[0]} is ignored: {error}")
                 continue
             if found is not None:
                 yield found

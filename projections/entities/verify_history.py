@@ -54,11 +54,11 @@ def verify_history(store: Store) -> Iterator[VerificationFinding]:
             for found in _pages(connection, statement):
                 if not _is_made_of(found, store.mapper):
                     yield VerificationFinding(
-                        _position(found, last), f"the row of {found[0]!r} is not what the log makes of it"
+                        _position(found, last), f"the row of {found[0]!r} is not what the log results in"
                     )
         if events != rows:
             yield VerificationFinding(
-                last, f"the read model has {rows} rows of present and past, the log asks for {events}"
+                last, f"the read model has {rows} rows of present and past, but the log results in {events}"
             )
         yield from verify_published_versions(connection, store.mapper, last)
     for said in unreadable:

@@ -49,7 +49,7 @@ def verify_index(store: Store) -> Iterator[VerificationFinding]:
                     yield VerificationFinding(since if isinstance(since, int) else last, _describe(key, differing))
         if stored != wanted:
             yield VerificationFinding(
-                last, f"the index over attributes has {stored} leaves, the entities ask for {wanted}"
+                last, f"the index over attributes has {stored} leaves, but the entities result in {wanted}"
             )
         yield from _faults(connection, last)
     for said in unreadable:
@@ -91,7 +91,7 @@ def _differing(expected: Mapping[str, _Leaf], found: Mapping[str, _Leaf]) -> lis
 
 def _describe(key: Any, paths: Sequence[str]) -> str:
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return f"the index over attributes is not what {key!r} asks for at {', '.join(paths[:_NAMED])}{more}"
+    return f"the index over attributes is not what {key!r} results in at {', '.join(paths[:_NAMED])}{more}"
 
 
 def _faults(connection: Connection, last: int) -> Iterator[VerificationFinding]:

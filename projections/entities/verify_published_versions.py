@@ -41,11 +41,11 @@ def verify_published_versions(connection: Connection, mapper: EventMapper, last:
         expected = _expected(rows, mapper)
         wanted += len(expected)
         if [*map(tuple, sql.run(connection, _ROWS, (xids.tree_key(stream),)))] != expected:
-            yield VerificationFinding(last, f"what is published of {stream} is not what the log makes of it")
+            yield VerificationFinding(last, f"what is published of {stream} is not what the log results in")
     stored = sql.value(connection, _COUNT)
     if stored != wanted:
         yield VerificationFinding(
-            last, f"the read model has {stored} rows of what is published, the log asks for {wanted}"
+            last, f"the read model has {stored} rows of published versions, but the log results in {wanted}"
         )
 
 

@@ -74,7 +74,7 @@ class KafkaCluster:
         target = SinkTarget("", uri, {"clientid": "annals-publishing", "acks": "all"}, credential=credential)
         at = target_address(target, KAFKA)
         if credential and not at.tls and not all(_is_own(host) for host, _ in at.servers):
-            raise InsecureCredential("a credential goes through TLS only; begin with SSL://")
+            raise InsecureCredential("credentials are sent over TLS only; begin with SSL://")
         settings = producer_config(target)
         names = ("bootstrap_servers", "client_id", "security_protocol")
         shared = {name: value for name, value in settings.items() if name in names or name.startswith("sasl_")}

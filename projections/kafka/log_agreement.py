@@ -8,7 +8,7 @@ from projections.kafka.cluster import TopicContents
 from projections.kafka.progress import PublishingProgress
 from projections.kafka.records import EVENTS, LOG, PublishedCounts, RecordPosition
 
-_WAY_OUT = "publish under another prefix, or delete the topics so that they are made anew"
+_WAY_OUT = "publish under another prefix, or delete the topics, so that they are created again"
 
 
 class TopicsDiverged(Exception):
@@ -35,7 +35,7 @@ def find_start(progress: PublishingProgress, look: Callable[[], Mapping[str, Top
     for topic, found in held.items():
         if found.last is not None and found.last.number < counts[topic]:
             raise TopicsDiverged(
-                f"the topic {progress.prefix}.{topic} ends at number {found.last.number}, and {counts[topic]} were"
+                f"the topic {progress.prefix}.{topic} ends at number {found.last.number}, but {counts[topic]} were"
                 f" acknowledged: records are lost; {_WAY_OUT}."
             )
     return known
@@ -47,7 +47,7 @@ def _check_same_interaction(progress: PublishingProgress, topic: str, last: Reco
     if last.position > (head := progress.head()):
         raise TopicsDiverged(
             f"the topic {name} is at position {last.position}, further than the log, which ends at {head}: the"
-            f" database is not what it was; {_WAY_OUT}."
+            f" database was replaced or restored; {_WAY_OUT}."
         )
     there = progress.interaction(last.position)
     if there is None or there.xregcorrelationid != last.interaction:

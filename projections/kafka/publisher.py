@@ -108,7 +108,7 @@ class Publisher:
             except TimeoutError:
                 if not patient:
                     raise
-                self._tell("the brokers acknowledge nothing; waiting for them")
+                self._tell("the brokers do not acknowledge records; waiting for them")
 
 
 def _is_transient(error: Exception) -> bool:

@@ -28,7 +28,7 @@ def checked_position(stored: Any) -> int:
     """A stored position. Raises: UnreadableRow for a value of another type, which SQLite can store as well."""
     if type(stored) is int:
         return stored
-    raise UnreadableRow(f"a projection is at the position {stored!r:.100}")
+    raise UnreadableRow(f"a projection has the invalid position {stored!r:.100}")
 
 
 def save_position(database: Database, name: str, to: int) -> None:

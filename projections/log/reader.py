@@ -163,7 +163,7 @@ class Log:
             return self._by(moment, format_time(now), name)
         found = self.interaction(moment)
         if found is None:
-            reason = "it is no position, no RFC 3339 time, and the correlation id of no interaction"
+            reason = "it is neither a position, nor an RFC 3339 time, nor the correlation id of an interaction"
             raise _no_moment(name, moment, reason)
         return found
 
@@ -180,7 +180,7 @@ class Log:
         except (ValueError, OverflowError) as error:
             raise _no_moment(name, moment, str(error)) from None
         if then > now and not self._db.one(_SINCE, (then,)):  # another machine's clock may be ahead of this one's
-            raise _no_moment(name, moment, "it is yet to come")
+            raise _no_moment(name, moment, "it is in the future")
         found = self._one(LAST_BY_TIME, then, then)
         if self._db.one(_LINKED) is None:
             return found

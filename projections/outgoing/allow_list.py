@@ -48,9 +48,9 @@ def parse_ip_literal(host: str) -> IpAddress | None:
         try:
             return IPv4Address(socket.inet_aton(host))
         except OSError:
-            raise ValueError("these numbers are no address") from None
+            raise ValueError("these numbers are not an address") from None
     if not _NAME.match(host):
-        raise ValueError("this is no name of a host")
+        raise ValueError("this is not the name of a host")
     return None
 
 
@@ -101,7 +101,7 @@ def _parse_entry(text: str) -> AllowListEntry:
         return AllowListEntry(None, ip_network(text), None)
     found = _ENTRY.match(text)
     if found is None:
-        raise ValueError(f"{text} is no host, network or address, with or without :port")
+        raise ValueError(f"{text} is not a host, network or address, with or without :port")
     port = int(found["port"]) if found["port"] else None
     if port is not None and not 0 < port < 1 << 16:
         raise ValueError(f"{text}: a port is from 1 to 65535")

@@ -36,9 +36,9 @@ class DestinationRefused(ForbiddenAddress):
 
 
 _MESSAGES: Final = {
-    "plaintext": "this server sends events over channels with TLS only",
-    "port": "ports below 1024 other than 80 and 443 are not sent to, unless the operator permits them",
-    "address": "private, local and reserved addresses are not sent to, unless the operator permits them",
+    "plaintext": "this server sends events over TLS only",
+    "port": "ports below 1024 other than 80 and 443 are refused, unless ANNALS_SINKS_ALLOW permits them",
+    "address": "private, local and reserved addresses are refused, unless ANNALS_SINKS_ALLOW permits them",
 }
 
 

@@ -28,7 +28,7 @@ async def look_up(host: str, port: int) -> Sequence[str]:
         thread.start()
     except RuntimeError:  # the system cannot start another thread
         _CONCURRENT_LOOK_UPS.release()
-        raise OSError("no name can be looked up") from None
+        raise OSError("names cannot be looked up") from None
     return await asyncio.wait_for(found, LOOK_UP_SECONDS)
 
 
@@ -41,7 +41,7 @@ def _look_up_in_thread(
     except OSError as error:
         answer = error
     except ValueError:  # a name with a label that is too long
-        answer = OSError("this is no name of a host")
+        answer = OSError("this is not the name of a host")
     finally:
         _CONCURRENT_LOOK_UPS.release()
     try:

@@ -180,7 +180,7 @@ def _context(resolver: Resolver) -> ssl.SSLContext:
     try:
         return certificates.client_tls_context(resolver)
     except OSError:
-        raise RequestFailed("tls", "the server's own file with authorities cannot be read") from None
+        raise RequestFailed("tls", "the file of ANNALS_SINKS_CA cannot be read") from None
 
 
 def _address(uri: str) -> SinkAddress:
@@ -208,16 +208,16 @@ def _request_failed(error: BaseException) -> RequestFailed:
     if isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout):
         cause = _root_cause(error)
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return RequestFailed("tls", f"its certificate is not believed: {cause.verify_message}")
+            return RequestFailed("tls", f"its certificate is not trusted: {cause.verify_message}")
         if isinstance(cause, ssl.SSLError):
-            return RequestFailed("tls", "no secure connection comes about")
-        return RequestFailed("tls", "it hung up on the way to a secure connection")
+            return RequestFailed("tls", "the TLS handshake failed")
+        return RequestFailed("tls", "it closed the connection during the TLS handshake")
     if isinstance(error, socket.gaierror):
         return RequestFailed("name", "the name of the host has no address")
     if isinstance(error, ConnectionRefusedError):
         return RequestFailed("connection", "the connection was refused")
     if isinstance(error, OSError):
-        return RequestFailed("connection", "no connection comes about")
+        return RequestFailed("connection", "the connection failed")
     return RequestFailed("connection", "the connection broke off")
 
 
@@ -253,7 +253,7 @@ class _CheckedBackend(httpcore.AsyncNetworkBackend):
         """Raises: ForbiddenAddress, OSError."""
         found = await self._addresses(host, port)
         if self._alone and not all(ip_address(each).is_loopback for each in found):
-            raise ForbiddenAddress("a credential goes over channels with TLS only")
+            raise ForbiddenAddress("credentials are sent over TLS only")
         for each in found[:-1]:
             with suppress(OSError):
                 return await self._connect(each, port, ADDRESS_SECONDS)

@@ -82,6 +82,6 @@ class LogIngester:
                 return 0
             raise Diverged(
                 self._link.xid,
-                error_detail=f"{self._link.url} knows nothing of {last.xregcorrelationid}, the last interaction here",
+                error_detail=f"{self._link.url} does not have {last.xregcorrelationid}, the last interaction here",
             ) from None
         return int(known["position"])

@@ -136,17 +136,17 @@ class _TopicFollower:
                 self._consumer.seek(part, found.offset)
                 self._awaited[number] = found
             else:
-                raise self._anew(f"the topic {self._topic} is shorter than it was")
+                raise self._anew(f"the topic {self._topic} is shorter than when it was read last")
         return partitions
 
     def _read(self, partition: int, records: Iterable[Any]) -> None:
         for record in records:
             place = numbered(record.headers)
             if place is None:
-                raise BrokenFeed(f"the topic {self._topic} has a record that is of no registry")
+                raise BrokenFeed(f"the topic {self._topic} has a record that is not from a registry")
             found = RecordMark(record.offset, place.number, record.timestamp)
             if self._awaited.pop(partition, found) != found:
-                raise self._anew(f"the topic {self._topic} is another one than it was")
+                raise self._anew(f"the topic {self._topic} is not the one that was read before")
             self._marks.add(partition, found)
             headers = dict(record.headers)
             size = len(record.value) + sum(map(len, headers.values()))
@@ -166,14 +166,14 @@ class _TopicFollower:
         # document.
         if xid.count("/") == 6 and self._tools.readers.quick().log.document(digest) is None:
             raise BrokenFeed(
-                f"the topic {self._topic} comes without the document of {xid}: publish the log with --documents"
+                f"the topic {self._topic} does not have the document of {xid}: publish the log with --documents"
             )
 
     def _balance(self, partitions: set[int]) -> None:
         """Pauses partitions that are far ahead. Raises: BrokenFeed if no partition can hold the next record."""
         ahead = self._order.ahead()
         if ahead == partitions:
-            raise self._anew(f"the topic {self._topic} lacks position {self._order.number + 1}")
+            raise self._anew(f"the topic {self._topic} has no record of position {self._order.number + 1}")
         if self._order.waiting > MAX_WAITING_BYTES:
             self._consumer.pause(*(TopicPartition(self._topic, number) for number in ahead))
         elif paused := self._consumer.paused():

@@ -50,10 +50,10 @@ class InteractionAssembler:
 
     def _taken(self, row: LogTopicRecord) -> dict[str, Any]:
         if (version := row.headers.get(SCHEMA)) not in _KNOWN:
-            raise BrokenFeed(f"a record has columns of schema {version!r}, this program knows those of {_KNOWN}")
+            raise BrokenFeed(f"a record has columns of schema {version!r}, but this program knows those of {_KNOWN}")
         facts: dict[str, Any] = loads_trusted(row.value)
         if facts["position"] != facts["first"] + len(self._events):
-            raise BrokenFeed(f"position {facts['position']} does not go on where an interaction begins")
+            raise BrokenFeed(f"position {facts['position']} does not begin an interaction")
         self._events.append(event_of(facts["topic"], facts["revision"], facts["state"]))
         if (content := row.headers.get(DOCUMENT)) is not None:
             self._documents[sha256(content).hexdigest()] = content

@@ -122,6 +122,6 @@ def _progress(link: str, row: Sequence[Any] | None) -> LinkProgress:
     except (InvalidJson, TypeError):
         facts = None
     if not isinstance(cursor, int) or not isinstance(facts, dict):
-        report_once(f"the state of the link {link} cannot be read, it begins again")
+        report_once(f"the state of the link {link} cannot be read; the link begins again")
         return LinkProgress()
     return LinkProgress(cursor if cursor >= 0 else None, facts)

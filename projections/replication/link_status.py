@@ -109,4 +109,6 @@ def compare_registries(link: Link, tools: LinkWorkerContext, remote: RemoteClien
 def check_comparable(link: Link) -> None:
     """Raises: InvalidLink for a link whose other registry offers no hashes and events."""
     if link.dialect != LOG or not link.follows_log:
-        raise InvalidLink.at("incomparable", "/dialect", "only what follows a log over HTTP is compared and repaired")
+        raise InvalidLink.at(
+            "incomparable", "/dialect", "only links that follow a log over HTTP can be compared and repaired"
+        )

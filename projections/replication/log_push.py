@@ -53,7 +53,7 @@ class LogPush:
         check_cycle(self._link, self._tools, remote)
         there: int = remote.ask("GET", self._path).json()["status"]["position"]
         if there > self._log().head().last:
-            said = f"{self._link.url} has taken in {there} positions, more than there are"
+            said = f"{self._link.url} has received the log up to position {there}, beyond its end"
             raise Diverged(self._link.xid, error_detail=said)
         self._confirmed(there)
         return there

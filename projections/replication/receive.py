@@ -46,7 +46,7 @@ def _check_complete(link: Link, tools: LinkWorkerContext) -> None:
     try:
         fetch_widened_scope(link, tools)
     except (RemoteError, BrokenFeed, BrokenEntity, LookupError) as error:
-        reason = f"what its wider scope has cannot be fetched, so nothing is taken in: {error}"
+        reason = f"the entities of its wider scope cannot be fetched, so nothing is received: {error}"
         problem = RemoteUnavailable(link.xid, error_detail=reason)
         tools.states.note(link.id, error=problem.text(), failed=time.time())
         raise problem from None

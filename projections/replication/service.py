@@ -34,7 +34,7 @@ _STEADY: Final = 5.0
 _GRACE: Final = 15.0
 #: Seconds that a link's last requests to the other registry may take while it ends.
 _PROMPT: Final = 1.5
-_LOCKED: Final = "it is locked, or out of reach"
+_LOCKED: Final = "it is locked or cannot be reached"
 _LOG: Final = logging.getLogger("annals.replication")
 
 
@@ -90,7 +90,7 @@ class ReplicationService:
                 self._outage.failed(error_text(error))
                 pause = min(2 * pause, _PATIENT)
             except Exception:
-                _LOG.exception("links cannot be looked up")
+                _LOG.exception("links cannot be read from the database; trying again")
                 pause = min(2 * pause, LONGEST_RETRY_SECONDS)
             self._ended.wait(pause)
         self._stopped({})

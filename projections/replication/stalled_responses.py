@@ -17,7 +17,7 @@ class ResponseStalled(Exception):
     """Nothing was completed within a number of seconds."""
 
     def __init__(self, seconds: float) -> None:
-        super().__init__(f"it has sent nothing whole for {seconds:.0f} s")
+        super().__init__(f"its answer made no progress for {seconds:.0f} s")
 
 
 class Watchdog:

@@ -143,7 +143,7 @@ def _check_came(link: Link, remote: RemoteClient, view: View, found: Sequence[Ha
     """Raises: Diverged if a local entity that differs did not come over the link."""
     for each in found:
         if each.here is not None and not _came_over_link(each.xid, link, view, remote):
-            detail = f"{each.xid} of the wider scope is here already and is not what it is at {link.url}; delete it"
+            detail = f"{each.xid} of the wider scope exists here already and differs from {link.url}; delete it"
             raise Diverged(link.xid, error_detail=f"{detail} or repair the link", extensions={"xid": each.xid})
 
 

@@ -79,7 +79,7 @@ def _rows(file: Any, schema: Any, size: int, columns: list[str] | None = None) -
         if not (
             table.schema_arrow.equals(schema) or (schema is LOG_FILE_SCHEMA and table.schema_arrow.equals(_UNSALTED))
         ):
-            raise ValueError("it has other columns")
+            raise ValueError("its columns are not those of a segment")
         for batch in table.iter_batches(batch_size=size, columns=columns, use_threads=False):
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 

@@ -55,7 +55,7 @@ def _is_end_in_log(log: Log, end: SegmentsEnd) -> bool:
 def _mismatch(folder: SegmentFolder, last: int, differs: SegmentRange, end: SegmentsEnd) -> SegmentsMismatch:
     if last < differs.last:
         return SegmentsMismatch(
-            last + 1, f"{folder.name} goes on to position {end.last}, the log of this store ends at {last} already"
+            last + 1, f"{folder.name} goes on to position {end.last}, but the log of this store ends at {last}"
         )
     return SegmentsMismatch(
         differs.first,

@@ -92,9 +92,9 @@ def parse_entry(text: bytes, name: str) -> ManifestEntry:
         version = _Versioned.model_validate_json(text).schemaversion
         if version not in KNOWN_VERSIONS:
             known = " and ".join(map(str, KNOWN_VERSIONS))
-            raise UnreadableManifestEntry(f"{name} has schema version {version}, this program knows {known}")
+            raise UnreadableManifestEntry(f"{name} has schema version {version}, but this program knows {known}")
         return ManifestEntry.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
-        raise UnreadableManifestEntry(f"{name} is no entry of a manifest: {where} {first['msg']}") from None
+        raise UnreadableManifestEntry(f"{name} is not an entry of a manifest: {where} {first['msg']}") from None

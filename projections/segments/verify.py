@@ -81,7 +81,7 @@ class _SegmentVerifier:
                     if sha256(row.content).hexdigest() == row.sha256:
                         self._seen.add([row.sha256])
         except (OSError, ValueError, TypeError) as error:
-            yield VerificationFinding(entry.first, f"{entry.documents.path} cannot be read on: {_line(error)}")
+            yield VerificationFinding(entry.first, f"{entry.documents.path} cannot be read further: {_line(error)}")
 
     def _log(self, entry: ManifestEntry) -> Iterator[VerificationFinding]:
         links = ChainVerifier(entry.first - 1, self._chain)
@@ -92,7 +92,7 @@ class _SegmentVerifier:
                         yield finding
                     yield from self._document(row)
         except (OSError, ValueError, TypeError) as error:
-            yield VerificationFinding(links.position + 1, f"{entry.log.path} cannot be read on: {_line(error)}")
+            yield VerificationFinding(links.position + 1, f"{entry.log.path} cannot be read further: {_line(error)}")
             return
         found = links.last, links.interactions, links.chain.hex(), links.statehash.hex()
         if found != (entry.last, entry.interactions, entry.chain, entry.statehash):

@@ -36,7 +36,7 @@ class ChainVerifier:
         begun, chain = self._open = self._open or _OpenInteraction(facts, ChainHasher(self.chain, facts))
         if said is None and facts != begun:
             said = VerificationFinding(
-                row.position, "the event says other facts of its interaction than the one before it"
+                row.position, "the event describes its interaction differently from the event before it"
             )
         chain.add(log_row(row))
         self.position = row.position

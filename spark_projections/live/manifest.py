@@ -60,4 +60,6 @@ def parse_manifest(text: bytes, place: str) -> Manifest:
     try:
         return Manifest.model_validate_json(text)
     except ValidationError as error:
-        raise LiveTablesError(f"{place} is no manifest that this program reads: {error.errors()[0]['msg']}") from None
+        raise LiveTablesError(
+            f"{place} is not a manifest that this program reads: {error.errors()[0]['msg']}"
+        ) from None

@@ -64,8 +64,8 @@ def _is_applied(folder: LiveTableFolder, before: Manifest, batch: MicroBatch) ->
     if before.query == batch.query:
         if batch.number > before.batch + 1:
             raise LiveTablesError(
-                f"{folder.uri} ends with batch {before.batch} and the checkpoint goes on with {batch.number}: what"
-                " is between is lost; begin with a new checkpoint"
+                f"{folder.uri} ends with batch {before.batch} but the checkpoint goes on with {batch.number}: the"
+                " batches between are lost; begin with a new checkpoint"
             )
         return batch.number <= before.batch
     if batch.number:

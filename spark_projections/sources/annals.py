@@ -90,7 +90,7 @@ class _LogReaderBase:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         if unknown := sorted(set(options) - _OPTIONS):
-            raise RemoteLogError(f"there is no option {', '.join(unknown)} here, only {', '.join(sorted(_OPTIONS))}")
+            raise RemoteLogError(f"unknown options: {', '.join(unknown)}; known options: {', '.join(sorted(_OPTIONS))}")
         if not options.get("path"):
             raise RemoteLogError('the URL of a registry is needed: load("http://...")')
         self.log = RemoteLog(options["path"], options.get("token"))

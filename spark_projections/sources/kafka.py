@@ -62,7 +62,7 @@ def _rows(records: DataFrame) -> DataFrame:
     headers = f.filter("headers", lambda header: header["key"] == SCHEMA)
     version = f.try_element_at(headers, f.lit(1))["value"].cast("string")
     row = f.from_json(f.col("value").cast("string"), LOG_SCHEMA, {"mode": "FAILFAST"})
-    unknown = f.raise_error(f.lit(f"a record has other columns than those of the schemas {KNOWN_VERSIONS}"))
+    unknown = f.raise_error(f.lit(f"a record does not have the columns of the schemas {KNOWN_VERSIONS}"))
     known = f.when(version.isin(*map(str, KNOWN_VERSIONS)), row).otherwise(unknown)
     return with_salt(records.select(known.alias("row")).select("row.*"))
 

@@ -106,6 +106,6 @@ def test_the_console_writes_them(spark: SparkSession, sqlite_url: str, tmp_path:
     assert done.returncode == 0, done.stderr
     assert told(spark.read.parquet(str(tmp_path / "events"))) == live
     again = annals("rebuild", *options, *target, cwd=tmp_path, ANNALS_SPARK_MASTER="local[2]")
-    assert (again.returncode, "is there already" in again.stderr) == (1, True), again.stderr
+    assert (again.returncode, "exists already" in again.stderr) == (1, True), again.stderr
     alone = annals("rebuild", *target, cwd=tmp_path)
     assert (alone.returncode, "--engine spark" in alone.stderr) == (2, True), alone.stderr

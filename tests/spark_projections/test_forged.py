@@ -129,7 +129,7 @@ FORGERIES: dict[str, tuple[Callable[[Path], object], str]] = {
     "no file": (lambda p: file(p, "log", 1).unlink(), "position 5: log/{1} cannot be read: "),
     "swapped files": (lambda p: swap(file(p, "log", 0), file(p, "log", 1)), f"position 1: log/{{0}} {OTHER_BYTES}"),
     "no entry": (lambda p: entry(p, 1).unlink(), "position 5: the next segment is missing, while there are later ones"),
-    "half an entry": (lambda p: entry(p, 1).write_text('{"schemaversion": 2'), "is no entry of a manifest"),
+    "half an entry": (lambda p: entry(p, 1).write_text('{"schemaversion": 2'), "is not an entry of a manifest"),
     "an entry with another hash": (
         lambda p: told(p, 1, chain="00" * 32),
         "position 9: the segment does not go on from the one before it",

@@ -37,7 +37,7 @@ def cesql(expression: Text = None, event: EventFile = None, jsonl: Lines = False
     """
     if jsonl:
         if expression is not None or event is not None:
-            raise UsageError("--jsonl reads expressions and events from standard input; give none of them beside it.")
+            raise UsageError("--jsonl reads expressions and events from standard input; give neither as an argument.")
         _lines()
         return
     if expression is None:
@@ -68,7 +68,7 @@ def _lines() -> None:
 
 def _answer(asked: Any) -> str:
     if not isinstance(asked, dict) or not isinstance(asked.get("expression"), str):
-        raise TypeError('an object is needed, with the string "expression"')
+        raise TypeError('an object with the string "expression" is needed')
     event = asked.get("event")
     attributes = {} if event is None else _attributes(event)
     try:
@@ -85,7 +85,7 @@ def _compiled(text: str) -> CesqlExpression:
 def _attributes(event: Any) -> ContextAttributes:
     """The context attributes of an event in JSON. Raises: TypeError."""
     if not isinstance(event, dict):
-        raise TypeError("an event is an object")
+        raise TypeError("an event has to be an object")
     found: Mapping[str, Any] = {
         name: value for name, value in event.items() if name not in (DATA_MEMBER, "data_base64")
     }

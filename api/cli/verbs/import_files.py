@@ -65,7 +65,7 @@ def _read(file: Path, kind: DocumentKind | None) -> DocumentFile:
 
 def _translated(file: Path, dialect: str) -> DocumentFile:
     if dialect not in DIALECTS:
-        raise UsageError(f"there is no dialect {dialect!r}, only {', '.join(DIALECTS)}")
+        raise UsageError(f"the dialect {dialect!r} is unknown; use one of: {', '.join(DIALECTS)}")
     try:
         translated = DIALECTS[dialect](loads(file.read_bytes()))
     except (InvalidJson, DialectMismatch) as error:

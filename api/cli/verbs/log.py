@@ -41,7 +41,7 @@ _EVENT: Final = (
 )
 _FINDING: Final = (Column(style="red"),)
 _DAMAGED: Final = "restore the store from a backup"
-_STALE: Final = "the log is whole: make the read model anew with annals rebuild"
+_STALE: Final = "the log is intact: rebuild the read model with annals rebuild"
 
 
 @log.command()

@@ -90,8 +90,8 @@ def _failure(error: Exception, place: str = "") -> Exception:
             f"{said}. Everything before it is published; max.message.bytes of the topic may be too small."
         )
     if found.result is DeliveryResult.UNAUTHORIZED:
-        return UsageError(f"{said}. Look at ANNALS_KAFKA_USERNAME and its neighbours, and at the rights of that user.")
-    return StoreError(f"{said}. Look at the brokers, and at --kafka.")
+        return UsageError(f"{said}. Check the settings ANNALS_KAFKA_..., and the rights of that user.")
+    return StoreError(f"{said}. Check the brokers and --kafka.")
 
 
 def _report_progress(line: str) -> None:

@@ -67,7 +67,7 @@ def rebuild(
     Example: annals rebuild --engine spark --from segments --folder s3://lake/annals --stage s3://lake/stage
     """
     if engine == "process" and any(each is not None for each in (asof, stage, events, head)):
-        raise UsageError("--as-of, --stage, --events and --head go with --engine spark.")
+        raise UsageError("--as-of, --stage, --events and --head need --engine spark.")
     noted = _parse_head(head) if head is not None else None
     with closing(open_store(database)) as store:
         settings = load_settings(database=database)

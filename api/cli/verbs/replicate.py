@@ -177,7 +177,7 @@ def repair(id: Id, yes: Yes = False, database: Database = None) -> None:
 
     Example: annals replicate repair primary --yes
     """
-    _confirm(yes, "What was written here and not there will be undone. Repair it?")
+    _confirm(yes, "Changes that were made here only will be undone. Repair it?")
     with _console(database) as console:
         count = console.ask("POST", f"{_path(id)}/actions/repair")["repaired"]
     typer.echo(f"{count} entities differed and are as they are there" if count else "nothing differed")
@@ -211,13 +211,15 @@ def _filter(text: str) -> Any:
     try:
         return loads(text.encode())
     except InvalidJson:
-        raise UsageError(f'{text} is no filter; one is {{"prefix": {{"subject": "/schemagroups/team-"}}}}.') from None
+        raise UsageError(
+            f'{text} is not a filter; an example is {{"prefix": {{"subject": "/schemagroups/team-"}}}}.'
+        ) from None
 
 
 def _pair(text: str) -> tuple[str, str]:
     there, separator, here = text.partition("=")
     if not separator:
-        raise UsageError(f"{text} names no two Groups; /schemagroups/there=/schemagroups/here does.")
+        raise UsageError(f"{text} does not name two Groups; an example is /schemagroups/there=/schemagroups/here.")
     return there, here
 
 

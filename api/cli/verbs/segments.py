@@ -37,7 +37,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per 
 
 _SEGMENT: Final = (Column(19, "cyan"), Column(19, "cyan"), Column(9), Column(9), Column(12), Column(9), Column())
 _FINDING: Final = (Column(style="red"),)
-_REMEDY: Final = "remove what is damaged, and its entries in manifest/; annals segments write makes them anew."
+_REMEDY: Final = "remove what is damaged, and its entries in manifest/; annals segments write writes them again."
 
 
 @segments.command()
@@ -106,11 +106,11 @@ def _opened(uri: str) -> Iterator[SegmentFolder]:
         from projections.segments.manifest import UnreadableManifestEntry
         from projections.segments.write import DamagedLog
     except ImportError as error:
-        raise UsageError(f"{error}; segments need the extra annals[segments].") from None
+        raise UsageError(f"{error}; segments need more packages: pip install 'annals[segments]'.") from None
     try:
         folder = open_folder(uri)
     except (OSError, ValueError) as error:
-        raise UsageError(f"no folder of segments can be there: {_line(error)}.") from None
+        raise UsageError(f"this cannot be a folder of segments: {_line(error)}.") from None
     try:
         yield folder
     except SegmentsMismatch as error:

@@ -37,7 +37,7 @@ _OTHER_FILES: Final = 512
 BACKLOG: Final = 2048
 #: Warning if the server's address differs from the URL in its events.
 URL_DIFFERS: Final = (
-    "events and stored URLs go on naming {named}, which this store has recorded, while the server listens at {here};"
+    "events and stored URLs still name {named}, which this store has recorded, while the server listens at {here};"
     " set ANNALS_PUBLIC_URL to the URL that clients use"
 )
 

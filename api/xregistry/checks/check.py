@@ -128,7 +128,7 @@ def load_candidate(
     row = view.entity(pointed) if row and (pointed := xref_of(row)) else row
     shown: dict[str, Any] = loads(row.attributes) if row else {}
     if row is None and format is None:
-        raise NotFound(target.xid, detail='a Resource that is not there yet needs the parameter "format"')
+        raise NotFound(target.xid, detail='a Resource that does not exist yet needs the parameter "format"')
     switched = _switched(view)
     document = FormatCheck(_checked(switched, format or shown.get("format")), digest(content))
     known = (rule or shown.get("meta", {}).get("compatibility") or "").lower() or None
@@ -156,7 +156,7 @@ def _checked(switched: EnabledFormats, name: Any) -> str:
         raise invalid_param("format", "it is needed")
     if not switched.validates(name):
         can = ", ".join(switched.formats) or "nothing"
-        raise invalid_param("format", f'"{name}" cannot be checked here; what can be: {can}')
+        raise invalid_param("format", f'"{name}" cannot be checked here; use one of: {can}')
     return name.lower()
 
 

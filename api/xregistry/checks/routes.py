@@ -55,7 +55,7 @@ class CheckRoutes:
             definitions = self._latest.current(view)
             target = resolve_path(request.segments[2:], definitions.model)
             if target.kind is not PathKind.RESOURCE or target.resource is None or not target.resource.hasdocument:
-                raise problems.NotFound(target.xid, detail="it is no Resource with documents")
+                raise problems.NotFound(target.xid, detail="it is not a Resource with documents")
             asked = load_candidate(view, target, content, format, rule, against)
         # Documents never change, so the check runs without a snapshot of the database.
         return dumps(asked.told(self._verdicts(asked, content)))

@@ -88,7 +88,7 @@ def _version(type: ResourceType) -> InlineableTree:
 def _choose(chosen: InlineTree, everything: InlineableTree, path: str) -> None:
     *steps, last = path.split(".")
     if not all(_STEP.match(step) for step in steps) or not (last == "*" or _STEP.match(last)):
-        raise problems.BadInline(value=path, error_detail="names joined by dots are needed, * only as the last of them")
+        raise problems.BadInline(value=path, error_detail="it takes names joined by dots, and * as the last name only")
     possible: InlineableTree | None = everything
     for step in steps if last == "*" else (*steps, last):
         if possible is None or step not in possible:

@@ -55,11 +55,11 @@ _OPEN: Final = {
 
 
 def _symbol(name: str) -> str | None:
-    return None if name.isascii() else "a symbol of AMQP is ASCII"
+    return None if name.isascii() else "a symbol of AMQP has to be ASCII"
 
 
 def _sequence(value: Json) -> str | None:
-    return None if isinstance(value, str) or metaschema.is_integer(value) else "it is no string and no integer"
+    return None if isinstance(value, str) or metaschema.is_integer(value) else "it is neither a string nor an integer"
 
 
 SECTIONS: Final = {

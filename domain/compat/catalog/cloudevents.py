@@ -43,8 +43,8 @@ _KNOWN: Final = ("specversion", "id", "type", "source", "subject", "time", "data
 
 def _string(value: Json) -> str | None:
     if not isinstance(value, str):
-        return "it is no string"
-    return "it has a character that no String of CloudEvents has" if NONCHARACTERS.search(value) else None
+        return "it is not a string"
+    return "it has a character that a String of CloudEvents cannot have" if NONCHARACTERS.search(value) else None
 
 
 def _value(value: Json) -> str | None:
@@ -53,13 +53,13 @@ def _value(value: Json) -> str | None:
         return _string(value)
     if isinstance(value, bool) or metaschema.integer(-_LARGEST, _LARGEST - 1)(value) is None:
         return None
-    return "it is no string, no boolean and no integer of 32 bits"
+    return "it is neither a string, nor a boolean, nor an integer of 32 bits"
 
 
 def _name(name: str) -> str | None:
     if _NAME.match(name) and name != "data":
         return None
-    return "names of attributes are lower-case letters and digits, and not data"
+    return "names of attributes have lower-case letters and digits only, and are not 'data'"
 
 
 SECTIONS: Final = {
@@ -84,9 +84,9 @@ def check(sections: Sections) -> None:
     """Checks that there is a type and that it is constant. Raises: MalformedDefinition."""
     type = as_mapping(sections.get("attributes")).get("type")
     if not type:
-        raise MalformedDefinition("a CloudEvent has a type, which is not empty", "attributes", "type")
+        raise MalformedDefinition("a CloudEvent needs a type that is not empty", "attributes", "type")
     if metaschema.has_braces(type):
-        raise MalformedDefinition("it is constant, and has no placeholders", "attributes", "type")
+        raise MalformedDefinition("it is a constant and cannot have placeholders", "attributes", "type")
 
 
 def to_attributes(sections: Sections, left: Sections) -> dict[str, Json]:

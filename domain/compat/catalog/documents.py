@@ -50,12 +50,12 @@ def parse_definition(format: str, body: bytes) -> DefinitionDocument:
     description = given.get("description")
     if room.SECTIONS is not None:
         if not isinstance(description, str | None):
-            raise MalformedDefinition("it is no string", "description")
+            raise MalformedDefinition("it is not a string", "description")
         sections = {name: without_nulls(value) for name, value in sections.items() if value is not None}
         check_sections(room.SECTIONS, sections)
     room.check(sections)
     if format == _CLOUDEVENTS and given.get("id") not in (None, "", sections["attributes"]["type"]):
-        raise MalformedDefinition("it is not the type of the CloudEvents that are defined", "id")
+        raise MalformedDefinition("it is not the type of the defined CloudEvents", "id")
     return DefinitionDocument(format, sections, description if isinstance(description, str) else None)
 
 
@@ -65,9 +65,9 @@ def _object(body: bytes) -> Mapping[str, Json]:
     except InvalidJson as error:
         raise MalformedDefinition(f"the document is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise MalformedDefinition("the document is no JSON object")
+        raise MalformedDefinition("the document is not a JSON object")
     if _is_too_deep(value):
-        raise MalformedDefinition(f"objects and arrays are more than {MAX_DEPTH} deep in each other")
+        raise MalformedDefinition(f"objects and arrays nest more than {MAX_DEPTH} deep")
     return value
 
 

@@ -79,9 +79,9 @@ def check_sections(metaschema: Mapping[str, Section], sections: Mapping[str, Jso
     for name, members in sections.items():
         section = metaschema.get(name)
         if section is None:
-            raise MalformedDefinition("there is no such section", name)
+            raise MalformedDefinition("the section is unknown", name)
         if not isinstance(members, dict):
-            raise MalformedDefinition("a section is a JSON object", name)
+            raise MalformedDefinition("a section has to be a JSON object", name)
         for member, value in members.items():
             if value is not None and (flaw := _flaw(section, member, value)):
                 raise MalformedDefinition(flaw, name, member)
@@ -91,7 +91,7 @@ def _flaw(section: Section, name: str, value: Json) -> str | None:
     kind = section.members.get(name)
     if kind is None:
         if section.others is None:
-            return "there is no such member"
+            return "the member is unknown"
         if flaw := section.names(name):
             return flaw
         kind = section.others
@@ -111,7 +111,7 @@ def template_error(text: str) -> str | None:
         try:
             uris.template(found[0])
         except ValueError:
-            return f"{found[0][:_FRAGMENT]} is no expression of a URI template (RFC 6570)"
+            return f"{found[0][:_FRAGMENT]} is not an expression of a URI template (RFC 6570)"
     return None
 
 
@@ -123,7 +123,7 @@ def without_nulls(members: Json) -> Json:
 
 
 def text(value: Json) -> str | None:
-    return None if isinstance(value, str) else "it is no string"
+    return None if isinstance(value, str) else "it is not a string"
 
 
 def boolean(value: Json) -> str | None:
@@ -135,24 +135,24 @@ def scalar(value: Json) -> str | None:
 
 
 def timestamp(value: Json) -> str | None:
-    return _parsed(rfc3339.to_utc, value, "it is no timestamp (RFC 3339)")
+    return _parsed(rfc3339.to_utc, value, "it is not a timestamp (RFC 3339)")
 
 
 def binary(value: Json) -> str | None:
-    return None if isinstance(value, str) and is_base64(value) else "it is no base64"
+    return None if isinstance(value, str) and is_base64(value) else "it is not base64"
 
 
 def media_type(value: Json) -> str | None:
     return (
         None
         if isinstance(value, str) and unchecked_values.parse_media_type(value)
-        else "it is no media type (RFC 2046)"
+        else "it is not a media type (RFC 2046)"
     )
 
 
 def integer(low: int, high: int | None = None) -> LiteralCheck:
     """A check for integers in a range, both ends included; `1.0` is an integer."""
-    says = f"it is no integer from {low} on" if high is None else f"it is no integer from {low} to {high}"
+    says = f"it is not an integer from {low} on" if high is None else f"it is not an integer from {low} to {high}"
 
     def kind(value: Json) -> str | None:
         whole = is_integer(value) and low <= value and (high is None or value <= high)
@@ -178,7 +178,7 @@ def parsable_by(parse: Callable[[str], Any]) -> LiteralCheck:
 
     def kind(value: Json) -> str | None:
         if not isinstance(value, str):
-            return "it is no string"
+            return "it is not a string"
         try:
             parse(value)
         except ValueError as error:

@@ -65,12 +65,14 @@ def check(sections: Sections) -> None:
     """Checks that the topic has no wildcards, and that a 3.1.1 message uses no features of 5.0."""
     publish = as_mapping(sections.get("publish"))
     if not is_topic(publish.get("topicname", "")):
-        raise MalformedDefinition("a message is published to one topic, which has no wildcards", "publish", "topicname")
+        raise MalformedDefinition(
+            "a message is published to one topic, so wildcards are not allowed", "publish", "topicname"
+        )
     if publish.get("mqttversion") != "3.1.1":
         return
     for section, members in (("publish", publish.keys() - _OLD), ("userproperty", sections.get("userproperty", {}))):
         for name in sorted(members):
-            raise MalformedDefinition("MQTT 3.1.1 does not have it", section, name)
+            raise MalformedDefinition("MQTT 3.1.1 does not have this member", section, name)
 
 
 def to_attributes(sections: Sections, left: Sections) -> dict[str, Json]:

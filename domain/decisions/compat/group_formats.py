@@ -67,7 +67,7 @@ def definition_format(group: Entity, resource: ResourceDraft, facade: LegacyWrit
         raise Conflict(error_detail=f'the format is "{before}", and all versions have the same (LEG-702)')
     format = before or of or stated
     if format is None:
-        raise InvalidDefinition(name="format", error_detail="it has to be given, as the group has none (LEG-702)")
+        raise InvalidDefinition(name="format", error_detail="it is required, because the group has none (LEG-702)")
     return format
 
 
@@ -83,7 +83,7 @@ def check_event_type(
         raise InvalidDefinition(name="id", error_detail=f'it has to be the type of the event, "{type}" (LEG-804)')
     before = _type_of(resource.entity.attributes) if resource.entity is not None else None
     if before is not None and before != type:
-        raise Conflict(error_detail=f'the type of the event is "{before}" and stays so (LEG-805)')
+        raise Conflict(error_detail=f'the type of the event is "{before}" and cannot change (LEG-805)')
 
 
 def _before(resource: ResourceDraft) -> str | None:

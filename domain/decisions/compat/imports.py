@@ -62,7 +62,7 @@ def check_imports(events: Sequence[EntityEvent], world: World, context: Context)
 
 
 def _readonly(xid: str, importer: str, authority: str) -> Problem:
-    detail = f"it is a copy, which {importer} brings from {authority}; an administrator may make it this registry's own"
+    detail = f"it is a copy, which {importer} writes from {authority}; an administrator can make it this registry's own"
     return Readonly(xid, detail=detail, extensions={"authority": authority})
 
 

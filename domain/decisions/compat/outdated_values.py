@@ -28,7 +28,7 @@ def drop_outdated_values(changes: ChangeSet) -> None:
     Raises: Conflict if a Version that a legacy API adds would be pruned immediately.
     """
     if changes.number is not None and any(changes.leaves(xid) for xid in changes.processed):
-        raise Conflict(error_detail="it would be older than all versions that the registry has room for")
+        raise Conflict(error_detail="it would be older than every version that the limit on versions retains")
     for group in changes.groups.values():
         if group.facade and _is_outdated(group):
             group.facade = _without(group.facade, "format")

@@ -36,7 +36,7 @@ def group_command(family: LegacyApi, xid: str, base: str, body: Mapping[str, Any
     format = given.get("format")
     if format == "" or (format is None and not schemas):
         raise invalid_definition(
-            "format", "it is needed" if not schemas else "it may be left out, but not be empty", "LEG-204"
+            "format", "it is required" if not schemas else "leave it out, or give a value that is not empty", "LEG-204"
         )
     _check_room("format", format)
     tree: dict[str, Any] = {"description": given["description"]} if "description" in given else {}
@@ -127,13 +127,13 @@ def _check_id(xid: str, id: str | None) -> None:
     except ValueError:
         same = id == meant
     if not same:
-        raise invalid_definition("id", "the path has another one", "LEG-204")
+        raise invalid_definition("id", "it differs from the id of the path", "LEG-204")
 
 
 def _member(known: Mapping[str, Callable[[str, Any], Any]], name: str, value: Any) -> Any:
     if name not in known:
         raise invalid_definition(
-            name, f"there is no such member, only {', '.join((*known, *sorted(_SERVED)))}", "LEG-204"
+            name, f"the member is unknown; known members: {', '.join((*known, *sorted(_SERVED)))}", "LEG-204"
         )
     return None if value is None else known[name](name, value)
 

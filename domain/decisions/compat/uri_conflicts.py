@@ -59,7 +59,9 @@ def check_uri_path(changes: ChangeSet, facade: LegacyWrite, uri: str, xid: str, 
     place = locate_version(facade.family, uri, (facade.base, facade.base.removesuffix(facade.family.base)))
     is_own = place is None or (_definition(facade, place) == xid and place.version in (number, str(number)))
     if not is_own or _is_anothers(changes, facade, uri, xid):
-        raise Conflict(error_detail='its "id" makes the URI the path of another version, now or later (LEG-606)')
+        raise Conflict(
+            error_detail='its "id" gives it a URI that is, or can become, the path of another version (LEG-606)'
+        )
 
 
 def _is_anothers(changes: ChangeSet, facade: LegacyWrite, uri: str, xid: str) -> bool:

@@ -51,7 +51,7 @@ def apply_legacy_write(changes: ChangeSet, command: WriteTree) -> None:
 def _check_spelling(changes: ChangeSet, xid: str) -> None:
     found = changes.world.get(xid)
     if found is not None and found.xid != xid:
-        raise Conflict(error_detail=f'ids are unique without case, and there is "{found.id}" (LEG-402)')
+        raise Conflict(error_detail=f'ids are unique in any letter case, and "{found.id}" exists (LEG-402)')
 
 
 # --- Groups ----------------------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def _kept_format(facade: LegacyWrite, stored: Entity, given: Attributes) -> Attr
         facade.family, group_formats.stored_group_format(facade.family, stored), facade.format
     ):
         if stored.attributes[f"{facade.family.resources}count"]:
-            raise Conflict(error_detail="the format of a group stays while there is something in it (LEG-303)")
+            raise Conflict(error_detail="the format of a group cannot change while the group has members (LEG-303)")
         return given
     return {name: value for name, value in given.items() if name in ("description", "labels")}
 
@@ -141,7 +141,7 @@ def _authority(resource: ResourceDraft, facade: LegacyWrite) -> str | None:
     if resource.new or facade.authority is None:
         return stored if facade.authority is None else facade.authority
     if normalize_uri(facade.authority) != normalize_uri(stored or facade.base):
-        raise Conflict(error_detail=f'the authority is "{stored or facade.base}" and stays so (LEG-605)')
+        raise Conflict(error_detail=f'the authority is "{stored or facade.base}" and cannot change (LEG-605)')
     return stored
 
 

@@ -58,14 +58,14 @@ def _local(event: EntityEvent, link: Link, world: World) -> EntityEvent:
         if entity is None:
             return _placed(event, revision, None)
         if event.xid not in xids.ROOT_STREAMS:
-            raise _diverged(link, event, "is here already")
+            raise _diverged(link, event, "exists here already")
         # An empty registry has its own root, capabilities and model until the copied ones arrive. Their creation is not
         # published (EV-03).
         return EntityRefreshed(**{**event.__dict__, "revision": revision, "born": entity.born})
     if entity is None and isinstance(event, EntityDeleted):  # created and deleted in one interaction, or retained
         return _placed(event, revision, None)
     if entity is None or entity.xid != event.xid:
-        raise _diverged(link, event, "is not here")
+        raise _diverged(link, event, "does not exist here")
     return _placed(event, revision, None if isinstance(event, EntityDeleted) else entity.born)
 
 

@@ -50,7 +50,7 @@ def _topmost(event: EntityEvent, events: Sequence[EntityEvent], link: Link, worl
 def readonly_copy(link: Link, xid: str) -> Problem:
     """The problem of a write to a copy."""
     found = authority_url(link, xid)
-    detail = f"it is a copy, which came over the link {link.id}; it is written at {found}"
+    detail = f"it is a copy, which the link {link.id} maintains; write it at {found}"
     return Readonly(xid, detail=detail, extensions={"authority": found})
 
 

@@ -44,7 +44,7 @@ def links_overlap(one: Link, other: Link) -> bool:
 
 def _create(command: WriteLink, world: World, context: Context) -> Decision:
     if (found := world.get(command.xid)) is not None:
-        raise InvalidLink.at("exists", "/id", f"there is a link {found.id} already")
+        raise InvalidLink.at("exists", "/id", f"the link {found.id} exists already")
     names, settled = _secrets(command, {}, world, context)
     created = EntityCreated(
         attributes=dict(command.attributes), private=_private(names), **_shared(command.xid, 1, world, context)
@@ -57,7 +57,7 @@ def _replace(command: WriteLink, world: World, context: Context) -> Decision:
     stored = Link.of(entity, entity.position)
     for name in _FIXED:
         if stored.attributes.get(name) != command.attributes.get(name):
-            raise InvalidLink.at("fixed", f"/{name}", "it stays as it was made; make another link")
+            raise InvalidLink.at("fixed", f"/{name}", "it cannot change; create another link")
     _check_narrower(stored, command)
     names, settled = _secrets(command, stored.secrets, world, context)
     changed = _changed(entity.attributes, command.attributes, settled)
@@ -82,7 +82,7 @@ def _check_narrower(stored: Link, command: WriteLink) -> None:
     if stored.dialect != KAFKA or stored.scope.whole or command.attributes["scope"] == stored.attributes["scope"]:
         return
     if scope.whole or scope.passes is not None or not all(map(stored.scope.has, scope.groups)):
-        reason = "over a topic a scope cannot become wider; follow the registry's log over HTTP instead"
+        reason = "the scope of a link to a topic cannot become wider; follow the log over HTTP instead"
         raise InvalidLink.at("fixed", "/scope", reason)
 
 
@@ -135,7 +135,7 @@ def _control(command: ControlLink, world: World, context: Context) -> Decision:
     if done.get(command.name, link.promoted):
         return Decision((), {}, (entity.xid,))
     if link.promoted:
-        raise InvalidLink.at("promoted", "/enabled", "what came over it is this registry's own now; make another link")
+        raise InvalidLink.at("promoted", "/enabled", "its copies belong to this registry now; create another link")
     enabled = {"promote": False, "pause": False, "resume": True}.get(command.name, link.enabled)
     private = {"promoted": True} if command.name == "promote" else {}
     event = EntityUpdated(
@@ -164,7 +164,7 @@ def _decided(event: EntityEvent, settled: list[Secret], world: World) -> Decisio
     own = Link.of(Entity(event.xid, event.type, event.epoch, event.attributes, event.private), 0)
     for other in world.links:
         if other.xid != own.xid and links_overlap(own, other):
-            raise InvalidLink.at("overlap", "/scope", f"the link {other.id} brings some of that already")
+            raise InvalidLink.at("overlap", "/scope", f"the link {other.id} copies a part of this already")
     return Decision((event,), {}, (event.xid,), secrets=tuple(settled))
 
 

@@ -94,7 +94,9 @@ class DefaultChecker:
         for name in required:
             if name not in value:
                 return _DefaultError(
-                    f'the default lacks the field "{shorten_name(name)}" of {self._types[index].label}', pointer, value
+                    f'the default does not have the field "{shorten_name(name)}" of {self._types[index].label}',
+                    pointer,
+                    value,
                 )
         for name, item in value.items():
             if name in fields and (flaw := self._flaw(fields[name].type.type, item, f"{pointer}/{_token(name)}")):

@@ -24,16 +24,17 @@ def fullname(definition: dict[str, Any], pointer: str, space: str) -> str:
     name = definition.get("name")
     if not isinstance(name, str):
         raise invalid_document(
-            f"a type of kind {definition['type']} needs a name, which is a string", pointer, definition
+            f"a type of kind {definition['type']} needs a name that is a string", pointer, definition
         )
     if "." not in name:
         space = definition.get("namespace", space)
         if not isinstance(space, str):
-            raise invalid_document("a namespace is a string", f"{pointer}/namespace", space)
+            raise invalid_document("a namespace has to be a string", f"{pointer}/namespace", space)
     full = qualify_name(name, space)
     if not _FULLNAME.fullmatch(full):
         text = (
-            f'"{shorten_name(full)}" is no fullname: letters, digits and _, no digit first, single dots between names'
+            f'"{shorten_name(full)}" is not a fullname: it takes letters, digits and _, no digit first, and single dots'
+            " between names"
         )
         raise invalid_document(text, f"{pointer}/name", name)
     if full.rpartition(".")[2] in PRIMITIVE_TYPES:
@@ -57,5 +58,5 @@ def aliases(owner: dict[str, Any], pointer: str) -> tuple[str, ...]:
         return ()
     found = owner["aliases"]
     if not isinstance(found, list) or not all(isinstance(alias, str) for alias in found):
-        raise invalid_document("aliases are an array of strings", f"{pointer}/aliases", found)
+        raise invalid_document("aliases have to be an array of strings", f"{pointer}/aliases", found)
     return tuple(found)

@@ -64,7 +64,7 @@ class _SchemaReader:
             return TypeReference(self._union(schema, pointer, space), pointer)
         if isinstance(schema, dict):
             return TypeReference(self._object(schema, pointer, space), pointer)
-        raise invalid_document("a schema is a string, an object or an array", pointer, schema)
+        raise invalid_document("a schema has to be a string, an object or an array", pointer, schema)
 
     def finish(self) -> None:
         """Runs the checks that need all types."""
@@ -74,7 +74,7 @@ class _SchemaReader:
         for pointer, (index, value) in self._defaults.items():
             defaults.check(index, value, f"{pointer}/default")
         if place := find_endless_default(self.types, self._defaults, defaults.chosen):
-            text = "the default never ends: filling it in takes this default again"
+            text = "the default never ends, because it contains itself"
             raise invalid_document(text, f"{place}/default", self._defaults[place][1])
 
     def _add(self, found: AvroType) -> int:
@@ -100,7 +100,7 @@ class _SchemaReader:
         if not isinstance(kind, str):
             hint = "; this is a protocol" if "protocol" in schema else ""
             raise invalid_document(
-                f'a schema that is an object names its type as a string in "type"{hint}', pointer, schema
+                f'a schema that is an object needs its type as a string in "type"{hint}', pointer, schema
             )
         if kind in self._kinds:
             return self._kinds[kind](schema, pointer, space)
@@ -126,9 +126,7 @@ class _SchemaReader:
         index, name, others = self._define("record", schema, pointer, space)
         declared = schema.get("fields")
         if not isinstance(declared, list):
-            raise invalid_document(
-                f'the record {shorten_name(name)} needs "fields", which is an array', pointer, schema
-            )
+            raise invalid_document(f'the record {shorten_name(name)} needs "fields", an array', pointer, schema)
         fields: dict[str, RecordField] = {}
         inner = _space(name)
         for at, item in enumerate(declared):
@@ -145,7 +143,7 @@ class _SchemaReader:
 
     def _field(self, field: Any, pointer: str, space: str) -> RecordField:
         if not isinstance(field, dict):
-            raise invalid_document("a field is an object", pointer, field)
+            raise invalid_document("a field has to be an object", pointer, field)
         name = field.get("name")
         if not is_name(name):
             text = "a field needs a name of letters, digits and _, which does not begin with a digit"
@@ -154,7 +152,7 @@ class _SchemaReader:
             raise invalid_document(f'the field "{shorten_name(name)}" needs a type', pointer, field)
         if field.get("order", "ascending") not in _ORDERS:
             raise invalid_document(
-                f"the order of a field is one of {', '.join(_ORDERS)}", f"{pointer}/order", field["order"]
+                f"the order of a field has to be one of {', '.join(_ORDERS)}", f"{pointer}/order", field["order"]
             )
         use = self.use(field["type"], f"{pointer}/type", space)
         if "default" in field:
@@ -165,11 +163,11 @@ class _SchemaReader:
         index, name, others = self._define("enum", schema, pointer, space)
         symbols = schema.get("symbols")
         if not isinstance(symbols, list):
-            raise invalid_document(f'the enum {shorten_name(name)} needs "symbols", which is an array', pointer, schema)
+            raise invalid_document(f'the enum {shorten_name(name)} needs "symbols", an array', pointer, schema)
         seen: set[str] = set()
         for at, symbol in enumerate(symbols):
             if not is_name(symbol):
-                text = "a symbol is a string of letters, digits and _, which does not begin with a digit"
+                text = "a symbol has to be a string of letters, digits and _, which does not begin with a digit"
                 raise invalid_document(text, f"{pointer}/symbols/{at}", symbol)
             if symbol in seen:
                 raise invalid_document(
@@ -188,7 +186,7 @@ class _SchemaReader:
             return None  # before 1.9, `default` is an unknown attribute without meaning
         default = schema["default"]
         if not isinstance(default, str) or default not in symbols:
-            raise invalid_document("the default of an enum is one of its symbols", f"{pointer}/default", default)
+            raise invalid_document("the default of an enum has to be one of its symbols", f"{pointer}/default", default)
         return default
 
     def _fixed(self, schema: dict[str, Any], pointer: str, space: str) -> int:
@@ -215,7 +213,7 @@ class _SchemaReader:
         seen: set[tuple[str, str]] = set()
         for at, branch in enumerate(branches):
             if isinstance(branch, list):
-                raise invalid_document("a union may not stand directly in a union", f"{pointer}/{at}", branch)
+                raise invalid_document("a union may not be directly in a union", f"{pointer}/{at}", branch)
             use = self.use(branch, f"{pointer}/{at}", space)
             kind, name = self._identity(use)
             if (kind, name) in seen:

@@ -24,14 +24,14 @@ def array_incompatibilities(
 
 def _lengths(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     if reader.min_items > case.min_items:
-        text = f"The reader asks for at least {reader.min_items} items, the writer for {case.min_items}."
+        text = f"The reader requires at least {reader.min_items} items, the writer requires {case.min_items}."
         yield Incompatibility("reader-minitems", text, reader.spot("minItems"), case.spot("minItems", "type"))
     if reader.max_items is not None and (case.max_items is None or reader.max_items < case.max_items):
         text = f"The reader accepts at most {reader.max_items} items, the writer may emit more."
         yield Incompatibility("reader-maxitems", text, reader.spot("maxItems"), case.spot("maxItems", "type"))
     alone = case.max_items is not None and case.max_items <= 1
     if reader.unique and not alone and not any(node.unique for node in case.nodes):
-        text = "The reader asks for items that all differ, the writer does not."
+        text = "The reader requires that all items differ, the writer does not."
         yield Incompatibility("reader-uniqueitems", text, reader.spot("uniqueItems"), case.spot("uniqueItems", "type"))
 
 
@@ -67,7 +67,7 @@ def _contains(
     all_of_them = _all_items(comparison, asked, case)
     least = max((node.min_contains for node in enough), default=0)
     if reader.min_contains > max(least, case.min_items if all_of_them else 0):
-        text = f"The reader asks for {reader.min_contains} items of a kind that the writer does not promise."
+        text = f"The reader requires {reader.min_contains} items of a kind that the writer does not promise."
         yield Incompatibility("reader-contains", text, reader.spot("contains"), case.spot("contains", "type"))
     if reader.max_contains is not None and not _at_most(comparison, reader.max_contains, asked, case):
         text = f"The reader accepts at most {reader.max_contains} items of a kind, the writer may emit more."

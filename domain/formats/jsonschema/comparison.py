@@ -242,7 +242,7 @@ _UNDECIDED: Final = {
     "anyOf": "No single alternative of the reader is known to accept all that the writer emits here.",
     "oneOf": "Not exactly one alternative of the reader is known to accept what the writer emits here.",
     "not": "The writer is not known to leave out what the reader refuses with `not`.",
-    "if": "The writer is not known to hold to what the reader asks for with `if`, `then` and `else`.",
+    "if": "The writer is not known to satisfy what the reader requires with `if`, `then` and `else`.",
 }
 
 

@@ -77,7 +77,7 @@ def draft_of_format(name: str) -> JsonSchemaDraft:
     """The draft of a `format` value, in any letter case. Raises: InvalidDocument for an unknown one."""
     found = _NAME.fullmatch(name)
     if found is None:
-        raise InvalidDocument(f"{name} is no release of JSON Schema that this registry knows")
+        raise InvalidDocument(f"{name} is not a release of JSON Schema that this registry knows")
     return _DRAFTS[found[1].lower()]
 
 

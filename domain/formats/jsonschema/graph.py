@@ -129,15 +129,15 @@ class _Builder:
         except Unresolvable as error:
             if type(error) is not Unresolvable:
                 raise InvalidDocument(
-                    f'the reference "{reference[:100]}" leads nowhere in the document', spot
+                    f'the reference "{reference[:100]}" leads to nothing in the document', spot
                 ) from None
             node.remote = urljoin(resolver._base_uri, reference)
             return None
         except _BROKEN:
-            raise InvalidDocument(f'the reference "{reference[:100]}" leads nowhere in the document', spot) from None
+            raise InvalidDocument(f'the reference "{reference[:100]}" leads to nothing in the document', spot) from None
         target = resolved.contents
         if not isinstance(target, bool) and not (isinstance(target, dict) and id(target) in self._places()):
-            raise InvalidDocument(f'the reference "{reference[:100]}" leads to what is no schema', spot)
+            raise InvalidDocument(f'the reference "{reference[:100]}" does not lead to a schema', spot)
         if isinstance(target, bool):
             # Equal booleans are one object in Python, so the pointer of the reference identifies this node.
             return self.node(join_pointer(node.pointer, keyword), target, resolver)

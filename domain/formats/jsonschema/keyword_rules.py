@@ -27,7 +27,9 @@ def keyword_incompatibilities(
         yield Incompatibility("reader-enum", text, reader.spot("enum", "const"), case.spot("enum", "type"))
     for keyword, value in sorted(reader.others):
         if not any((keyword, value) in node.others for node in case.nodes):
-            yield _difference(keyword, f"The reader asks for {keyword}, the writer not for the same.", reader, case)
+            yield _difference(
+                keyword, f"The reader requires {keyword}, the writer does not require the same.", reader, case
+            )
     if case.kinds & NUMBERS:
         yield from _numbers(reader, case)
     if "string" in case.kinds:
@@ -92,13 +94,13 @@ def _strings(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     given_least = max(node.min_length for node in case.nodes)
     given_most = min((node.max_length for node in case.nodes if node.max_length is not None), default=None)
     if reader.min_length > given_least:
-        text = f"The reader asks for at least {reader.min_length} characters, the writer for {given_least}."
+        text = f"The reader requires at least {reader.min_length} characters, the writer requires {given_least}."
         yield _difference("minLength", text, reader, case)
     if reader.max_length is not None and (given_most is None or reader.max_length < given_most):
         text = f"The reader accepts at most {reader.max_length} characters, the writer may emit more."
         yield _difference("maxLength", text, reader, case)
     if not all(any(pattern in node.patterns for node in case.nodes) for pattern in reader.patterns):
-        text = "The reader asks for a pattern; only the same one in the writer is known to keep to it."
+        text = "The reader requires a pattern; only the same pattern in the writer is known to satisfy it."
         yield _difference("pattern", text, reader, case)
     yield from _digits(reader, case)
     for name, mark in sorted(reader.marks):
@@ -111,13 +113,13 @@ def _digits(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     """Why decimal numbers in texts are refused. `precision - scale` digits may precede the point."""
     least, scale = (_least(getattr(node, name) for node in case.nodes) for name in ("precision", "scale"))
     if reader.scale is not None and (scale is None or scale > reader.scale):
-        text = f"The reader takes {reader.scale} digits behind the point, the writer may emit more."
+        text = f"The reader takes {reader.scale} digits after the decimal point, the writer may emit more."
         yield _difference("scale", text, reader, case)
     elif reader.precision is not None and (
         least is None or least > reader.precision or least - (scale or 0) > reader.precision - (reader.scale or 0)
     ):
-        text = f"The reader takes {reader.precision} digits, {reader.scale or 0} of them behind the point, the writer "
-        yield _difference("precision", text + "may emit more.", reader, case)
+        text = f"The reader takes {reader.precision} digits, {reader.scale or 0} of them after the decimal point"
+        yield _difference("precision", f"{text}, the writer may emit more.", reader, case)
 
 
 def _least(counts: Iterable[int | None]) -> int | None:

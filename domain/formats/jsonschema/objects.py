@@ -50,7 +50,7 @@ def _has(reader: SchemaNode, name: str) -> SchemaNode:
 def _counts(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     least = max(len(case.required), *(node.min_properties for node in case.nodes))
     if reader.min_properties > least:
-        text = f"The reader asks for at least {reader.min_properties} members, the writer for {least}."
+        text = f"The reader requires at least {reader.min_properties} members, the writer requires {least}."
         yield Incompatibility("reader-minproperties", text, reader.spot("minProperties"), case.spot("minProperties"))
     if reader.max_properties is None:
         return
@@ -106,7 +106,7 @@ def _given_spot(given: SchemaNodes, case: WriterCase) -> DocumentLocation:
 
 
 def _anything(below: SchemaNode, reader: SchemaNode, case: WriterCase, name: str) -> Iterator[Incompatibility]:
-    text = f'The writer says nothing about what "{name[:80]}" is, the reader does.'
+    text = f'The reader restricts "{name[:80]}", the writer does not.'
     yield Incompatibility("reader-type", text, below.spot("type"), case.spot("properties", "additionalProperties"))
 
 
@@ -148,7 +148,7 @@ def _names(
             yield Incompatibility("reader-propertynames", text, where, case.spot("properties"))
     given = tuple(node.names for node in case.nodes if node.names is not None)
     if (case.extras is not None or case.patterns) and (not given or comparison.reads(asked, given, False)):
-        text = "The reader restricts the names of members, the writer not as much."
+        text = "The reader restricts the names of members more than the writer."
         yield Incompatibility(
             "reader-propertynames", text, where, case.spot("propertyNames", "additionalProperties", "patternProperties")
         )

@@ -30,7 +30,7 @@ _OTHER_LANGUAGE: Final = re.compile(r"https?://json-schema\.org/", re.IGNORECASE
 def parse(document: bytes, name: str) -> SchemaGraph:
     """The document, checked against JSON Structure Core. Raises: InvalidDocument. Cost: linear."""
     if _NAME.fullmatch(name) is None:
-        raise InvalidDocument(f"{name} is no draft of JSON Structure that this registry knows")
+        raise InvalidDocument(f"{name} is not a draft of JSON Structure that this registry knows")
     value = load_json(document)
     try:
         _check(value)

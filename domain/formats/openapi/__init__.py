@@ -56,10 +56,10 @@ def _check(found: dict[str, Any], version: str) -> None:
     declared = found.get(keyword)
     if not isinstance(declared, str):
         raise InvalidDocument(
-            f"the document does not say `{keyword}`", DocumentLocation(pointer="", fragment=json_fragment(found))
+            f"the document does not have `{keyword}`", DocumentLocation(pointer="", fragment=json_fragment(found))
         )
     if declared != version and ".".join(declared.split(".")[:2]) != version:
-        text = f"the document is of version {declared[:20]}, declared is {version}"
+        text = f"the document is of version {declared[:20]}, but its format names {version}"
         raise InvalidDocument(text, DocumentLocation(pointer=f"/{keyword}", fragment=json_fragment(declared)))
     validator, shaped = VALIDATORS[family], with_supported_patterns(found)
     try:
@@ -74,7 +74,7 @@ def _check(found: dict[str, Any], version: str) -> None:
         raise
     except Unresolvable as error:
         raise InvalidDocument(
-            f"the reference {error.ref} leads nowhere"[:500],
+            f"the reference {error.ref} leads to nothing in the document"[:500],
             DocumentLocation(pointer=reference_pointer(found, error.ref)),
         ) from None
     except Exception as error:  # the library may raise anything for untrusted documents

@@ -67,7 +67,7 @@ def _number(text: str) -> float:
 
 
 def _refuse_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 _RESOLVERS: Final = {
@@ -131,7 +131,7 @@ class _YamlConverter:
         seen = set()
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise _invalid_at(key, "a name is not text")
+                raise _invalid_at(key, "a name has to be text")
             if key.value in seen:
                 raise _invalid_at(key, f"the name {key.value[:50]!r} occurs twice in an object")
             seen.add(key.value)
@@ -158,7 +158,7 @@ def _scalar(node: Any) -> Any:
                 return text
     except ValueError:
         return text
-    raise _invalid_at(node, f"{text[:50]!r} is nothing that JSON can say")
+    raise _invalid_at(node, f"{text[:50]!r} cannot be written in JSON")
 
 
 def _invalid_at(node: Any, text: str) -> InvalidDocument:

@@ -39,7 +39,7 @@ def parse(document: bytes, name: str) -> ProtoDocument:
     """
     language = _LANGUAGES.get(name.lower().removeprefix("protobuf/").removesuffix(".0"))
     if language is None:
-        raise InvalidDocument(f"{name} is no release of Protobuf that is known here: 2, 3, 2023, 2024")
+        raise InvalidDocument(f"{name} is not a release of Protobuf that is known here: 2, 3, 2023, 2024")
     source = read_source(document)
     _check_language(source, language, name)
     resolved = compile_source(source)
@@ -73,10 +73,10 @@ def _check_language(source: ProtoSource, language: str, name: str) -> None:
         found = f'{said.tokens[0].text} = "{said.value}"'
         if found != language:
             raise InvalidDocument(
-                f"the document says {found}, and {name} asks for {language}", source.spot(said.tokens[0].start)
+                f"the document says {found}, but {name} requires {language}", source.spot(said.tokens[0].start)
             )
     # Any other first token is an error that the compiler reports better.
     elif language != _LANGUAGES["2"] and source.tokens[0].text in _FIRST:
         raise InvalidDocument(
-            f"{name} asks for {language}; without it a document is proto2", source.spot(source.tokens[0].start)
+            f"{name} requires {language}; a document without it is proto2", source.spot(source.tokens[0].start)
         )

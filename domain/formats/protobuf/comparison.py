@@ -116,7 +116,7 @@ def _removed(
     what = f'field {field.number} "{field.name}" of {before.name}'
     if pair.newer == "writer":
         # SC-36 allows a removal for backward compatibility only, although a reader would use the field's default.
-        rule, text = "field-removed", f"{what} is read, and not written any more"
+        rule, text = "field-removed", f"{what} is read, but no longer written"
         if field.required:
             rule, text = "required-field-missing", f"{what} is required by the reader and not known to the writer"
         yield pair.changed(rule, text, field.line, after.line)
@@ -267,7 +267,7 @@ def _services(pair: _DocumentPair) -> Iterator[Incompatibility]:
             if now is None:
                 yield pair.changed("method-removed", f"{what} was removed or renamed", method.line, other.line)
             elif not _same(pair, method, now):
-                yield pair.changed("method-changed", f"{what} takes or gives something else", method.line, now.line)
+                yield pair.changed("method-changed", f"{what} has another input or output", method.line, now.line)
 
 
 def _same(pair: _DocumentPair, before: ProtoMethod, after: ProtoMethod) -> bool:

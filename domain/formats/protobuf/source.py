@@ -135,11 +135,11 @@ def _check_limits(text: str, tokens: Sequence[ProtoToken]) -> None:
         listing = listing and mark not in (";", "{", "}")
         ranges += listing and mark == ","
         flaw = (
-            f"brackets stand more than {MAX_NESTING} deep inside each other"
+            f"brackets nest more than {MAX_NESTING} deep"
             if depth > MAX_NESTING
             else f"a name has more than {MAX_NAME_PARTS} parts"
             if dots > MAX_NAME_PARTS
-            else f"more than {MAX_RANGES} ranges are reserved or kept for extensions"
+            else f"more than {MAX_RANGES} ranges are reserved or declared as extensions"
             if ranges > MAX_RANGES
             else None
         )

@@ -88,7 +88,7 @@ def _loader(taken: Mapping[str, str]) -> type[SchemaLoader]:
                 if node.tag == XSD_IMPORT:
                     namespace = node.get("namespace", "").strip()
                     if namespace == schema.target_namespace:
-                        schema.parse_error("an import has to be of another namespace", node)
+                        schema.parse_error("an import has to name another namespace", node)
                     schema.imported_namespaces.append(namespace)
             if schema is self.maps.validator:
                 for namespace, text in taken.items():

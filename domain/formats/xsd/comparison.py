@@ -95,7 +95,7 @@ class XsdComparison:
             text = f"{path} need not be {theirs.fixed}, which the reader has as its only value"
             self._tell("fixed-value-changed", text, theirs.start, ours.start)
         for identity in sorted(set(theirs.identities) - set(ours.identities)):
-            text = f"{path} need not hold to {_without_namespaces(identity)}, which the reader expects"
+            text = f"{path} need not satisfy {_without_namespaces(identity)}, which the reader expects"
             self._tell("identity-constraint-added", text, theirs.start, ours.start)
         if [test for test, _ in ours.alternatives] != [test for test, _ in theirs.alternatives]:
             text = f"{path} chooses its type by other tests than the reader does"
@@ -125,7 +125,7 @@ class XsdComparison:
             if name in other.derived and name in self._reader.named:
                 self._push(f"{path} ({_short(name)})", place, self._reader.named[name], start, None)
             else:
-                text = f"{path} may have the type {_short(name)}, which is none that the reader has for it"
+                text = f"{path} may have the type {_short(name)}, which the reader does not have for it"
                 self._tell("derived-type-unknown", text, other.start, start)
 
     def _takes_nothing(self, place: int) -> bool:
@@ -189,7 +189,7 @@ class XsdComparison:
     def _complex(self, path: str, mine: ComplexType, their: ComplexType, start: int | None, other: int | None) -> None:
         self._attributes(path, mine, their, start, other)
         for test in sorted(their.assertions - mine.assertions):
-            text = f"{path} need not hold to {_without_namespaces(test)}, which the reader asserts"
+            text = f"{path} need not satisfy {_without_namespaces(test)}, which the reader asserts"
             self._tell("assertion-added", text, other, start)
         if mine.text is not None:
             self._text_content(path, mine.text, their, start, other)

@@ -121,7 +121,10 @@ def _spaces(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
     """Refuses a reader that keeps less white space of a text. Keeping more is fine: written values are normalised."""
     text = _X + "string" in writer.names and _X + "string" in reader.names
     if text and _SPACES.index(reader.space) > _SPACES.index(writer.space):
-        return "whitespace-changed", f"may have white space that the reader does not keep: it is set to {reader.space}"
+        return (
+            "whitespace-changed",
+            f"may have white space that the reader does not preserve: it is set to {reader.space}",
+        )
     return None
 
 
@@ -227,7 +230,7 @@ def _most_digits(found: SimpleType, fraction: int | None) -> int | None:
 
 def _assertions(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
     if added := reader.assertions - writer.assertions:
-        return "assertion-added", f"need not hold to {min(added)}, which the reader asserts"
+        return "assertion-added", f"need not satisfy {min(added)}, which the reader asserts"
     if writer.zone not in _ZONES.get(reader.zone, {reader.zone}):
         return "timezone-changed", f"has a time zone that is {writer.zone}, the reader has it {reader.zone}"
     return None
@@ -266,7 +269,9 @@ def _value(
     if check is _spaces:
         changed = is_text and _spaced(text, reader.space) != text
         return (
-            ("whitespace-changed", f"may be {text!r}, whose white space the reader does not keep") if changed else None
+            ("whitespace-changed", f"may be {text!r}, whose white space the reader does not preserve")
+            if changed
+            else None
         )
     if (check is _lengths and not is_text) or (check is _digits and not number):
         return None

@@ -63,9 +63,9 @@ def _entry(
     uri = as_text(entry.get("uri"))
     if not uri:
         if "url" in entry:
-            yield subject.must("EP-23", 'an address is called "uri"', *place, "url")
+            yield subject.must("EP-23", 'use "uri" for an address', *place, "url")
         elif deployed or uri == "":
-            yield subject.must("EP-23", "an address of this protocol has a uri", *place, "uri")
+            yield subject.must("EP-23", "an address of this protocol needs a uri", *place, "uri")
         return
     address = _parsed(uri)
     if address is None:
@@ -80,15 +80,15 @@ def _flaws(known: str, address: _Address) -> Iterator[tuple[str, str]]:
     if address.scheme and address.scheme not in _SCHEMES[known]:
         yield "EP-24", f"the scheme is not one of {', '.join(_SCHEMES[known])}"
     if known == names.NATS and not _PORT.match(address.authority):
-        yield "EP-24", "an address of NATS has a port"
+        yield "EP-24", "an address of NATS needs a port"
     path = unquote(blank_placeholders(address.path)).removeprefix("/")
     if known in names.MQTT and path:
         if address.scheme in _PATHLESS:
-            yield "EP-24", f"with {address.scheme} there is no path"
+            yield "EP-24", f"an address with {address.scheme} has no path"
         elif any(each in path for each in "+#\0"):
-            yield "EP-25", "the path is no name of an MQTT topic"
+            yield "EP-25", "the path is not the name of an MQTT topic"
     if known == names.AMQP and (_CONTROL.search(path) or path.startswith("/")):
-        yield "EP-25", "the path is no name of an AMQP node"
+        yield "EP-25", "the path is not the name of an AMQP node"
 
 
 def _kafka_entry(
@@ -96,14 +96,16 @@ def _kafka_entry(
 ) -> Iterator[Finding]:
     for name in ("uri", "url"):
         if name in entry:
-            yield subject.must("EP-23", f"an address of {known} has {_SERVERS} in its place", *place, name)
+            yield subject.must("EP-23", f"an address of {known} has {_SERVERS} instead", *place, name)
     if not as_sequence(entry.get(_SERVERS)) and (deployed or _SERVERS in entry) and not {"uri", "url"} & entry.keys():
-        yield subject.must("EP-23", f"an address of {known} has {_SERVERS}, at least one", *place, _SERVERS)
+        yield subject.must(
+            "EP-23", f"an address of {known} needs {_SERVERS} with at least one server", *place, _SERVERS
+        )
     for number, server in enumerate(as_texts(entry.get(_SERVERS))):
         if not _SERVER.match(server) and not is_placeholder(server):
             yield subject.must(
                 "EP-24",
-                "it is not <host>:<port>, nor that behind PLAINTEXT://, SSL:// or SASL_SSL://",
+                "it is not <host>:<port>, nor that after PLAINTEXT://, SSL:// or SASL_SSL://",
                 *place,
                 _SERVERS,
                 number,

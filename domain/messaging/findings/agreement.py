@@ -33,7 +33,7 @@ def _in_endpoint(subject: ValidatedEntity, group: Mapping[str, Any]) -> Iterator
         yield subject.must("EP-11", "the endpoint has another protocol", "protocol")
     outer, inner = as_text(group.get("envelope")), as_text(subject.attributes.get("envelope"))
     if outer and inner and not names.envelope_admits(outer, inner):
-        yield subject.must("EP-13", "the endpoint has another envelope, or a more precise one", "envelope")
+        yield subject.must("EP-13", "the endpoint has another or a more precise envelope", "envelope")
 
 
 def _in_messagegroup(subject: ValidatedEntity, group: Mapping[str, Any]) -> Iterator[Finding]:

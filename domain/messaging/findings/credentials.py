@@ -44,7 +44,7 @@ def authorization_is_described(subject: ValidatedEntity) -> Iterator[Finding]:
 def options_have_no_secrets(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-28: no credentials anywhere in the options; a placeholder for a client's credential is allowed."""
     for path in _secrets(subject.attributes.get("protocoloptions"), ("protocoloptions",)):
-        yield subject.must("EP-28", "credentials do not belong into a registry", *path)
+        yield subject.must("EP-28", "credentials do not belong in a registry", *path)
 
 
 def _secrets(value: Any, path: AttributePath) -> Iterator[AttributePath]:

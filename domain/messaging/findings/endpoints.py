@@ -27,14 +27,14 @@ def roles_fit(subject: ValidatedEntity) -> Iterator[Finding]:
         return
     roles = as_texts(subject.attributes.get("usage"))
     if not roles:
-        yield subject.must("EP-03", "an endpoint says in which roles clients use it", "usage")
+        yield subject.must("EP-03", "an endpoint has to name the roles in which clients use it", "usage")
     elif len(set(roles)) < len(roles):
-        yield subject.must("EP-05", "a role stands there twice", "usage")
+        yield subject.must("EP-05", "a role appears twice", "usage")
     elif PRODUCER in roles and len(roles) > 1:
-        yield subject.must("EP-05", "producer goes with no other role", "usage")
-        yield subject.should("EP-07", "two endpoints that share a channel would say what this one mixes", "usage")
+        yield subject.must("EP-05", "producer cannot be combined with another role", "usage")
+        yield subject.should("EP-07", "use two endpoints that share a channel instead", "usage")
     elif len(roles) > 1 and set(roles) != _PAIR:
-        yield subject.must("EP-04", "only subscriber and consumer go together", "usage")
+        yield subject.must("EP-04", "only subscriber and consumer can be combined", "usage")
     elif len(roles) > 1:
         yield from _pair_is_allowed(subject)
 
@@ -42,7 +42,7 @@ def roles_fit(subject: ValidatedEntity) -> Iterator[Finding]:
 def _pair_is_allowed(subject: ValidatedEntity) -> Iterator[Finding]:
     known = names.canonical_protocol(as_text(subject.attributes.get("protocol")))
     if known is None:
-        yield subject.should("EP-06", "not every protocol lets one endpoint be subscriber and consumer", "usage")
+        yield subject.should("EP-06", "not every protocol allows an endpoint to be subscriber and consumer", "usage")
     elif known not in _PAIRING:
         yield subject.must("EP-06", f"with {known} an endpoint has one role", "usage")
 
@@ -59,17 +59,17 @@ def names_are_well_formed(subject: ValidatedEntity) -> Iterator[Finding]:
     if protocol == "":
         yield subject.must("EP-12", "it is empty", "protocol")
     elif protocol and names.canonical_protocol(protocol) is None and not names.is_versioned(protocol):
-        yield subject.should("EP-12", "a protocol is best named <NAME>/<VERSION>", "protocol")
+        yield subject.should("EP-12", "a protocol should be named <NAME>/<VERSION>", "protocol")
 
 
 def messagegroups_exist(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-42: references lead to message groups of this registry."""
     for index, reference in enumerate(as_sequence(subject.attributes.get("messagegroups"))):
         if isinstance(reference, str) and reference.startswith("#"):
-            says = "a fragment leads nowhere: the xid of a message group would"
+            says = "use the xid of a message group instead of a fragment"
             yield subject.should("EP-42", says, "messagegroups", index)
         elif isinstance(reference, str) and is_xid(reference) and subject.find(reference) is None:
-            yield subject.should("EP-42", "there is no such message group", "messagegroups", index)
+            yield subject.should("EP-42", "the message group does not exist", "messagegroups", index)
 
 
 def messageids_are_unique(subject: ValidatedEntity) -> Iterator[Finding]:
@@ -87,7 +87,5 @@ def messageids_are_unique(subject: ValidatedEntity) -> Iterator[Finding]:
     for index, group in groups.items():
         brought = {xids.entity_id(xid).lower() for xid in subject.lookup.members(f"{group}/messages")}
         for id in sorted(brought & seen):
-            yield subject.should(
-                "EP-43", f'it brings another message with the messageid "{id}"', "messagegroups", index
-            )
+            yield subject.should("EP-43", f'it has another message with the messageid "{id}"', "messagegroups", index)
         seen |= brought

@@ -40,9 +40,9 @@ def options_fit_the_mode(subject: ValidatedEntity) -> Iterator[Finding]:
     rule = "EP-15" if xids.type_of(subject.xid) == "endpoints" else "MS-38"
     format = as_text(given.get("format"))
     if "format" in given and given.get("mode") == "binary":
-        yield subject.must(rule, "in binary mode there is no format", "envelopeoptions", "format")
+        yield subject.must(rule, "a format is not allowed in binary mode", "envelopeoptions", "format")
     elif format is not None and parse_media_type(format) is None:
-        yield subject.should(rule, "it is no media type", "envelopeoptions", "format")
+        yield subject.should(rule, "it is not a media type", "envelopeoptions", "format")
 
 
 def envelope_and_protocol_names_are_well_formed(subject: ValidatedEntity) -> Iterator[Finding]:
@@ -71,14 +71,14 @@ def messageid_is_the_type(subject: ValidatedEntity) -> Iterator[Finding]:
     type = as_text(as_mapping(_metadata(subject).get("type")).get("value"))
     if type is not None and type != xids.segments(subject.xid)[3]:
         rule = "EP-44" if xids.segments(subject.xid)[0] == "endpoints" else "MS-08"
-        yield subject.should(rule, "the messageid is another one", "envelopemetadata", "type", "value")
+        yield subject.should(rule, "it differs from the messageid", "envelopemetadata", "type", "value")
 
 
 def metadata_is_cloudevents(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-32, MS-34: names are valid in CloudEvents, values parse as their types."""
     for name, declared in _metadata(subject).items():
         if not _ATTRIBUTE.match(name):
-            says = "names of CloudEvents attributes are lower-case letters and digits"
+            says = "names of CloudEvents attributes have lower-case letters and digits only"
             yield subject.must("MS-32", says, "envelopemetadata", name)
         if isinstance(declared, dict):
             yield from _declared(subject, declared, "envelopemetadata", name)
@@ -100,7 +100,7 @@ def data_descriptions_agree(subject: ValidatedEntity) -> Iterator[Finding]:
     attributes, metadata = subject.attributes, _metadata(subject)
     schema, uri = as_mapping(metadata.get("dataschema")).get("value"), attributes.get("dataschemauri")
     if schema is not None and uri is not None and schema != uri:
-        yield subject.must("MS-36", "it is not the dataschemauri", "envelopemetadata", "dataschema", "value")
+        yield subject.must("MS-36", "it differs from dataschemauri", "envelopemetadata", "dataschema", "value")
     outer = as_text(attributes.get("datacontenttype"))
     inner = as_text(as_mapping(metadata.get("datacontenttype")).get("value"))
     structured = as_mapping(attributes.get("envelopeoptions")).get("mode") == "structured"
@@ -110,9 +110,9 @@ def data_descriptions_agree(subject: ValidatedEntity) -> Iterator[Finding]:
         and outer is not None
         and not outer.lower().startswith("application/cloudevents")
     ):
-        yield subject.must("MS-38", "in structured mode it is the type of the envelope", "datacontenttype")
+        yield subject.must("MS-38", "in structured mode it has to be the type of the envelope", "datacontenttype")
     if not structured and outer is not None and inner is not None and not _same_type(outer, inner):
-        yield subject.must("MS-36", "it is not the datacontenttype", "envelopemetadata", "datacontenttype", "value")
+        yield subject.must("MS-36", "it differs from datacontenttype", "envelopemetadata", "datacontenttype", "value")
 
 
 def _metadata(subject: ValidatedEntity) -> Mapping[str, Any]:
@@ -128,9 +128,9 @@ def _same_type(one: str, other: str) -> bool:
 def _declared(subject: ValidatedEntity, declared: Mapping[str, Any], *place: str) -> Iterator[Finding]:
     type, value = as_text(declared.get("type")), as_text(declared.get("value"))
     if type is not None and type not in _TYPES and not (type in _OF_IDS and place[-1] == "message-id"):
-        yield subject.must("MS-34", "there is no such type of property", *place, "type")
+        yield subject.must("MS-34", "this type of property does not exist", *place, "type")
     elif type is not None and value is not None and not (_TYPES | _OF_IDS)[type](value):
-        yield subject.must("MS-34", "it is no value of its type", *place, "value")
+        yield subject.must("MS-34", "it is not a value of its type", *place, "value")
 
 
 def _parses(parse: Callable[[str], Any]) -> Callable[[str], bool]:

@@ -25,9 +25,13 @@ def consumers_have_groups(subject: ValidatedEntity) -> Iterator[Finding]:
         return
     given, roles = protocol_options(subject.attributes), as_texts(subject.attributes.get("usage"))
     if CONSUMER in roles and not given.get("consumergroup"):
-        yield subject.must("EP-35", "a consumer says which group it joins", "protocoloptions", "consumergroup")
+        yield subject.must(
+            "EP-35", "a consumer has to name the group that it joins", "protocoloptions", "consumergroup"
+        )
     if SUBSCRIBER in roles and CONSUMER not in roles and "consumergroup" in given:
-        yield subject.must("EP-35", "a subscriber makes a group and joins none", "protocoloptions", "consumergroup")
+        yield subject.must(
+            "EP-35", "a subscriber creates a group and does not join one", "protocoloptions", "consumergroup"
+        )
     if CONSUMER not in roles and {PRODUCER, SUBSCRIBER} & set(roles):
         for name in _OF_GROUPS:
             if name in given:
@@ -40,9 +44,9 @@ def key_is_given_once(subject: ValidatedEntity) -> Iterator[Finding]:
     if not _is_kafka(subject) or "key_base64" not in given:
         return
     if "key" in given:
-        yield subject.must("MS-41", "there is a key beside it", "protocoloptions", "key_base64")
+        yield subject.must("MS-41", "it cannot be combined with key", "protocoloptions", "key_base64")
     if not is_base64(as_text(given["key_base64"]) or ""):
-        yield subject.must("MS-41", "it is no base64", "protocoloptions", "key_base64")
+        yield subject.must("MS-41", "it is not base64", "protocoloptions", "key_base64")
 
 
 def header_names_match_keys(subject: ValidatedEntity) -> Iterator[Finding]:

@@ -38,7 +38,7 @@ def mqtt_options_are_in_range(subject: ValidatedEntity) -> Iterator[Finding]:
             yield subject.must("MS-42", f"it is not from 0 to {most}", "protocoloptions", name)
     topic = as_text(given.get("topic_name"))
     if topic is not None and not is_topic(topic):
-        yield subject.must("MS-42", "it has wildcards, and names no one topic", "protocoloptions", "topic_name")
+        yield subject.must("MS-42", "it has wildcards, so it does not name one topic", "protocoloptions", "topic_name")
 
 
 def http_options_are_tokens(subject: ValidatedEntity) -> Iterator[Finding]:
@@ -48,11 +48,11 @@ def http_options_are_tokens(subject: ValidatedEntity) -> Iterator[Finding]:
     given = protocol_options(subject.attributes)
     method = as_text(given.get("method"))
     if method is not None and not is_token(blank_placeholders(method)):
-        yield subject.must("MS-43", "it is no HTTP method", "protocoloptions", "method")
+        yield subject.must("MS-43", "it is not an HTTP method", "protocoloptions", "method")
     for index, row in enumerate(as_sequence(given.get("headers"))):
         name = as_text(as_mapping(row).get("name"))
         if name is not None and not is_token(blank_placeholders(name)):
-            yield subject.must("MS-43", "it is no name of a header", "protocoloptions", "headers", index, "name")
+            yield subject.must("MS-43", "it is not the name of a header", "protocoloptions", "headers", index, "name")
 
 
 def amqp_names_are_symbols(subject: ValidatedEntity) -> Iterator[Finding]:
@@ -77,13 +77,13 @@ def base_chain_ends(subject: ValidatedEntity) -> Iterator[Finding]:
     if reference is None or not reference.startswith("/"):
         return
     if subject.find(reference) is None:
-        yield subject.should("MS-13", "there is no such message", _BASE)
+        yield subject.should("MS-13", "the message does not exist", _BASE)
         return
     start = _version_of(subject.xid, subject.attributes)
     if start not in subject.chains.followed:
         _follow(subject, start)
     if start in subject.chains.circular:
-        yield subject.must("MS-14", "the message is its own base, by way of others or directly", _BASE)
+        yield subject.must("MS-14", "the message is its own base, directly or through other messages", _BASE)
 
 
 def _follow(subject: ValidatedEntity, start: str) -> None:
@@ -110,7 +110,7 @@ def type_is_unchanged(before: Mapping[str, Any], subject: ValidatedEntity) -> It
     """MS-09: a message with another type is another message for its consumers. before: the previous attributes."""
     old, new = (as_text(_type_of(attributes)) for attributes in (before, subject.attributes))
     if old is not None and new is not None and old != new:
-        says = "a new message would leave those alone who know the old type; deprecated.alternative can name it"
+        says = "clients may rely on the old type; create a new message and name it in deprecated.alternative"
         yield subject.should("MS-09", says, "envelopemetadata", "type", "value")
 
 

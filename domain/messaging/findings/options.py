@@ -105,11 +105,11 @@ def http_options_are_tokens(subject: ValidatedEntity) -> Iterator[Finding]:
     given = protocol_options(subject.attributes)
     method = as_text(given.get("method"))
     if method is not None and not is_token(blank_placeholders(method)):
-        yield subject.must("EP-34", "it is no HTTP method", "protocoloptions", "method")
+        yield subject.must("EP-34", "it is not an HTTP method", "protocoloptions", "method")
     for index, row in enumerate(as_sequence(given.get("headers"))):
         name = as_text(row.get("name")) if isinstance(row, dict) else None
         if name is not None and not is_token(blank_placeholders(name)):
-            yield subject.must("EP-34", "it is no name of a header", "protocoloptions", "headers", index, "name")
+            yield subject.must("EP-34", "it is not the name of a header", "protocoloptions", "headers", index, "name")
 
 
 def options_fit_the_role(subject: ValidatedEntity) -> Iterator[Finding]:
@@ -122,7 +122,7 @@ def options_fit_the_role(subject: ValidatedEntity) -> Iterator[Finding]:
             yield subject.should("EP-37", says, "protocoloptions", name)
     for former, name in _FORMER.items() if known == names.AMQP else ():
         if former in given:
-            yield subject.should("EP-20", f'the option is called "{name}"', "protocoloptions", former)
+            yield subject.should("EP-20", f'use the name "{name}" for this option', "protocoloptions", former)
 
 
 def _protocol(subject: ValidatedEntity) -> str | None:

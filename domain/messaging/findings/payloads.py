@@ -58,7 +58,7 @@ def schema_has_a_format(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-60, MS-61: a schema is inline or by reference, and has a named format."""
     attributes = subject.attributes
     if "dataschema" in attributes and "dataschemauri" in attributes:
-        yield subject.must("MS-60", "there is a dataschema beside it", "dataschemauri")
+        yield subject.must("MS-60", "it cannot be combined with dataschema", "dataschemauri")
     format = as_text(attributes.get("dataschemaformat"))
     if format is None and ("dataschema" in attributes or "dataschemauri" in attributes):
         yield subject.must("MS-60", "it is missing: the message has a schema", "dataschemaformat")
@@ -74,7 +74,7 @@ def xid_is_of_a_schema(subject: ValidatedEntity) -> Iterator[Finding]:
     if not is_xid(xid) or xids.type_of(xid) not in ("schemagroups.schemas", "schemagroups.schemas.versions"):
         yield subject.must("MS-62", "it is not the xid of a schema or of a Version of one", "dataschemaxid")
     elif subject.find(xid) is None:
-        yield subject.should("MS-62", "there is no such schema", "dataschemaxid")
+        yield subject.should("MS-62", "the schema does not exist", "dataschemaxid")
     if uri is not None and not _is_self(uri, xid):
         yield subject.must("MS-63", "it is not the URL of the entity in dataschemaxid", "dataschemauri")
 
@@ -89,11 +89,11 @@ def uri_leads_to_a_schema(subject: ValidatedEntity) -> Iterator[Finding]:
         return
     found = resolve_schema(uri, subject.find) if uri.startswith(_SCHEMAGROUPS) else None
     if uri.startswith(_SCHEMAGROUPS) and found is None:
-        yield subject.should("MS-64", "there is no such schema", "dataschemauri")
+        yield subject.should("MS-64", "the schema does not exist", "dataschemauri")
     if found is not None and format and str(found.attributes.get("format", "")).casefold() != format.casefold():
-        yield subject.should("MS-64", "that schema has another format", "dataschemauri")
+        yield subject.should("MS-64", "the schema has another format", "dataschemauri")
     if format.casefold().startswith("protobuf/") and not (found.suffix if found else _has_suffix(uri)):
-        yield subject.must("SC-20", "it ends with no name of a message, as #<name> or :<name>", "dataschemauri")
+        yield subject.must("SC-20", "it has to end with the name of a message, as #<name> or :<name>", "dataschemauri")
 
 
 def inline_schema_is_valid(subject: ValidatedEntity) -> Iterator[Finding]:
@@ -103,9 +103,9 @@ def inline_schema_is_valid(subject: ValidatedEntity) -> Iterator[Finding]:
         return
     name, document = given
     if document is None:
-        yield subject.must("MS-65", "a schema of this format is a string", "dataschema")
+        yield subject.must("MS-65", "a schema of this format has to be a string", "dataschema")
     elif (flaw := subject.check(name, document)) is not None:
-        yield subject.must("MS-65", f"it is no schema of its format: {flaw}", "dataschema")
+        yield subject.must("MS-65", f"it is not a schema of its format: {flaw}", "dataschema")
 
 
 def inline_schema(attributes: Mapping[str, Any]) -> tuple[str, bytes | None] | None:
@@ -126,7 +126,7 @@ def datacontenttype_is_media_type(subject: ValidatedEntity) -> Iterator[Finding]
     """MS-66: a media type, as RFC 2046 defines it."""
     type = as_text(subject.attributes.get("datacontenttype"))
     if type is not None and parse_media_type(type) is None:
-        yield subject.must("MS-66", "it is no media type", "datacontenttype")
+        yield subject.must("MS-66", "it is not a media type", "datacontenttype")
 
 
 def _reference_candidates(reference: str) -> Iterator[tuple[str, str]]:

@@ -56,11 +56,15 @@ def destinations_are_concrete(subject: ValidatedEntity) -> Iterator[Finding]:
     given = protocol_options(subject.attributes)
     place, filter = as_text(given.get(how.place)), as_text(given.get(how.filter))
     if place is not None and not how.is_concrete(place):
-        yield subject.must("EP-29", "it has wildcards, and names no one place", "protocoloptions", how.place)
+        yield subject.must(
+            "EP-29", f"it has wildcards, so it does not name one {how.place}", "protocoloptions", how.place
+        )
     if how.place in given and how.filter in given:
-        yield subject.must("EP-29", f"there is a {how.place} beside it", "protocoloptions", how.filter)
+        yield subject.must("EP-29", f"it cannot be combined with {how.place}", "protocoloptions", how.filter)
     if filter is not None and not how.is_well_formed(filter):
-        yield subject.should("EP-31", "a wildcard stands where it is none", "protocoloptions", how.filter)
+        yield subject.should(
+            "EP-31", "a wildcard is at a position where it does not work as one", "protocoloptions", how.filter
+        )
 
 
 def groups_share_filters(subject: ValidatedEntity) -> Iterator[Finding]:
@@ -70,9 +74,9 @@ def groups_share_filters(subject: ValidatedEntity) -> Iterator[Finding]:
     if how is None or how.group not in given:
         return
     if how.filter not in given:
-        yield subject.must("EP-30", f"there is no {how.filter} that it could share", "protocoloptions", how.group)
+        yield subject.must("EP-30", f"it needs a {how.filter} to share", "protocoloptions", how.group)
     if how is _TOPICS and "/" in blank_placeholders(str(given[how.group])):
-        yield subject.must("EP-30", "the bare name of a group has no /", "protocoloptions", how.group)
+        yield subject.must("EP-30", "the name of a group cannot have a /", "protocoloptions", how.group)
 
 
 def last_will_is_sendable(subject: ValidatedEntity) -> Iterator[Finding]:
@@ -86,7 +90,7 @@ def last_will_is_sendable(subject: ValidatedEntity) -> Iterator[Finding]:
         or names.canonical_protocol(as_text(message.get("protocol"))) in names.MQTT
     ):
         yield subject.must(
-            "EP-33", "that message is neither a CloudEvent nor one of MQTT", "protocoloptions", "willmessage"
+            "EP-33", "the message is neither a CloudEvent nor an MQTT message", "protocoloptions", "willmessage"
         )
 
 

@@ -51,7 +51,7 @@ _FILTERS: Final = (
 )
 _MESSAGE: Final = (
     _Rename("basemessageurl", "basemessageuri", "renamed"),
-    _Rename("basemessage", "basemessageuri", "the text's name; the model's is another"),
+    _Rename("basemessage", "basemessageuri", "the name in the text; the model has another one"),
     _Rename("ancestor", "ancestorid", "renamed"),
 )
 #: Members with references that were fragments of the document: each names an entity of this registry.
@@ -67,15 +67,15 @@ def translate(document: Json) -> TranslatedDocument:
     Raises: DialectMismatch.
     """
     if not isinstance(document, dict):
-        raise DialectMismatch("a document is a JSON object")
+        raise DialectMismatch("a document has to be a JSON object")
     version = document.get("specversion", _SPECVERSION)
     if version != _SPECVERSION:
-        raise DialectMismatch(f'"specversion" is {version!r}, and this dialect is {_SPECVERSION}')
+        raise DialectMismatch(f'"specversion" is {version!r}, but this dialect is for {_SPECVERSION}')
     report: list[DocumentChange] = []
     whole = not _TELLING.isdisjoint(document)
     root = ObjectEditor(document if whole else {"endpoints": document}, "", report)
     if whole:
-        root.drop(_OF_REGISTRY, "of the registry itself, which an import leaves alone")
+        root.drop(_OF_REGISTRY, "an import does not change the registry itself")
     for plural, edit in _GROUPS.items():
         for key, group in root.each(plural):
             group.path = group.path if whole else "/" + group.path.split("/", 2)[2]
@@ -87,7 +87,7 @@ def translate(document: Json) -> TranslatedDocument:
 def _endpoint(_: str, endpoint: ObjectEditor) -> None:
     usage = endpoint.members.get("usage")
     if isinstance(usage, str):
-        endpoint.change(("usage",), {"usage": [usage]}, "roles are a list")
+        endpoint.change(("usage",), {"usage": [usage]}, "roles have to be a list")
     _strip_fragments(endpoint, "messagegroups")
     protocol = _protocol(endpoint.members)
     options = endpoint.inside("protocoloptions")
@@ -123,9 +123,9 @@ def _resource(resource: ObjectEditor, edit: Callable[[ObjectEditor], None]) -> N
     edit(resource)
     if (meta := resource.inside("meta")) is not None:
         meta.members.pop("epoch", None)
-        meta.drop(_META, "there is no such attribute any more")
+        meta.drop(_META, "the attribute no longer exists")
         if meta.members.get("compatibility") == "none":
-            meta.drop(("compatibility",), "no compatibility is said by saying nothing")
+            meta.drop(("compatibility",), "without compatibility, the attribute is absent")
     for _, version in resource.each("versions"):
         version.members.pop("epoch", None)
         edit(version)
@@ -153,7 +153,7 @@ def _flattened(metadata: ObjectEditor) -> None:
     if not isinstance(level, dict) or not all(isinstance(each, dict) for each in level.values()):
         return
     if level.keys().isdisjoint(metadata.members):
-        metadata.change(("attributes",), level, "attributes are declared without a level between")
+        metadata.change(("attributes",), level, "attributes are declared without a level in between")
 
 
 # --- protocol options ----------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def _options(options: ObjectEditor, protocol: str, usage: Json) -> None:
         _renamed(options, _FILTERS, protocol)
     if isinstance(options.members.get("authorization"), dict):
         now = {"authorization": [options.members["authorization"]]}
-        options.change(("authorization",), now, "ways to be authorized are a list")
+        options.change(("authorization",), now, "authorization options have to be a list")
     for way in options.items("authorization"):
         way.rename("resourceurl", "resourceuri", "renamed")
     for address in options.items("endpoints"):
@@ -210,11 +210,11 @@ def _renamed(object: ObjectEditor, renames: tuple[_Rename, ...], protocol: str =
 def _strip_fragment(object: ObjectEditor, name: str) -> None:
     value = object.members.get(name)
     if isinstance(value, str) and value.startswith("#/"):
-        object.change((name,), {name: value[1:]}, "what is in this registry is named by its xid")
+        object.change((name,), {name: value[1:]}, "entities of this registry are named by their xid")
 
 
 def _strip_fragments(object: ObjectEditor, name: str) -> None:
     value = object.members.get(name)
     if isinstance(value, list) and any(isinstance(each, str) and each.startswith("#/") for each in value):
         now = [each[1:] if isinstance(each, str) and each.startswith("#/") else each for each in value]
-        object.change((name,), {name: now}, "what is in this registry is named by its xid")
+        object.change((name,), {name: now}, "entities of this registry are named by their xid")

@@ -74,14 +74,14 @@ class LegacyClient:
         """
         found = self._json(path := f"/{self.family.path}")
         if found is None:
-            raise RemoteError(f"GET {path} finds nothing: this is no URL of the API", 404)
+            raise RemoteError(f"GET {path} finds nothing: this is not the URL of the API", 404)
         return self._ids(path, found)
 
     def group(self, id: str) -> dict[str, Any] | None:
         """A Group's members."""
         found: dict[str, Any] | None = self._json(path := self.path(id))
         if found is not None and not isinstance(found, dict):
-            raise BrokenResponse(f"GET {path} answers with something that is no Group")
+            raise BrokenResponse(f"GET {path} answers with something that is not a Group")
         return found
 
     def definitions(self, group: str) -> list[str] | None:
@@ -97,7 +97,7 @@ class LegacyClient:
         """The same as `numbers`, by the definition's path."""
         found = self._json(f"{path}/versions") or []
         if not isinstance(found, list) or not all(type(each) is int for each in found):
-            raise BrokenResponse(f"GET {path}/versions answers with something that is no list of numbers")
+            raise BrokenResponse(f"GET {path}/versions answers with something that is not a list of numbers")
         return sorted(found)
 
     def version(self, group: str, id: str, number: int, tag: str = "") -> LegacyVersion | None:
@@ -164,17 +164,17 @@ class LegacyClient:
         try:
             return response.json()
         except ValueError:
-            raise BrokenResponse(f"GET {path} answers with something that is no JSON", response.status_code) from None
+            raise BrokenResponse(f"GET {path} answers with something that is not JSON", response.status_code) from None
 
     def _ids(self, path: str, found: Any) -> list[str]:
         if not isinstance(found, list):
-            raise BrokenResponse(f"GET {path} answers with something that is no list")
+            raise BrokenResponse(f"GET {path} answers with something that is not a list")
         ids = []
         for each in found:
             try:
                 ids.append(decode_segment(each))
             except (TypeError, ValueError, AttributeError) as error:
-                self.odd[f"{path}/{each}"[:200]] = f"it is no id: {error}"
+                self.odd[f"{path}/{each}"[:200]] = f"it is not an id: {error}"
         return ids
 
     def _get(self, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response | None:

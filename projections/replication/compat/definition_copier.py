@@ -89,7 +89,7 @@ class DefinitionCopier:
         if self._here.is_own(version.authority):
             return None
         if version.content is None:
-            self._findings.note(version.path, "its document is elsewhere")
+            self._findings.note(version.path, "its document is stored outside of the other registry")
             return None
         known = self._here.known(version.uri)
         if known is None:

@@ -82,7 +82,7 @@ class Mirror:
                 return self._found(id, place) if done or row is not None else None
             if is_same_group_format(self._here.family, self._here.format(row), body.get("format")):
                 return self._found(id, place)
-        self._findings.note(path, "there is a group of this name with another format")
+        self._findings.note(path, "a group of this name with another format exists here")
         return None
 
     def definition(self, group: str, id: str) -> None:
@@ -127,7 +127,7 @@ class Mirror:
         except RemoteError as error:
             if error.status != _FORBIDDEN:
                 raise
-            self._findings.note(self._there.path(id), "this registry may not read it")
+            self._findings.note(self._there.path(id), "this registry is not allowed to read it")
             return False
         if place is not None:
             for each in definitions or ():

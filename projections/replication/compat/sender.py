@@ -102,7 +102,7 @@ class LegacySender:
             if is_same_group_format(self._here.family, found.get("format"), body.get("format")):
                 self._sent.keep(copy._replace(own=False))
                 return id
-        self._findings.note(xid, "there is a group of this name with another format")
+        self._findings.note(xid, "a group of this name with another format exists there")
         return None
 
     def _end_group(self, copy: SentObject) -> None:
@@ -136,7 +136,7 @@ class LegacySender:
         """Writes a Version. copy: its `own` says whether a write of it was begun before."""
         xid, version = shown.row.xid, self._here.published(shown)
         if version is None:
-            self._findings.note(xid, "its document is elsewhere")
+            self._findings.note(xid, "its document is stored outside of this registry")
             return
         if normalize_uri(version.authority).rstrip("/") == normalize_uri(self._there.base):
             return  # LEG-906
@@ -146,11 +146,11 @@ class LegacySender:
         elif known.content == version.content:
             self._sent.keep(copy._replace(place=known.path))
         else:
-            self._findings.note(xid, f"there is another document under its URI {version.uri}")
+            self._findings.note(xid, f"another document exists there under its URI {version.uri}")
 
     def _add(self, group: str, shown: CompatVersion, copy: SentObject) -> None:
         xid, version = shown.row.xid, self._here.published(shown)
-        assert version is not None, "its document is here"
+        assert version is not None, "its document is stored here"
         named = to_legacy_id(xids.segments(xid)[3])
         for id in candidate_ids(self._here.link, named, version.authority):
             authority = self._there.authority(group, id)

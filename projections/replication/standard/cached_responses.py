@@ -68,7 +68,7 @@ class CachedResponses:
                 return
             path = self._path(answer, further)
             if path in asked:
-                raise RemoteError(f"{self.remote.url} has pages without an end at {path}")
+                raise RemoteError(f"{self.remote.url} has an endless sequence of pages at {path}")
             asked.add(path)
 
     def _path(self, answer: httpx.Response, further: str) -> str:

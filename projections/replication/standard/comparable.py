@@ -221,7 +221,7 @@ def map_xref(form: ComparableResource, names: Mapping[str, str]) -> ComparableRe
 
 def _shared_attributes(given: Any, left: Iterable[str]) -> dict[str, Any]:
     if not isinstance(given, Mapping):
-        raise BrokenEntity("an entity is no JSON object")
+        raise BrokenEntity("an entity is not a JSON object")
     left = frozenset(left)
     return {name: value for name, value in given.items() if value is not None and name not in left} | _times(
         given, left

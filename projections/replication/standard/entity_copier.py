@@ -21,7 +21,7 @@ from projections.replication.standard.source import ListedGroup, StandardSource
 from projections.replication.standard.xid_mapping import XidMapping, add_authority_mark, remove_authority_mark
 
 _SKIP: Final = "skip"
-_UNEQUAL: Final = "it cannot be held here as it is there"
+_UNEQUAL: Final = "it cannot be stored here as it is there"
 ComparableT = TypeVar("ComparableT", ComparableGroup, ComparableResource)
 
 
@@ -93,7 +93,7 @@ class EntityCopier:
             return True
         if held.link != self._link.id:
             if not self._own(xid, form):
-                self.conflicts.add(xid, "a Group of this name is here already and stays as it is")
+                self.conflicts.add(xid, "a Group of this name exists here already and is not changed")
             return True
         if self._new(xid, form.sign(), held.form.sign()):
             self._do(xid, _put_command(xid, form.tree()))
@@ -142,13 +142,13 @@ class EntityCopier:
             return None
         if self._own(xid, form):
             if form.latest > held.form.latest:
-                self.conflicts.add(xid, "it was changed there, and did not come over this link")
+                self.conflicts.add(xid, "it was changed there, but does not come from this link")
             return None
         if self._link.conflicts == _SKIP or "xref" in form.meta:
-            self.conflicts.add(xid, "a Resource of this name is here already")
+            self.conflicts.add(xid, "a Resource of this name exists here already")
             return None
         place = add_authority_mark(xid, self._link.url)
-        self.conflicts.add(xid, f"a Resource of this name is here already; it comes as {place}")
+        self.conflicts.add(xid, f"a Resource of this name exists here already; it comes as {place}")
         held = self._here.resource(place)
         return place if held is None or held.link == self._link.id else None
 
@@ -161,7 +161,7 @@ class EntityCopier:
         """Whether an entity that existed in this registry first was deleted in it."""
         if not self._own(xid, form):
             return False
-        self.conflicts.add(xid, "it was deleted here, and did not come over this link")
+        self.conflicts.add(xid, "it was deleted here, but does not come from this link")
         return True
 
     def _came_back(self, xid: str, form: ComparableResource) -> bool:
@@ -225,7 +225,7 @@ class EntityCopier:
         if all(link == self._link.id for _, link in below):
             self._do(xid, DeleteEntities(xid))
             return
-        self.conflicts.add(xid, "it is gone there, and holds something here that did not come over this link")
+        self.conflicts.add(xid, "it no longer exists there, but has something here that does not come from this link")
         for resource, link in below:
             if link == self._link.id:
                 self._do(resource, DeleteEntities(resource))

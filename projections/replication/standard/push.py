@@ -37,7 +37,7 @@ SENT_SCOPE_FACT: Final = "sent"
 #: Attributes of a Group that change when its contents are created or deleted.
 _TOUCHED: Final = frozenset(("epoch", "modifiedat"))
 _LOG: Final = logging.getLogger("annals.replication")
-_TAKEN: Final = "what is there under this name did not come from here"
+_TAKEN: Final = "the entity of this name there does not come from here"
 
 
 class StandardPush:
@@ -67,7 +67,7 @@ class StandardPush:
         self._source = source
         if (self._cursor or 0) > (head := view.log.head().last):
             _LOG.warning(
-                "the link %s: it sent up to position %d, and the log ends at %d: it sends all again",
+                "the link %s has sent up to position %d, but the log ends at %d; it sends everything again",
                 self._link.id,
                 self._cursor,
                 head,
@@ -129,13 +129,13 @@ class StandardPush:
             if not self._link.scope.has(xid):
                 continue
             try:
-                refused = self._sent(xid) if self._here.knows(xid) else "there is no such type any more"
+                refused = self._sent(xid) if self._here.knows(xid) else "the type no longer exists"
             except RemoteError as error:
                 if not is_about_entity(error):
                     raise  # the error is about the server, so the link retries later
                 refused = str(error)
             except BrokenEntity as error:
-                refused = f"what is there cannot be read: {error}"
+                refused = f"the entity there cannot be read: {error}"
             if refused:
                 self._conflicts.add(xid, refused)
             else:

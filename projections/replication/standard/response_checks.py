@@ -33,14 +33,14 @@ def nested_members(given: Any, name: str) -> list[tuple[str, Any]]:
     if found is None:
         return []
     if not isinstance(found, Mapping):
-        raise BrokenEntity(f"{name} is no JSON object")
+        raise BrokenEntity(f"{name} is not a JSON object")
     return list(found.items())
 
 
 def check_id(id: str) -> None:
     """Raises: BrokenEntity for an id that cannot be part of a path."""
     if not xids.ID.match(id):
-        raise BrokenEntity(f"{id[:200]!r} is no id")
+        raise BrokenEntity(f"{id[:200]!r} is not an id")
 
 
 def decode_base64(encoded: Any) -> bytes:
@@ -48,7 +48,7 @@ def decode_base64(encoded: Any) -> bytes:
     try:
         return b64decode(encoded, validate=True)
     except (binascii.Error, TypeError, ValueError) as error:
-        raise BrokenEntity(f"a document is no Base64: {error}") from None
+        raise BrokenEntity(f"a document is not Base64: {error}") from None
 
 
 def content_hash(given: Any) -> bytes:

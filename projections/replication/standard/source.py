@@ -194,7 +194,7 @@ class StandardSource:
     def _nested_resource(self, xid: str, given: Any) -> ComparableResource:
         meta = given.get("meta") if isinstance(given, Mapping) else None
         if not isinstance(meta, Mapping):
-            raise BrokenEntity("it comes without a meta")
+            raise BrokenEntity("it has no meta")
         return self._form(xid, meta, () if "xref" in meta else nested_members(given, "versions"))
 
     def _listed_groups(self, root: str) -> Iterator[ListedGroup]:
@@ -241,7 +241,7 @@ class StandardSource:
         type = self._type(xid)
         forms = [(id, self._version(f"{xid}/versions/{id}", each, type, id)) for id, each in versions]
         if not forms and "xref" not in meta:
-            raise BrokenEntity("it comes without Versions")
+            raise BrokenEntity("it has no Versions")
         return comparable_resource(meta, type, forms)
 
     def _group(self, xid: str, given: Any, id: str) -> ComparableGroup | BrokenEntity:
@@ -305,7 +305,7 @@ class StandardSource:
                 raise
             raise BrokenEntity(str(error), xid) from None
         if not answer.is_success:
-            raise BrokenEntity(f"its document is elsewhere, the server answers {answer.status_code}", xid)
+            raise BrokenEntity(f"its document is stored elsewhere, and the server answers {answer.status_code}", xid)
         return answer.content
 
     def _group_type(self, xid: str) -> GroupType:

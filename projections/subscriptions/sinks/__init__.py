@@ -33,5 +33,7 @@ def load_sinks() -> Mapping[str, OpenSink]:
         except ImportError:
             continue  # the client library is not installed
         except Exception:
-            _LOG.warning("the sink %s is not there: its client may be of another version", module.name, exc_info=True)
+            _LOG.warning(
+                "the sink %s is not available: its client may be of another version", module.name, exc_info=True
+            )
     return SINKS

@@ -92,12 +92,12 @@ def load_deliveries(db: Database, ids: Collection[str]) -> dict[str, SavedDelive
         if (saved := _saved_delivery(row)) is not None:
             found[id] = saved
         else:
-            report_once(f"the state of the subscription {id} cannot be read, its deliveries begin again")
+            report_once(f"the state of the subscription {id} cannot be read; its deliveries begin again")
     for id, lane, *row in db.all(_PENDING.format(among), (listed,)):
         if id in found and has_column_types(row, _WAITING) and lane in range(3):
             found[id].pending.setdefault(lane, []).append(PendingEvent(*row))
         elif id in found:
-            report_once(f"what waits for the subscription {id} cannot be read, its deliveries begin again")
+            report_once(f"the pending deliveries of the subscription {id} cannot be read; its deliveries begin again")
             del found[id]
     return _of_this_log(found, Log(db).head().last)  # the log is read last, because a state is never ahead of its log
 
@@ -107,7 +107,7 @@ def _of_this_log(found: Mapping[str, SavedDelivery], head: int) -> dict[str, Sav
     kept = {id: saved for id, saved in found.items() if _last_position(saved) <= head}
     for id in found.keys() - kept.keys():
         reached = f"is at position {_last_position(found[id])}, beyond the end of the log"
-        report_once(f"the state of the subscription {id} {reached}, its deliveries begin again")
+        report_once(f"the state of the subscription {id} {reached}; its deliveries begin again")
     return kept
 
 

@@ -69,7 +69,7 @@ class DeliveryRecord:
         """
         kept = orjson.loads(text)
         if not isinstance(kept, dict):
-            raise ValueError("facts are an object")
+            raise ValueError("the facts have to be an object")
         return cls(**{name: value for name, value in kept.items() if name in _NAMES})
 
 

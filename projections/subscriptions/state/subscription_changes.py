@@ -65,6 +65,6 @@ def _decode_changes(rows: Sequence[Any]) -> Iterator[SubscriptionChange]:
             subscription = Subscription.of(entity, position) if entity is not None else None
         except (UnreadableEvent, KeyError, TypeError) as error:
             # The same thread reads other subscriptions, so one bad event must not stop it.
-            report_once(f"the subscription at position {position} is left as it was: {error}")
+            report_once(f"the subscription at position {position} cannot be read and stays as it was: {error}")
             continue
         yield SubscriptionChange(event.xid.removeprefix(_STREAM), revision, position, subscription)

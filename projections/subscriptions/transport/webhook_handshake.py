@@ -77,7 +77,7 @@ def handshake_result(answer: HttpResponse, origin: str, asked: int | None) -> Ha
     if allowed is None:
         return HandshakeResult(False, reason=f"the answer ({answer.status}) has no WebHook-Allowed-Origin")
     if allowed.strip() != "*" and allowed.strip().lower() != origin.lower():
-        return HandshakeResult(False, reason="WebHook-Allowed-Origin is for somebody else")
+        return HandshakeResult(False, reason="WebHook-Allowed-Origin names another origin")
     if rate is None:
         wanting = asked is not None
         return HandshakeResult(not wanting, reason="the answer has no WebHook-Allowed-Rate" if wanting else "")

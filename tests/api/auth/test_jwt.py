@@ -89,7 +89,7 @@ def named(tokens: JwtVerifier, token: str) -> Caller | None:
     try:
         return asyncio.run(tokens.caller(token))
     except Unauthorized as refused:
-        assert refused.arguments["error_detail"] == "this one is not known"
+        assert refused.arguments["error_detail"] == "the token is unknown"
         return None
 
 
@@ -417,7 +417,7 @@ def test_keys_that_cannot_be_read_again_are_good_for_a_day(tmp_path: Path) -> No
 @pytest.mark.parametrize("url", ["http://keys.example/jwks", "http://10.0.0.1/jwks", "http:///jwks"])
 def test_keys_come_through_tls_or_from_this_machine(url: str) -> None:
     """ACC-27: such a setting is refused."""
-    with pytest.raises(ValidationError, match="keys come from a file, an https URL, or http on"):
+    with pytest.raises(ValidationError, match="name a file, an https URL, or an http URL of"):
         Settings(jwt_keys=url)
 
 

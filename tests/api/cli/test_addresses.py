@@ -33,12 +33,12 @@ def served(database: str, folder: Path, *options: str) -> tuple[str, list[str], 
 def test_the_port_really_had_is_what_events_name(store_url: str, folder: Path) -> None:
     # EV-12: the first start records it; a later one on another port keeps it, and says so
     first, sources, offered, said = served(store_url, folder)
-    assert set(sources) == {first} and "go on naming" not in said
+    assert set(sources) == {first} and "still name" not in said
     assert offered["xregistry"] == {"source": first}
     second, sources, offered, said = served(store_url, folder)
     assert second != first and set(sources) == {first} and len(sources) == 4
     assert offered["schemaregistry"] == {"source": f"{first}/compat/schemaregistry/v0.2"}
-    assert f"go on naming {first}, which this store has recorded, while the server listens at {second};" in said
+    assert f"still name {first}, which this store has recorded, while the server listens at {second};" in said
     assert "ANNALS_PUBLIC_URL" in said
 
 
@@ -66,7 +66,7 @@ def test_a_store_made_by_the_console_names_what_the_settings_say(
     assert annals("import", "some.json", "--database", sqlite_url).code == 0
     _, sources, _, said = served(sqlite_url, folder)
     assert set(sources) == {"http://127.0.0.1:9123"}
-    assert "go on naming http://127.0.0.1:9123" in said
+    assert "still name http://127.0.0.1:9123" in said
 
 
 @pytest.mark.parametrize(

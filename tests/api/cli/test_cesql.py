@@ -53,7 +53,7 @@ def test_what_is_refused(annals: Annals, folder: Path) -> None:
     assert ended.err == (
         "annals: the expression does not parse: line 1, column 10: a string literal is expected, not the end\n"
     )
-    for content, reason in (("{", "line 1"), ("[]", "an event is an object"), ({"x": {}}, 'the attribute "x"')):
+    for content, reason in (("{", "line 1"), ("[]", "an event has to be an object"), ({"x": {}}, 'the attribute "x"')):
         ended = annals("cesql", "TRUE", "--event", written(folder, "event.json", content))
         assert (ended.code, ended.out) == (1, "") and reason in ended.err
     for arguments in ([], ["TRUE", "--jsonl"], ["TRUE", "--event", "missing.json"]):

@@ -129,8 +129,8 @@ def test_a_certificate_of_nobody_known(annals: Annals, store: str, broker: Kafka
         (["--kafka", "http://127.0.0.1:9092"], {}, "KAFKA goes to"),
         (["--kafka", "127.0.0.1:0"], {}, "the port is not from 1 to 65535"),
         (["--kafka", "127.0.0.1:9092", "--prefix", "with space"], {}, "--prefix"),
-        (["--kafka", "192.0.2.1:9092"], {"USERNAME": "u"}, "a credential goes through TLS only"),
-        (["--kafka", "127.0.0.1:9092"], {"CA": "nowhere.pem"}, "ANNALS_KAFKA_CA: nowhere.pem is no PEM file"),
+        (["--kafka", "192.0.2.1:9092"], {"USERNAME": "u"}, "credentials are sent over TLS only"),
+        (["--kafka", "127.0.0.1:9092"], {"CA": "nowhere.pem"}, "ANNALS_KAFKA_CA: nowhere.pem is not a PEM file"),
     ],
 )
 def test_wrong_usage(

@@ -158,8 +158,8 @@ def test_what_is_refused(annals: Annals, url: str, tmp_path: Path, monkeypatch: 
     cases: dict[tuple[str, ...], tuple[int, str]] = {
         ("add", "p", "ftp://primary.example"): (1, '"/url"'),
         ("add", "p", URL, "--mode", "sideways"): (1, '"/mode"'),
-        ("add", "p", URL, "--filter", "schemagroups"): (2, "is no filter"),
-        ("add", "p", URL, "--name", "/schemagroups/a"): (2, "names no two Groups"),
+        ("add", "p", URL, "--filter", "schemagroups"): (2, "is not a filter"),
+        ("add", "p", URL, "--name", "/schemagroups/a"): (2, "does not name two Groups"),
         ("add", "p", URL, "--secret-file", "none"): (2, "there is no file none"),
         ("status", "none"): (1, "cannot be found"),
         ("repair", "none", "--yes"): (1, "cannot be found"),
@@ -188,7 +188,7 @@ def test_a_repair(annals: Annals, url: str, primary: str, monkeypatch: pytest.Mo
     # LEG-1108: the console connects where the operator permits it, as the server does
     annals("replicate", "add", "primary", primary, "--database", url)
     refused = annals("replicate", "repair", "primary", "--yes", "--database", url)
-    assert refused.code != 0 and "unless the operator permits them" in refused.err
+    assert refused.code != 0 and "unless ANNALS_SINKS_ALLOW permits them" in refused.err
     annals("replicate", "remove", "primary", "--yes", "--database", url)
     monkeypatch.setenv("ANNALS_SINKS_ALLOW", "127.0.0.1")
     assert annals("replicate", "add", "primary", primary, "--database", url).code == 0
@@ -290,9 +290,9 @@ def test_links_by_setting_of_several_processes(postgres_url: str, tmp_path: Path
     ("links", "code", "said"),
     [
         ('{"a": {"url": "ftp://x"}}', 2, "ANNALS_LINKS: a: The link is not valid at"),
-        ('{"a b": {"url": "http://x"}}', 2, "an object is needed of links by id"),
+        ('{"a b": {"url": "http://x"}}', 2, "an object with links by id is needed"),
         ("[]", 2, "[] cannot be read"),
-        ('{"primary": {"url": "https://another.example"}}', 1, "it stays as it was made"),
+        ('{"primary": {"url": "https://another.example"}}', 1, "it cannot change"),
     ],
 )
 def test_links_by_setting_that_cannot_be(

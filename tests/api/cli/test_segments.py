@@ -75,7 +75,7 @@ def test_verify_names_the_position(store: Registry, annals: Annals, tmp_path: Pa
     ended = annals("segments", "verify", "--folder", "out")
     assert ended.code == 3
     assert [line.partition(":")[0] for line in ended.out.splitlines()] == [f"position {first}"] * 2
-    remedy = "remove what is damaged, and its entries in manifest/; annals segments write makes them anew."
+    remedy = "remove what is damaged, and its entries in manifest/; annals segments write writes them again."
     assert ended.err == f"annals: 2 findings; {remedy}\n"
 
 
@@ -97,7 +97,7 @@ def test_a_folder_of_another_registry_is_refused(store: Registry, annals: Annals
 
 #: The command line and how the one line begins that it ends with.
 MISUSES = {
-    "no filesystem": (["write", "--folder", "gopher://host/out"], 2, "annals: no folder of segments can be there: "),
+    "no filesystem": (["write", "--folder", "gopher://host/out"], 2, "annals: this cannot be a folder of segments: "),
     "no folder": (["write", "--folder", "annals.db"], 2, "annals: annals.db cannot be read or written: "),
     "no store": (["write", "--folder", "out", "--database", "sqlite:///none.db"], 3, "annals: there is no store at "),
     "a newer form": (["list", "--folder", "newer"], 3, "annals: newer: manifest/"),
@@ -124,4 +124,4 @@ def test_without_pyarrow_the_extra_is_named(store: Registry, annals: Annals, mon
     for verb in ("write", "list", "verify"):
         ended = annals("segments", verb, "--folder", "out")
         assert (ended.code, ended.out) == (2, "")
-        assert ended.err.endswith("segments need the extra annals[segments].\n")
+        assert ended.err.endswith("segments need more packages: pip install 'annals[segments]'.\n")

@@ -52,7 +52,7 @@ def test_a_life(annals: Annals, url: str, tmp_path: Path) -> None:
     assert annals("subscriptions", "resume", id, "--database", url).out == "active\n"
     assert annals("subscriptions", "replay", id, "--from", "1", "--database", url).code == 0
     again = annals("subscriptions", "replay", id, "--from", "2020-01-01T00:00:00Z", "--database", url)
-    assert again.code == 1 and "a replay runs" in again.err  # nobody has begun the first one
+    assert again.code == 1 and "another replay is still running" in again.err  # nobody has begun the first one
     assert annals("subscriptions", "delete", id, "--database", url).out == f"{id} is deleted\n"
     gone = annals("subscriptions", "show", id, "--database", url)
     assert gone.code == 1 and "cannot be found" in gone.err

@@ -215,7 +215,7 @@ def test_forms(api: Api, accept: str | None, form: str | None) -> None:
         assert answer.json() == {
             "type": f"{BASE}/-/docs#not_acceptable",
             "status": 406,
-            "title": 'For "/-/events", the HTTP header "Accept" names none of the media types that there are: '
+            "title": 'For "/-/events", the HTTP header "Accept" names none of the available media types: '
             f"{BATCH}, {NDJSON}, {EVENT_STREAM}, {JSON}.",
             "subject": "/-/events",
             "args": {"list": f"{BATCH}, {NDJSON}, {EVENT_STREAM}, {JSON}"},
@@ -235,21 +235,21 @@ def test_the_json_form_is_the_batch_under_another_name(api: Api) -> None:
         ("after=11", '"after=11" names no moment of this registry: the log ends at position 10'),
         ("after=-1", '"after=-1" names no moment'),
         ("after=nobody", '"after=nobody" names no moment'),
-        ("after=1&after=2", 'the parameter "after": it may appear once only'),
-        ("limit=0", "the parameter \"limit\": '0' is no number from 1 on"),
-        ("limit=many", "the parameter \"limit\": 'many' is no number from 1 on"),
-        ("wait=61", "the parameter \"wait\": '61' is no number of seconds from 0 to 60"),
+        ("after=1&after=2", 'the parameter "after": it may appear only once'),
+        ("limit=0", "the parameter \"limit\": '0' is not a number from 1 on"),
+        ("limit=many", "the parameter \"limit\": 'many' is not a number from 1 on"),
+        ("wait=61", "the parameter \"wait\": '61' is not a number of seconds from 0 to 60"),
         ("wait=x", 'the parameter "wait"'),
         ("from=yesterday", "the parameter \"from\": 'yesterday' will not do"),
         ("until=4", "the parameter \"until\": '4' will not do"),
-        ("subject=dirs", "the parameter \"subject\": 'dirs' is no xid"),
+        ("subject=dirs", "the parameter \"subject\": 'dirs' is not an xid"),
         ("type=", 'the parameter "type": types are needed'),
         ("type=*.created", 'the parameter "type": types are needed'),
         # SUB-422: bad expressions are refused with the place
         ("sql=", 'the parameter "sql": line 1, column 1: a value is expected, not the end'),
         ("sql=type LIKE", 'the parameter "sql": line 1, column 10: a string literal is expected, not the end'),
-        ("sql=TRUE OR NOSUCH()", 'the parameter "sql": line 1, column 9: there is no function NOSUCH'),
-        ("sql=TRUE&sql=TRUE", 'the parameter "sql": it may appear once only'),
+        ("sql=TRUE OR NOSUCH()", 'the parameter "sql": line 1, column 9: no function NOSUCH'),
+        ("sql=TRUE&sql=TRUE", 'the parameter "sql": it may appear only once'),
         ("filter=x", 'the parameter "filter": there is no such parameter here'),
     ],
 )

@@ -94,7 +94,7 @@ def test_each_surface_says_it_in_its_form(api: Api, path: str, media_type: str, 
     assert (answer.status_code, answer.headers["content-type"]) == (403, media_type)
     assert told["type"] == "http://h/r/-/docs#cross_origin"
     assert told["title"] == (
-        f'For "{path}", a page of another origin, "{OTHER}", asks for a change. Pages that may do this are those of '
+        f'For "{path}", a page of another origin, "{OTHER}", requests a change. Pages that may do this are those of '
         "the origins in ANNALS_CORS_ORIGINS; where that is *, their changes need the header Authorization."
     )
     assert (told["subject"], told["args"]) == (path, {"origin": OTHER})

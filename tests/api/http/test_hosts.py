@@ -80,7 +80,7 @@ def test_it_names_the_host_and_the_setting(
         assert (answer.status_code, answer.headers["content-type"]) == (421, media_type)
         assert told["type"] == "http://evil.example:8080/-/docs#misdirected_request"
         assert told["title"] == (
-            f'For "{path}", the request is for the host "evil.example:8080", which is not known as a name of this '
+            f'For "{path}", the request is for the host "evil.example:8080", which is not a known name of this '
             "server. If it is one, add it to the setting ANNALS_HOSTS."
         )
         assert (told["subject"], told["args"]) == (path, {"host": "evil.example:8080"})

@@ -44,7 +44,7 @@ def check_unavailable(api: Api, said: str) -> None:
     assert answer.json() == {
         "type": "http://h/r/-/docs#store_unavailable",
         "title": f'The store could not be used for "/dirs/d/files/big": {said}. '
-        "What was not acknowledged may be tried again.",
+        "Requests that were not acknowledged may be sent again.",
         "subject": "/dirs/d/files/big",
         "args": {"error_detail": said},
     }

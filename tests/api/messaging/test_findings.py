@@ -32,7 +32,7 @@ NAME = {
     "rule": "EP-12",
     "xid": "/endpoints/e",
     "path": "/protocol",
-    "text": "a protocol is best named <NAME>/<VERSION>",
+    "text": "a protocol should be named <NAME>/<VERSION>",
 }
 AGREES = {
     "level": "L2",
@@ -277,7 +277,7 @@ def test_who_sees_single_groups_finds_nothing_of_others(store_url: str) -> None:
             who: api.send("GET", f"/-/findings{GROUP}", **header).json()["findings"][0]["text"]
             for who, header in (("writer", writer), ("reader", reader))
         }
-        assert found == {"writer": "that schema has another format", "reader": "there is no such schema"}
+        assert found == {"writer": "the schema has another format", "reader": "the schema does not exist"}
         assert api.send("GET", "/-/findings", **reader).status_code == 403
         assert api.send("GET", "/-/findings/schemagroups/s", **reader).status_code == 404
 
@@ -320,4 +320,4 @@ def test_inline_schemas_are_checked_in_processes_of_their_own(store_url: str) ->
         (found,) = listed(api, "")
         assert (found["rule"], found["xid"], found["path"]) == ("MS-65", MESSAGE, "/dataschema")
     with serving(store_url, ids="x", domain_validation="strict") as api:
-        assert api.send("PUT", MESSAGE, bad).json()["detail"].startswith("MS-65 at /dataschema: it is no schema")
+        assert api.send("PUT", MESSAGE, bad).json()["detail"].startswith("MS-65 at /dataschema: it is not a schema")

@@ -47,4 +47,4 @@ def test_a_model_that_refuses_it(sqlite_url: str, caplog: pytest.LogCaptureFixtu
     create(sqlite_url, {"groups": {"endpoints": {"singular": "endpoint", "attributes": attributes}}})
     with caplog.at_level(logging.WARNING), serving(sqlite_url, subscriptions_endpoint="subscriptions") as api:
         assert api.get("/endpoints") == {}
-    assert f"not made known at {PATH}" in caplog.text
+    assert f"the endpoint {PATH}, which makes the subscriptions known, cannot be written" in caplog.text

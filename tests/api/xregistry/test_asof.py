@@ -25,10 +25,10 @@ POINTED = (
 )
 
 REFUSED = {
-    **dict.fromkeys(("", "-1", "1.5", "1" * 20, "2026-01-02", "id6"), "the correlation id of no interaction"),
+    **dict.fromkeys(("", "-1", "1.5", "1" * 20, "2026-01-02", "id6"), "nor the correlation id of an interaction"),
     "9" * 19: "the log ends at position",
     "2026-13-02T00:00:00Z": "month",
-    "2026-01-02T03:04:06Z": "yet to come",
+    "2026-01-02T03:04:06Z": "in the future",
 }
 
 

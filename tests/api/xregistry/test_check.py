@@ -166,7 +166,7 @@ def test_what_can_be_checked_is_what_is_switched_on(schemas: Api) -> None:
     answer = schemas.send("POST", f"{CHECK}?format=JsonSchema/draft-07", {"type": "object"})
     assert answer.status_code == 400
     said = answer.json()["args"]["error_detail"]
-    assert said.endswith('"JsonSchema/draft-07" cannot be checked here; what can be: Avro/*')
+    assert said.endswith('"JsonSchema/draft-07" cannot be checked here; use one of: Avro/*')
 
 
 def test_whoever_may_read_may_ask(store_url: str) -> None:

@@ -145,7 +145,7 @@ def test_on_the_console(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path / 'annals.db'}"
     done = annals("import", "--dialect", "endpoint-1.0-rc2", file, "--database", database, cwd=tmp_path)
     assert (done.returncode, done.stdout.split(",")[0]) == (0, f"{file}: 4 events")
-    assert f"{file}/endpoints/queue: usage -> usage (roles are a list)" in done.stderr
+    assert f"{file}/endpoints/queue: usage -> usage (roles have to be a list)" in done.stderr
     unknown = annals("import", "--dialect", "rc1", file, "--database", database, cwd=tmp_path)
     assert (unknown.returncode, "endpoint-1.0-rc2" in unknown.stderr) == (2, True)
     file.write_text("[]")

@@ -170,7 +170,7 @@ def test_a_cursor_of_a_position_that_is_yet_to_come(api: Api, beyond: int) -> No
     assert api.send("GET", cursor(position)).status_code == 200
     answer = api.send("GET", cursor(position + beyond))
     assert answer.status_code == 400
-    said = f'the parameter "cursor": it is of position {position + beyond}, and the log ends at position {position}'
+    said = f'the parameter "cursor": it is of position {position + beyond}, but the log ends at position {position}'
     assert answer.json()["args"]["error_detail"] == said
 
 

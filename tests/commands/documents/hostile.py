@@ -14,7 +14,7 @@ LARGE: Final = 50 * MEGABYTE
 #: What backtracks without end, and a text that makes it do so.
 BOMB, FUSE = "^(a+)+$", "a" * 60 + "!"
 #: Said of what takes all of its time.
-LATE: Final = "longer than is given"
+LATE: Final = "longer than the limit"
 #: The verdict depends on how fast the machine is.
 ANY: Final = "*"
 

@@ -150,7 +150,7 @@ def test_a_check_that_takes_too_long_holds_up_nobody(store: Store) -> None:
         with pytest.raises(Problem) as problem:
             slow.result(60)
     assert problem.value.name == "format_violation"
-    assert "longer than is given to one document" in str(problem.value.detail)
+    assert "longer than the limit for one document" in str(problem.value.detail)
 
 
 def test_a_check_may_take_so_much_memory_only() -> None:

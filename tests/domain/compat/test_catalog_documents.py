@@ -42,7 +42,7 @@ def test_depth(format: str) -> None:
 
     with pytest.raises(MalformedDefinition) as raised:
         parse_definition(format, deep(MAX_DEPTH + 1))
-    assert str(raised.value) == "objects and arrays are more than 200 deep in each other"
+    assert str(raised.value) == "objects and arrays nest more than 200 deep"
     with pytest.raises(MalformedDefinition, match="too deep"):
         parse_definition(format, b"[" * 100_000)
     if format == "NATS":

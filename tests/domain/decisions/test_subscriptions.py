@@ -191,7 +191,7 @@ def test_another_path_of_the_same_host_keeps_the_secret(log: Log) -> None:
 def test_a_new_credential_needs_its_secret(log: Log) -> None:
     # SUB-304: where none is known, none can be kept
     log.write({})
-    with pytest.raises(InvalidSubscription, match="none is known"):
+    with pytest.raises(InvalidSubscription, match="none is stored"):
         log.write({"sinkcredential": UNSAID})
     with pytest.raises(InvalidSubscription) as caught:
         Log().write({"sinkcredential": UNSAID}, new=True)

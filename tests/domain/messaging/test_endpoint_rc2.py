@@ -162,7 +162,7 @@ def test_a_map_of_endpoints_is_taken_as_well() -> None:
     found = translate({"e": {"usage": "producer", "epoch": 3}})
     assert found.tree == {"endpoints": {"e": {"usage": ["producer"]}}}
     assert [change.members() for change in found.report] == [
-        {"path": "/e", "from": {"usage": "producer"}, "to": {"usage": ["producer"]}, "why": "roles are a list"}
+        {"path": "/e", "from": {"usage": "producer"}, "to": {"usage": ["producer"]}, "why": "roles have to be a list"}
     ]
 
 

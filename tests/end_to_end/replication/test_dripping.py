@@ -81,7 +81,7 @@ def test_a_link_to_a_source_that_drips_is_failing(tmp_path: Path) -> None:
             b.link(drip, url, scope={"groups": [f"/schemagroups/{drip}"]})
         began = time.monotonic()
         for drip in urls:
-            until(partial(lambda drip: "has sent nothing whole for" in b.status(drip).get("error", ""), drip), 200)
+            until(partial(lambda drip: "made no progress for" in b.status(drip).get("error", ""), drip), 200)
             assert b.status(drip)["state"] == "failing"
         assert time.monotonic() - began > 20
         b.link("lines", urls["lines"], scope={"groups": ["/schemagroups/lines"]}, enabled=False)

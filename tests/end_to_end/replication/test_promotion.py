@@ -51,7 +51,7 @@ def test_an_old_primary_with_writes_of_its_own(tmp_path: Path) -> None:
         )
         before, there = old.head()["state"], new.head()["state"]
         old.link("back", new.url, interval=1)
-        until(lambda: "knows nothing of" in old.status("back").get("error", ""))
+        until(lambda: "does not have" in old.status("back").get("error", ""))
         status = old.status("back")
         assert status["state"] == "diverged" and status["difference"]["xid"] == "/"
         assert (old.head()["state"], new.head()["state"]) == (before, there)

@@ -49,7 +49,7 @@ def test_a_changed_leaf_is_found(told: Store, change: str, found: str) -> None:
     with told.engine.begin() as connection:
         connection.execute(text(f"{change} AND tree_key = '{key}'"))
     said = [each.what for each in verify_index(told)]
-    assert said[0] == f"the index over attributes is not what {key!r} asks for at {found}"
+    assert said[0] == f"the index over attributes is not what {key!r} results in at {found}"
     assert list(verify_history(told)) == []
     rebuild(told)
     assert list(verify_index(told)) == []

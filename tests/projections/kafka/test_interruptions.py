@@ -262,5 +262,5 @@ def test_records_that_were_lost(registry: Registry, broker: Kafka) -> None:
     rig.publish()
     end = fill(registry, 5, start=5)
     rig.progress.move(PublishedCounts(end, 30))
-    with pytest.raises(TopicsDiverged, match=rf"ends at number 15, and {end} were acknowledged"):
+    with pytest.raises(TopicsDiverged, match=rf"ends at number 15, but {end} were acknowledged"):
         rig.publish()

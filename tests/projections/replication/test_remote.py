@@ -70,7 +70,7 @@ def test_an_error_repeats_problem_documents_only(body: bytes, said: str) -> None
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "[::1]"])
 def test_no_address_of_ones_own_network_is_connected_to(host: str) -> None:
     """LEG-1108, SUB-901: loopback in any form, unless the operator permits it."""
-    refused = pytest.raises(RemoteError, match="unless the operator permits them")
+    refused = pytest.raises(RemoteError, match="unless ANNALS_SINKS_ALLOW permits them")
     with (
         answering(200, b"{}") as url,
         closing(RemoteClient(url.replace("127.0.0.1", host), DestinationGuard())) as remote,
@@ -172,10 +172,10 @@ def test_no_dialect_goes_where_the_operator_permits_nothing(alone: Registry, mem
         alone.done("PUT", f"/-/links/{id}", {"url": url, **members, **credential})
         until(lambda: "error" in alone.status(id))
         said = alone.status(id)["error"]
-        assert "unless the operator permits them" in said and _INNER not in said
+        assert "unless ANNALS_SINKS_ALLOW permits them" in said and _INNER not in said
         if (members["dialect"], members["mode"]) == ("log", "pull"):
             refused = alone.request("POST", f"/-/links/{id}/actions/check")
-            assert refused.status_code == 502 and "unless the operator permits them" in refused.text
+            assert refused.status_code == 502 and "unless ANNALS_SINKS_ALLOW permits them" in refused.text
         alone.done("DELETE", f"/-/links/{id}")
 
 

@@ -76,7 +76,7 @@ def test_a_group_of_ones_own_is_in_the_way_of_a_wider_scope(tmp_path: Path) -> N
         until(lambda: same(a, b, "one"))
         before = b.done("GET", "/-/hash/schemagroups/two")["hash"]
         b.link("a", a.url, scope=scope("one", "two"))
-        until(lambda: "/schemagroups/two of the wider scope is here already" in b.status("a").get("error", ""))
+        until(lambda: "/schemagroups/two of the wider scope exists here already" in b.status("a").get("error", ""))
         assert b.status("a")["state"] == "diverged"
         assert b.done("GET", "/-/hash/schemagroups/two")["hash"] == before
         b.link("a", a.url, scope=scope("one"))
@@ -207,7 +207,7 @@ def test_a_registry_that_receives_fetches_what_a_wider_scope_has(tmp_path: Path,
         until(lambda: b.status("in")["position"] == a.head()["position"])
         b.link("in", a.url, mode="receive", scope=scope("one", "two", "three"), credential={"token": "of nobody"})
         a.write("three/s/2")
-        until(lambda: "what its wider scope has cannot be fetched" in b.status("in").get("error", ""))
+        until(lambda: "the entities of its wider scope cannot be fetched" in b.status("in").get("error", ""))
         assert b.request("GET", "/schemagroups/three").status_code == 404
         b.link("in", a.url, mode="receive", scope=scope("one", "two", "three"))
         a.write("three/s/3")

@@ -74,7 +74,7 @@ def swapped(rows: list[dict[str, Any]]) -> None:
 CHAIN = "the chain hash differs: the interaction or its events were changed"
 WHOLE = "an interaction is not whole"
 GAP = "events are missing or out of order"
-FACTS = "the event says other facts of its interaction than the one before it"
+FACTS = "the event describes its interaction differently from the event before it"
 ENDS = "the segment does not end as the manifest says"
 #: Of the hash in a file's name.
 _DIGITS = r"[0-9a-f]{16}\.parquet"
@@ -121,23 +121,26 @@ def test_forged_rows_are_found(
 FILES: dict[str, tuple[Callable[[Path], object], list[tuple[int, str]]]] = {
     "no log": (
         lambda p: file(p, "log", 1).unlink(),
-        [(5, "log/{1} cannot be read: "), (5, "log/{1} cannot be read on: ")],
+        [(5, "log/{1} cannot be read: "), (5, "log/{1} cannot be read further: ")],
     ),
     "no documents": (
         lambda p: file(p, "documents", 1).unlink(),
-        [(5, "documents/{1} cannot be read: "), (5, "documents/{1} cannot be read on: "), (5, NO_DOCUMENT)],
+        [(5, "documents/{1} cannot be read: "), (5, "documents/{1} cannot be read further: "), (5, NO_DOCUMENT)],
     ),
     "half a log": (
         lambda p: file(p, "log", 1).write_bytes(file(p, "log", 1).read_bytes()[:999]),
-        [(5, "log/{1} is not the file that was written"), (5, "log/{1} cannot be read on: ")],
+        [(5, "log/{1} is not the file that was written"), (5, "log/{1} cannot be read further: ")],
     ),
     "a file of other columns": (
         lambda p: file(p, "log", 1).write_bytes(file(p, "documents", 1).read_bytes()),
-        [(5, "log/{1} is not the file that was written"), (5, "log/{1} cannot be read on: it has other columns")],
+        [
+            (5, "log/{1} is not the file that was written"),
+            (5, "log/{1} cannot be read further: its columns are not those of a segment"),
+        ],
     ),
     "a bit of the last byte": (
         lambda p: flip(file(p, "log", 2), -1),
-        [(9, "log/{2} is not the file that was written"), (9, "log/{2} cannot be read on: ")],
+        [(9, "log/{2} is not the file that was written"), (9, "log/{2} cannot be read further: ")],
     ),
     "no entry": (lambda p: entry(p, 1).unlink(), [(5, "the next segment is missing, while there are later ones")]),
     "no first entry": (
@@ -173,7 +176,7 @@ def test_damaged_files_are_found(
 
 def test_an_entry_of_a_newer_form_is_refused(place: Path, folder: SegmentFolder) -> None:
     told(place, 1, schemaversion=99)
-    with pytest.raises(UnreadableManifestEntry, match="has schema version 99, this program knows 1 and 2"):
+    with pytest.raises(UnreadableManifestEntry, match="has schema version 99, but this program knows 1 and 2"):
         list(folder.entries(folder.ranges()))
 
 

@@ -136,7 +136,7 @@ def alike(url: str, registry: Registry, interactions: int) -> None:
 FOREIGN = {
     "other from the beginning": (0, True, 1, "differ between the positions 1 and 3"),
     "other from the fifth on": (4, True, 4, "differ between the positions 4 and 6"),
-    "shorter": (4, False, 5, "goes on to position 8, the log of this store ends at 4 already"),
+    "shorter": (4, False, 5, "goes on to position 8, but the log of this store ends at 4"),
 }
 
 

@@ -45,7 +45,7 @@ def test_it_follows_until_it_is_stopped(spark: SparkSession, sqlite_url: str, tm
         (("--from", "annals"), {}, 2, "needs --registry"),
         (("--from", "annals", "--registry", "http://127.0.0.1:9"), {}, 1, "the registry cannot be read"),
         (("--from", "kafka"), {}, 2, "needs --kafka"),
-        (("--from", "kafka", "--kafka", "127.0.0.1:9"), {"TOKEN": "t"}, 2, "no ANNALS_KAFKA_TOKEN"),
+        (("--from", "kafka", "--kafka", "127.0.0.1:9"), {"TOKEN": "t"}, 2, "cannot send ANNALS_KAFKA_TOKEN"),
         (("--from", "kafka", "--kafka", "h:9"), {"USERNAME": "u", "PASSWORD": "p"}, 2, "TLS only"),
     ],
 )

@@ -122,7 +122,7 @@ def test_what_does_not_belong_together_is_refused(spark: SparkSession, registry:
     rows, stream = registry.rows(), Stream(spark, tmp_path)
     stream.give(rows)
     stream.number += 1
-    with pytest.raises(live.LiveTablesError, match="ends with batch 0 and the checkpoint goes on with 2"):
+    with pytest.raises(live.LiveTablesError, match="ends with batch 0 but the checkpoint goes on with 2"):
         stream.give([])
     late = Stream(spark, tmp_path, "other")
     late.number = 4
@@ -133,7 +133,7 @@ def test_what_does_not_belong_together_is_refused(spark: SparkSession, registry:
         Stream(spark, tmp_path, "edited").give(edited)
     newer = tmp_path / "manifest" / f"{9:020}.json"
     newer.write_text('{"format": 2}')
-    with pytest.raises(live.LiveTablesError, match="no manifest that this program reads"):
+    with pytest.raises(live.LiveTablesError, match="is not a manifest that this program reads"):
         live.position(spark, str(tmp_path))
 
 

@@ -196,7 +196,9 @@ class AmqpConnection(asyncio.Protocol):
                 continue
             most = self._link.remote_max_message_size
             if most and len(message) > most:
-                outcome.set_result(condition_outcome(TOO_LARGE, f"{len(message)} bytes, and the peer takes {most}"))
+                outcome.set_result(
+                    condition_outcome(TOO_LARGE, f"{len(message)} bytes, but the peer takes at most {most}")
+                )
                 continue
             self._tags += 1
             delivery = self._link.delivery(str(self._tags))

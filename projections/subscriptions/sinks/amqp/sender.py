@@ -58,7 +58,7 @@ class AmqpSink:
         except (ValueError, RecursionError) as error:
             return rejected_outcome("unwritable", type(error).__name__)
         if self._target.credential and self._target.credential.type != "PLAIN":
-            return condition_outcome(UNAUTHORIZED, "AMQP takes a name and a password, and no token")  # SUB-305
+            return condition_outcome(UNAUTHORIZED, "AMQP takes a name and a password, not a token")  # SUB-305
         async with self._connecting:
             try:
                 wire = await self._connected()

@@ -32,7 +32,7 @@ _RESERVED_HEADERS: Final = frozenset(
     ("host", "content-length", "content-type", "transfer-encoding", "connection", "upgrade", "te", "trailer")
 )
 _RESERVED_PREFIXES: Final = ("ce-", "webhook-")
-_TOO_LARGE: Final = Outcome(DeliveryResult.REJECTED, "batch", "this is more than one request may carry")
+_TOO_LARGE: Final = Outcome(DeliveryResult.REJECTED, "batch", "the events are larger than one request may be")
 
 
 @sink("HTTP")

@@ -124,7 +124,7 @@ def _read_before_end(data: bytes, error: Exception | None) -> tuple[bytes, Excep
 
 def _close_unready(connection: Any) -> None:
     if not connection.init_future.is_done:
-        connection.close(errors.KafkaConnectionError("the broker takes too long to say who it is"))
+        connection.close(errors.KafkaConnectionError("the broker does not identify itself in time"))
 
 
 class AsyncKafkaProducer:

@@ -89,7 +89,7 @@ class KafkaSink:
         try:
             made = encode_record(event, target.contentmode, target.settings.get("partitionkeyextractor", "subject"))
         except ValueError:
-            return Outcome(DeliveryResult.REJECTED, "event", "it cannot be written as a record")
+            return Outcome(DeliveryResult.REJECTED, "event", "the event cannot be written as a record")
         try:
             async with asyncio.timeout(target.seconds):
                 link = self._ready or await self._linked()

@@ -270,7 +270,7 @@ def test_no_link_goes_where_the_operator_permits_nothing(tmp_path: Path) -> None
     with parties(tmp_path, SR, "a") as (a,), parties(tmp_path, SR, "b", ANNALS_SINKS_ALLOW="") as (b,):
         a.group("g")
         b.link("a", a)
-        until(lambda: "unless the operator permits them" in b.registry.status("a").get("error", ""))
+        until(lambda: "unless ANNALS_SINKS_ALLOW permits them" in b.registry.status("a").get("error", ""))
         assert b.held() == {}
         assert a.url.partition("//")[2].partition(":")[0] not in b.registry.status("a")["error"].partition(": ")[2]
 
@@ -291,4 +291,4 @@ def test_what_may_not_be_read_stays_as_it_is(tmp_path: Path) -> None:
         a.added("closed", "s", b"2")
         until(lambda: b.contents("open", "s") == [b"1", b"2"])
         assert b.contents("closed", "s") == [b"1"]
-        assert conflicts(b) == {"/schemagroups/closed": "this registry may not read it"}
+        assert conflicts(b) == {"/schemagroups/closed": "this registry is not allowed to read it"}
