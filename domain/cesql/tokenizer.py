@@ -109,4 +109,4 @@ def _unexpected_character(text: str, at: int) -> ParseError:
         at += 1
     if text[at] in "'\"":
         return ParseError("the string is not closed", text, at)
-    return ParseError(f"{text[at]!r} is not allowed here", text, at)
+    return ParseError(f"{text[at]!r} has no meaning here", text, at)

@@ -240,17 +240,17 @@ def test_the_json_form_is_the_batch_under_another_name(api: Api) -> None:
         ("limit=many", "the parameter \"limit\": 'many' is not a number from 1 on"),
         ("wait=61", "the parameter \"wait\": '61' is not a number of seconds from 0 to 60"),
         ("wait=x", 'the parameter "wait"'),
-        ("from=yesterday", "the parameter \"from\": 'yesterday' will not do"),
-        ("until=4", "the parameter \"until\": '4' will not do"),
+        ("from=yesterday", "the parameter \"from\": 'yesterday' is not a time"),
+        ("until=4", "the parameter \"until\": '4' is not a time"),
         ("subject=dirs", "the parameter \"subject\": 'dirs' is not an xid"),
-        ("type=", 'the parameter "type": types are needed'),
-        ("type=*.created", 'the parameter "type": types are needed'),
+        ("type=", 'the parameter "type": it takes types'),
+        ("type=*.created", 'the parameter "type": it takes types'),
         # SUB-422: bad expressions are refused with the place
         ("sql=", 'the parameter "sql": line 1, column 1: a value is expected, not the end'),
         ("sql=type LIKE", 'the parameter "sql": line 1, column 10: a string literal is expected, not the end'),
         ("sql=TRUE OR NOSUCH()", 'the parameter "sql": line 1, column 9: no function NOSUCH'),
         ("sql=TRUE&sql=TRUE", 'the parameter "sql": it may appear only once'),
-        ("filter=x", 'the parameter "filter": there is no such parameter here'),
+        ("filter=x", 'the parameter "filter": it is unknown; this path takes'),
     ],
 )
 def test_bad_parameters(api: Api, query: str, reason: str) -> None:

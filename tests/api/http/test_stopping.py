@@ -35,4 +35,4 @@ def test_who_waits_too_long_is_told_why(api: Api) -> None:
     assert (b"retry-after", b"1") in sent[0]["headers"]
     told = json.loads(sent[1]["body"])
     assert told["type"].endswith("#server_busy")
-    assert "being stopped" in told["detail"]
+    assert "is stopping" in told["detail"]

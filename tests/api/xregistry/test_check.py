@@ -150,7 +150,7 @@ def test_a_schema_that_is_not_there_yet_needs_a_format(schemas: Api) -> None:
         ("POST", "/-/check/schemagroups/g/schemas/new?format=Avro/1.11&compatibility=sideways", 400, "sideways"),
         ("POST", f"{CHECK}?compatibility=backward&against=v9", 404, "v9"),
         ("POST", f"{CHECK}?versus=v1", 400, "versus"),
-        ("POST", "/-/check/schemagroups/g", 404, "no Resource"),
+        ("POST", "/-/check/schemagroups/g", 404, "not a Resource"),
         ("POST", "/-/check/schemagroups/g/widgets/w", 404, "widgets"),
         ("GET", CHECK, 405, "GET"),
     ],

@@ -369,7 +369,7 @@ def test_a_version_that_would_not_last_is_refused() -> None:
     registry = MemoryRegistry(model)
     registry.do(put_group(G, "Text/1"))
     registry.put(f"{S}/versions/x", {"format": "Text/1", "createdat": "2999-01-01T00:00:00Z"})
-    with pytest.raises(Conflict, match="older than all"):
+    with pytest.raises(Conflict, match="older than every"):
         registry.do(post(S, b"a"))
 
 
