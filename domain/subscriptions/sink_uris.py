@@ -94,7 +94,7 @@ def parse_sink(given: Any, protocol: str, place: ErrorPlace) -> SinkAddress:
     scheme, authority, path, query, fragment = found.groups()
     known = SCHEMES[protocol]
     if scheme.lower() not in known:
-        raise place.refused("scheme", f"{protocol} takes sinks with {', '.join(known)}, not with {scheme}")
+        raise place.refused("scheme", f"{protocol} takes URIs with {', '.join(known)}, not with {scheme}")
     if "@" in authority:
         raise place.refused("userinfo", "put names and passwords into sinkcredential, not into the URI")
     if fragment is not None:

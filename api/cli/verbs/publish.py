@@ -90,7 +90,9 @@ def _failure(error: Exception, place: str = "") -> Exception:
             f"{said}. Everything before it is published; max.message.bytes of the topic may be too small."
         )
     if found.result is DeliveryResult.UNAUTHORIZED:
-        return UsageError(f"{said}. Check the settings ANNALS_KAFKA_..., and the rights of that user.")
+        return UsageError(
+            f"{said}. Check ANNALS_KAFKA_USERNAME, the other ANNALS_KAFKA_... settings, and the rights of that user."
+        )
     return StoreError(f"{said}. Check the brokers and --kafka.")
 
 

@@ -126,7 +126,7 @@ def test_a_certificate_of_nobody_known(annals: Annals, store: str, broker: Kafka
 @pytest.mark.parametrize(
     ("arguments", "settings", "said"),
     [
-        (["--kafka", "http://127.0.0.1:9092"], {}, "KAFKA goes to"),
+        (["--kafka", "http://127.0.0.1:9092"], {}, "KAFKA takes URIs with"),
         (["--kafka", "127.0.0.1:0"], {}, "the port is not from 1 to 65535"),
         (["--kafka", "127.0.0.1:9092", "--prefix", "with space"], {}, "--prefix"),
         (["--kafka", "192.0.2.1:9092"], {"USERNAME": "u"}, "credentials are sent over TLS only"),
