@@ -9,27 +9,21 @@ from domain.errors.http_errors import HttpProblem
 from domain.errors.problems import Problem
 
 
-class Conflict(HttpProblem):
+class Conflict(HttpProblem, status=409):
     """`conflict`, HTTP 409: the stored state does not allow the request."""
 
-    name = "conflict"
-    status = 409
     title = 'For "<subject>", the stored state does not allow this: <error_detail>.'
 
 
 class InvalidDefinition(HttpProblem):
     """`invalid_definition`, HTTP 400: an attribute, document or URI breaks a rule, independent of what is stored."""
 
-    name = "invalid_definition"
-    status = 400
     title = 'For "<subject>", "<name>" is not valid: <error_detail>.'
 
 
-class NoSuchVersion(HttpProblem):
+class NoSuchVersion(HttpProblem, status=404):
     """`no_such_version`, HTTP 404: no Version has this number."""
 
-    name = "no_such_version"
-    status = 404
     title = 'For "<subject>", there is no version <number>.'
 
 

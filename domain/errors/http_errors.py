@@ -20,134 +20,102 @@ class HttpProblem(Problem):
     about: ClassVar[str | None] = REQUEST_PATH
 
 
-class Unauthorized(HttpProblem):
+class Unauthorized(HttpProblem, status=401):
     """`unauthorized`, HTTP 401: the caller is missing or unknown."""
 
-    name = "unauthorized"
-    status = 401
     title = 'For "<subject>", a valid bearer token is needed: <error_detail>.'
 
 
-class Forbidden(HttpProblem):
+class Forbidden(HttpProblem, status=403):
     """`forbidden`, HTTP 403: the caller is known, but has no role that allows this."""
 
-    name = "forbidden"
-    status = 403
     title = 'The caller "<caller>" is not allowed to do this: <subject>.'
 
 
-class CrossOrigin(HttpProblem):
+class CrossOrigin(HttpProblem, status=403):
     """`cross_origin`, HTTP 403: a browser sends a write for a page of another origin."""
 
-    name = "cross_origin"
-    status = 403
     title = (
         'For "<subject>", a page of another origin, "<origin>", requests a change. Pages that may do this are those of '
         "the origins in ANNALS_CORS_ORIGINS; where that is *, their changes need the header Authorization."
     )
 
 
-class ForbiddenDestination(HttpProblem):
+class ForbiddenDestination(HttpProblem, status=403):
     """`forbidden_destination`, HTTP 403: a page would execute or embed stored content."""
 
-    name = "forbidden_destination"
-    status = 403
     title = 'For "<subject>", a browser requests this as "<destination>" of a page, which is not allowed.'
 
 
-class MisdirectedRequest(HttpProblem):
+class MisdirectedRequest(HttpProblem, status=421):
     """`misdirected_request`, HTTP 421: the request is for a host that is not this server."""
 
-    name = "misdirected_request"
-    status = 421
     title = (
         'For "<subject>", the request is for the host "<host>", which is not a known name of this server. If it is '
         "one, add it to the setting ANNALS_HOSTS."
     )
 
 
-class NotAcceptable(HttpProblem):
+class NotAcceptable(HttpProblem, status=406):
     """`not_acceptable`, HTTP 406: the response has none of the media types that the client accepts."""
 
-    name = "not_acceptable"
-    status = 406
     title = 'For "<subject>", the HTTP header "Accept" names none of the available media types: <list>.'
 
 
-class PreconditionFailed(HttpProblem):
+class PreconditionFailed(HttpProblem, status=412):
     """`precondition_failed`, HTTP 412: the condition in a header does not hold. Never about epochs (ERR-7)."""
 
-    name = "precondition_failed"
-    status = 412
     title = 'For "<subject>", the condition in the HTTP header "<name>" does not hold: <error_detail>.'
 
 
-class BodyTooLarge(HttpProblem):
+class BodyTooLarge(HttpProblem, status=413):
     """`body_too_large`, HTTP 413: the body is larger than the server accepts."""
 
-    name = "body_too_large"
-    status = 413
     title = 'For "<subject>", the body of the request is larger than <max_size> bytes.'
 
 
-class RequestTimeout(HttpProblem):
+class RequestTimeout(HttpProblem, status=408):
     """`request_timeout`, HTTP 408: the request did not arrive in time."""
 
-    name = "request_timeout"
-    status = 408
     title = 'For "<subject>", <part> of the request did not arrive in time; send it again, faster.'
 
 
-class UriTooLong(HttpProblem):
+class UriTooLong(HttpProblem, status=414, about=NO_SUBJECT):
     """`uri_too_long`, HTTP 414: the request line is longer than the server accepts."""
 
-    name = "uri_too_long"
-    status = 414
-    about = NO_SUBJECT
     title = "The request line has more than <max_size> bytes; request less at once."
 
 
-class HeadersTooLarge(HttpProblem):
+class HeadersTooLarge(HttpProblem, status=431):
     """`headers_too_large`, HTTP 431: the headers are larger than the server accepts."""
 
-    name = "headers_too_large"
-    status = 431
     title = (
         'For "<subject>", <error_detail>. Attributes that are too large for headers go into the body: '
         "send them as JSON to the path with $details."
     )
 
 
-class TooManyConnections(HttpProblem):
+class TooManyConnections(HttpProblem, status=503, about=NO_SUBJECT):
     """`too_many_connections`, HTTP 503: the server has its maximum number of connections."""
 
-    name = "too_many_connections"
-    status = 503
-    about = NO_SUBJECT
     title = "The server has <max_connections> connections open, which is its limit; try again later."
 
 
-class UnsupportedMediaType(HttpProblem):
+class UnsupportedMediaType(HttpProblem, status=415):
     """`unsupported_media_type`, HTTP 415: the body has none of the media types that the path accepts."""
 
-    name = "unsupported_media_type"
-    status = 415
     title = 'For "<subject>", the HTTP header "Content-Type" names none of the available media types: <list>.'
 
 
-class UnsupportedCoding(HttpProblem):
+class UnsupportedCoding(HttpProblem, status=415):
     """`unsupported_coding`, HTTP 415: the body has a content coding that the server cannot decode."""
 
-    name = "unsupported_coding"
-    status = 415
     title = 'For "<subject>", the body has the content coding "<coding>"; use gzip or identity.'
 
 
-class StoreUnavailable(HttpProblem):
+class StoreUnavailable(HttpProblem, status=503):
     """`store_unavailable`, HTTP 503: the disk is full or damaged, a lock is held, or the database is unreachable."""
 
-    name = "store_unavailable"
-    status = 503
     title = (
         'The store could not be used for "<subject>": <error_detail>. Requests that were not acknowledged may be sent '
         "again."
@@ -156,8 +124,6 @@ class StoreUnavailable(HttpProblem):
 
 class InvalidMember(HttpProblem):
     """HTTP 400: a member of a subscription or a link is invalid. pointer: a JSON Pointer to it."""
-
-    status = 400
 
     @classmethod
     def at(cls, code: str, pointer: str, reason: str) -> InvalidMember:
@@ -169,64 +135,46 @@ class InvalidMember(HttpProblem):
 class InvalidLink(InvalidMember):
     """`invalid_link`: a member of a replication link breaks a rule."""
 
-    name = "invalid_link"
     title = 'The link is not valid at "<pointer>": <error_detail>.'
 
 
 class InvalidSubscription(InvalidMember):
     """`invalid_subscription`: a member of a subscription breaks a rule."""
 
-    name = "invalid_subscription"
     title = 'The subscription is not valid at "<pointer>": <error_detail>.'
 
 
-class QuotaExceeded(HttpProblem):
+class QuotaExceeded(HttpProblem, status=429):
     """`quota_exceeded`, HTTP 429: the caller has reached a quota."""
 
-    name = "quota_exceeded"
-    status = 429
     title = 'For "<subject>", a quota is exceeded: <error_detail>.'
 
 
-class ReplayRunning(HttpProblem):
+class ReplayRunning(HttpProblem, status=409):
     """`replay_running`, HTTP 409: a second replay would interfere with the first."""
 
-    name = "replay_running"
-    status = 409
     title = 'For "<subject>", another replay is still running; start this one after it.'
 
 
-class RemoteUnavailable(HttpProblem):
+class RemoteUnavailable(HttpProblem, status=502, about=None):
     """`remote_unavailable`, HTTP 502: the other registry of a link is needed, but gives no usable response."""
 
-    name = "remote_unavailable"
-    status = 502
-    about = None
     title = 'The other registry of the link "<subject>" cannot be used: <error_detail>.'
 
 
-class Diverged(HttpProblem):
+class Diverged(HttpProblem, status=409, about=None):
     """`diverged`, HTTP 409: the interactions of a link do not continue the current state of this registry."""
 
-    name = "diverged"
-    status = 409
-    about = None
     title = 'The link "<subject>" cannot continue: <error_detail>.'
 
 
-class NotReceiving(HttpProblem):
+class NotReceiving(HttpProblem, status=409, about=None):
     """`not_receiving`, HTTP 409: a log is pushed to a link that does not receive, or not now."""
 
-    name = "not_receiving"
-    status = 409
-    about = None
     title = 'The link "<subject>" does not receive a log, or not now.'
 
 
-class LogGap(HttpProblem):
+class LogGap(HttpProblem, status=409, about=None):
     """`log_gap`, HTTP 409: interactions are missing between the received part of a log and the pushed part."""
 
-    name = "log_gap"
-    status = 409
-    about = None
     title = 'The link "<subject>" has the other log up to position <position>, but this part begins after <after>.'
