@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from domain.compat.memory_publications import MemoryPublications
-from domain.compat.publications import Publications
+from domain.compat.publications import NoPublications, Publications
 from domain.decisions.document_checks import CheckResults, DocumentCheck
-from domain.decisions.world import CurrentModel, Secret, StreamDifference
-from domain.model import Model
+from domain.decisions.world import Secret, StreamDifference
+from domain.model import Model, compile_model
 from domain.registry.entities import Entity
 from domain.registry.events import EntityEvent
 from domain.registry.evolve import evolve
@@ -44,7 +43,7 @@ class RecentWorld:
     def __init__(self) -> None:
         self.live = 0
         self._parts: defaultdict[str, _Part] = defaultdict(_Part)
-        self._model = CurrentModel()
+        self.model = compile_model({})
 
     def take(self, event: EntityEvent, position: int, hash: bytes) -> None:
         """Takes in the next event. hash: of the entity that it leaves, empty for none."""
@@ -55,6 +54,8 @@ class RecentWorld:
         if (entity := evolve(event, position)) is not None:
             members[stream] = entity
             self.live += 1
+            if event.xid == xids.MODEL:
+                self.model = Model.of(entity)
 
     def hash(self, xid: str) -> bytes:
         """Of the entity in a stream; empty where none lives."""
@@ -69,10 +70,6 @@ class RecentWorld:
         self.live -= self._members(_collection(stream)).pop(stream, None) is not None
 
     # --- as World has it -----------------------------------------------------------------------------------------
-
-    @property
-    def model(self) -> Model:
-        return self._model.of(self.get(xids.MODEL))
 
     def prefetch(self, names: Iterable[str]) -> None:
         pass
@@ -119,7 +116,7 @@ class RecentWorld:
 
     @property
     def published(self) -> Publications:
-        return MemoryPublications(())
+        return NoPublications()
 
     @property
     def links(self) -> Sequence[Link]:

@@ -315,8 +315,7 @@ class SqlWorld:
     def _loaded_model(self) -> Model:
         entity = self.get(xids.MODEL)
         assert entity is not None, "the hash in head says that it lives"
-        attributes, origins = entity.attributes, entity.private.get("origins")
-        return Model.load(attributes["modelsource"], attributes["model"], origins)
+        return Model.of(entity)
 
     def _read_links(self) -> tuple[Link, ...]:
         found = map(self._note, sql.run(self._connection, _LINKS, xids.subtree(links.COLLECTION)).fetchall())

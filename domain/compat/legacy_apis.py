@@ -78,11 +78,6 @@ def legacy_api_of(xid: str) -> LegacyApi | None:
     return _BY_TYPE.get(xids.type_of(xid)) if xid.count("/") % 2 == 0 else None
 
 
-def legacy_api_of_type(type: str) -> LegacyApi | None:
-    """The legacy API that shows entities of a type, such as `schemagroups.schemas.versions`; None where none does."""
-    return _BY_TYPE.get(type)
-
-
 def is_number(text: str) -> bool:
     """Whether a text is a valid number: decimal digits, at least 1, without leading zeros (LEG-209).
 

@@ -69,10 +69,7 @@ class PastRegistry:
     def model(self) -> Model:
         """The model that was in force."""
         first = next(self.world.differences(xids.MODEL, self.position), None)
-        if first is None or first.then is None:
-            return self.world.model
-        attributes, origins = first.then.attributes, first.then.private.get("origins")
-        return Model.load(attributes["modelsource"], attributes["model"], origins)
+        return self.world.model if first is None or first.then is None else Model.of(first.then)
 
     def level(self, xid: str) -> Level:
         """The level of the registry or of a Group in that model."""

@@ -9,9 +9,8 @@ Spec: RFC 6570, sections 2.3, 2.4.1 and 3.2.2; rules CM-12, CM-13, MS-50.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Final
-from urllib.parse import quote
 
 Bindings = dict[str, str]
 
@@ -37,28 +36,12 @@ def placeholder_names(template: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_PLACEHOLDER.findall(template)))
 
 
-def expand(template: str, values: Mapping[str, str]) -> str:
-    """A template with the value of each placeholder filled in, percent-encoded as in RFC 6570.
+def match_templates(pairs: Iterable[tuple[str, str]]) -> Bindings | None:
+    """The value of each placeholder in texts that fit their templates, as the texts have it; None if one does not fit.
 
-    Raises: ValueError for a placeholder that has no value.
+    A value has one or more characters, none of them `/` (MS-50), and is the same wherever the placeholder is used
+    (CM-13). If several matches are possible, the earlier placeholder has the shorter value.
     """
-    if missing := [name for name in placeholder_names(template) if name not in values]:
-        raise ValueError(f"no value for {', '.join(missing)}")
-    return _PLACEHOLDER.sub(lambda found: quote(values[found[1]], safe=""), template)
-
-
-def match_template(template: str, text: str, bound: Mapping[str, str] | None = None) -> Bindings | None:
-    """The value of each placeholder in a text that fits a template, as the text has it; None if it does not fit.
-
-    A value has one or more characters, none of them `/` (MS-50), and is the same wherever the placeholder is used. If
-    several matches are possible, the earlier placeholder has the shorter value.
-    bound: values that are known already; the result includes them.
-    """
-    return match_templates([(template, text)], bound)
-
-
-def match_templates(pairs: Iterable[tuple[str, str]], bound: Mapping[str, str] | None = None) -> Bindings | None:
-    """The same for several templates, each with its text, that share their placeholders (CM-13)."""
     open: list[tuple[list[str], str]] = []
     length = count = 0
     for template, text in pairs:
@@ -74,7 +57,7 @@ def match_templates(pairs: Iterable[tuple[str, str]], bound: Mapping[str, str] |
                 return None
     try:
         tries = max(2 * MAX_PLACEHOLDERS, min(MAX_TRIES, _MAX_CHARACTERS // (length + 1)))
-        return _fitted(open, dict(bound or {}), iter(range(tries)))
+        return _fitted(open, {}, iter(range(tries)))
     except _TriesExhausted:
         return None
 

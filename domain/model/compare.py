@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from domain.model.constraints import parse_constraint_key
@@ -14,15 +13,6 @@ from domain.values import xid as xids
 _DESCRIPTIVE: Final = frozenset(
     {"description", "documentation", "icon", "labels", "modelversion", "modelcompatiblewith"}
 )
-
-
-@dataclass(frozen=True, slots=True)
-class RenamedType:
-    """A type with the same plural and another singular: forbidden while it has instances (MOD-1)."""
-
-    type: str
-    before: str
-    after: str
 
 
 def changed_types(old: Model, new: Model) -> set[str]:
@@ -46,18 +36,6 @@ def related_types(model: Model, types: Collection[str]) -> set[str]:
     return {type for type, origin in origins.items() if origin in shared}
 
 
-def removed_types(old: Model, new: Model) -> set[str]:
-    """Entity types that no longer exist: forbidden while they have instances (MOD-5)."""
-    return {type for type, _ in _definitions(old)} - {type for type, _ in _definitions(new)}
-
-
-def renamed_types(old: Model, new: Model) -> list[RenamedType]:
-    """The types whose singular differs."""
-    before, after = dict(_singulars(old)), dict(_singulars(new))
-    common = [type for type in before if type in after]
-    return [RenamedType(type, before[type], after[type]) for type in common if before[type] != after[type]]
-
-
 def _definitions(model: Model) -> Iterator[tuple[str, Any]]:
     yield xids.REGISTRY, _attributes(model.full["attributes"])
     for plural, group in model.full["groups"].items():
@@ -66,13 +44,6 @@ def _definitions(model: Model) -> Iterator[tuple[str, Any]]:
         for name, row in group["resources"].items():
             bounds = {key: each for key, each in constraints.items() if parse_constraint_key(key)[0] == name}
             yield f"{plural}.{name}", (model.groups[plural].resources[name].origin, _resource(row), bounds)
-
-
-def _singulars(model: Model) -> Iterator[tuple[str, str]]:
-    for plural, group in model.groups.items():
-        yield plural, group.singular
-        for name, resource in group.resources.items():
-            yield f"{plural}.{name}", resource.singular
 
 
 def _resource(row: dict[str, Any]) -> dict[str, Any]:

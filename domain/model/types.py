@@ -10,6 +10,7 @@ from domain.model import constraints, spec_attributes, typemap
 from domain.model.level import Level
 from domain.model.spec_attributes import RESOURCE_DEFAULTS, Definitions
 from domain.model.targets import Types
+from domain.registry.entities import Entity
 from domain.values import xid as xids
 
 __all__ = ["GroupType", "Level", "Model", "ResourceType"]
@@ -89,6 +90,11 @@ class Model:
         origins: those of `Model.origins`; None: only the imports that the modelsource shows itself.
         """
         return cls.build(source, full, _plain_origins(source, full) if origins is None else origins)
+
+    @classmethod
+    def of(cls, entity: Entity) -> Model:
+        """The model of its entity, as in the log."""
+        return cls.load(entity.attributes["modelsource"], entity.attributes["model"], entity.private.get("origins"))
 
 
 def _group_type(row: Mapping[str, Any], origins: Mapping[str, str], types: Types) -> GroupType:

@@ -64,11 +64,6 @@ def compile_filters(filters: Any, pointer: str = "/filters") -> Filter:
     return _all(filters, _FilterPlace(pointer, 0, [0]))
 
 
-def filter_conditions(filters: Any) -> IndexConditions:
-    """Necessary conditions for filters to match; None if none are known. Raises: FilterError."""
-    return compile_filters(filters).needs
-
-
 def dialect(name: str) -> Callable[[FilterDialect], FilterDialect]:
     """Registers a function as a dialect."""
 

@@ -10,9 +10,10 @@ import pytest
 from domain.access.roles import Role
 from domain.decisions.commands import Restore, WriteCapabilities, WriteMethod, WriteTree
 from domain.decisions.decide import decide
-from domain.decisions.world import Context, Decision, MemoryWorld
+from domain.decisions.world import Context, Decision
 from domain.errors.problems import Problem
 from tests.support.registries.memory import START, MemoryRegistry, changed, said
+from tests.support.registries.memory_world import MemoryWorld
 
 D = "/dirs/d"
 F = "/dirs/d/files/f"

@@ -11,7 +11,7 @@ from domain.access.roles import Caller, Role
 from domain.decisions.commands import ControlSubscription, DeleteSubscription, SubscriptionCommand, WriteSubscription
 from domain.decisions.decide import decide
 from domain.decisions.permissions import may_ask, role_for
-from domain.decisions.world import Context, Decision, MemoryWorld, Secret
+from domain.decisions.world import Context, Decision, Secret
 from domain.errors.http_errors import InvalidSubscription, QuotaExceeded
 from domain.errors.problems import NotFound
 from domain.registry.entities import Entity
@@ -19,6 +19,7 @@ from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, En
 from domain.subscriptions.sink_uris import PROTOCOLS
 from domain.subscriptions.subscription import Subscription
 from domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
+from tests.support.registries.memory_world import MemoryWorld
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 XID = "/subscriptions/s1"

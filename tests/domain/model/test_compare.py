@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from domain.model import compile_model
-from domain.model.compare import RenamedType, changed_types, removed_types, renamed_types
+from domain.model.compare import changed_types
 
 FILES: dict[str, Any] = {"singular": "file", "attributes": {"a": {"type": "string"}}}
 DESCRIBED = {"attributes": {"a": {"type": "string", "description": "x"}}}
@@ -37,11 +37,3 @@ def test_how_a_definition_gets_there_does_not_matter() -> None:
     # MOD-75: included or local, it is the same
     include = {"dirs.json": DIRS}.__getitem__
     assert changed_types(BASE, compile_model({"groups": {"dirs": {"$include": "dirs.json"}}}, include)) == set()
-
-
-def test_removed_and_renamed_types() -> None:
-    # MOD-1, MOD-5: a type goes, or keeps its plural and changes its singular
-    other = compile_model({"groups": {"dirs": DIRS | {"singular": "folder"}}})
-    assert renamed_types(BASE, other) == [RenamedType("dirs", "dir", "folder")]
-    assert removed_types(BASE, other) == set()
-    assert removed_types(BASE, compile_model({})) == {"dirs", "dirs.files"}

@@ -22,7 +22,6 @@ from commands.pending_command import PendingCommand
 from commands.store.log import Recorded, Store
 from commands.verify.verify_log import verify_log, verify_row_hashes
 from domain.compat.legacy_apis import legacy_api_of, version_number
-from domain.compat.memory_publications import MemoryPublications
 from domain.decisions.commands import (
     Command,
     CreateRegistry,
@@ -45,6 +44,7 @@ from projections.entities.tables import tables
 from projections.entities.verify_history import verify_history
 from tests.support.compat_commands import URL, C, G, M, S, delete, post, put_group, source
 from tests.support.registries.memory import START, MemoryRegistry
+from tests.support.registries.memory_world import MemoryPublications
 
 DEFINITIONS = (S, M)
 #: Numbers, one that is nearly one, and names.

@@ -27,9 +27,9 @@ from domain.cesql.syntax import (
     SyntaxNode,
     UnaryOperation,
     fold,
-    unparse,
 )
 from domain.cesql.values import MAX_INTEGER, MIN_INTEGER
+from tests.spec.cesql.unparse import unparse
 
 KEYWORDS = {"and", "or", "xor", "not", "like", "exists", "in", "true", "false"}
 #: Strings that a literal can hold: a backslash takes what follows it along, and both quotes cannot follow backslashes.

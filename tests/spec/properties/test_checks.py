@@ -28,10 +28,10 @@ from domain.decisions.commands import (
     WriteTree,
 )
 from domain.decisions.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
-from domain.decisions.world import MemoryWorld
 from domain.errors.problems import Problem
 from domain.registry.entities import Entity
 from tests.support.registries.memory import MemoryRegistry
+from tests.support.registries.memory_world import MemoryWorld
 
 FEW = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 MODES: Final = ("manual", "createdat", "modifiedat", "semver")

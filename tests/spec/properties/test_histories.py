@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from commands.store.mapper import EventMapper
-from domain.decisions.world import Decision, MemoryWorld
+from domain.decisions.world import Decision
 from domain.errors.problems import Problem
 from domain.registry.entities import Entity
 from domain.registry.events import EntityDeleted
@@ -23,6 +23,7 @@ from domain.values import xid as xids
 from domain.values.header_values import decode, encode
 from tests.support.histories import TEXTS, VERSIONS, Step, command, histories
 from tests.support.registries.memory import MemoryRegistry
+from tests.support.registries.memory_world import MemoryWorld
 
 FEW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.subscriptions.filters import MAX_DEPTH, MAX_FILTERS, FilterError, compile_filters, filter_conditions
+from domain.subscriptions.filters import MAX_DEPTH, MAX_FILTERS, FilterError, compile_filters
 from domain.subscriptions.index_conditions import IndexCondition
 from domain.subscriptions.subscription_index import SubscriptionIndex, SubscriptionInterest
 
@@ -114,5 +114,5 @@ def test_the_pointer_begins_where_the_filters_stand() -> None:
     ],
 )
 def test_conditions(filters: Any, needs: list[tuple[str, str, bool]] | None) -> None:
-    found = filter_conditions(filters)
+    found = compile_filters(filters).needs
     assert (None if found is None else sorted(found)) == (needs and [IndexCondition(*each) for each in needs])

@@ -13,10 +13,11 @@ from api.subscriptions.responses import subscription_document
 from domain.access.roles import Caller, Role
 from domain.decisions.commands import WriteSubscription
 from domain.decisions.decide import decide
-from domain.decisions.world import Context, MemoryWorld
+from domain.decisions.world import Context
 from domain.subscriptions.sink_uris import PROTOCOLS
 from domain.subscriptions.subscription import Subscription
 from domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
+from tests.support.registries.memory_world import MemoryWorld
 
 XID = "/subscriptions/s1"
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

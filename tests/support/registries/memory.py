@@ -9,9 +9,10 @@ from typing import Any
 
 from domain.decisions.commands import Command, CreateRegistry, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
 from domain.decisions.decide import decide
-from domain.decisions.world import Context, Decision, MemoryWorld
+from domain.decisions.world import Context, Decision
 from domain.registry.entities import Entity
 from domain.registry.events import EntityEvent
+from tests.support.registries.memory_world import MemoryWorld
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

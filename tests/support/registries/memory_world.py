@@ -1,0 +1,180 @@
+"""World and Publications in memory: what tests decide against, and what SQL has to agree with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from domain.compat.legacy_apis import LegacyApi, legacy_api_of
+from domain.compat.publications import Publication, Publications, affects_publications, fold_publications
+from domain.decisions import document_checks
+from domain.decisions.document_checks import CheckResults, DocumentCheck
+from domain.decisions.world import Secret, StreamDifference
+from domain.model import Model, compile_model
+from domain.registry.entities import Entity
+from domain.registry.events import EntityEvent
+from domain.registry.evolve import evolve
+from domain.replication import link as links
+from domain.replication.link import Link
+from domain.values import xid as xids
+
+
+class CurrentModel:
+    """The model in force, compiled again when its entity changes."""
+
+    def __init__(self) -> None:
+        self._last: tuple[int, Model] | None = None
+
+    def of(self, entity: Entity | None) -> Model:
+        """The model of the entity that holds it; the empty model for None."""
+        if entity is None:
+            return compile_model({})
+        if self._last is None or self._last[0] != entity.revision:
+            self._last = entity.revision, Model.of(entity)
+        return self._last[1]
+
+
+class MemoryWorld:
+    """A World over dicts: the result of a fold over events."""
+
+    def __init__(self, events: Iterable[EntityEvent] = ()) -> None:
+        self._entities: dict[str, Entity] = {}
+        self._revisions: dict[str, int] = {}
+        self._documents: dict[str, bytes] = {}
+        self._secrets: dict[str, Secret] = {}
+        self._model = CurrentModel()
+        self._log: list[EntityEvent] = []
+        self.extend(events)
+
+    def extend(
+        self,
+        events: Iterable[EntityEvent],
+        documents: dict[str, bytes] | None = None,
+        secrets: Iterable[Secret] = (),
+    ) -> None:
+        """Applies events in log order."""
+        self._documents.update(documents or {})
+        self._secrets.update({secret.reference: secret for secret in secrets})
+        for event in events:
+            self._log.append(event)
+            self._revisions[event.stream] = event.revision
+            entity = evolve(event, len(self._log))
+            if entity is None:
+                self._entities.pop(event.stream, None)
+            else:
+                self._entities[event.stream] = entity
+
+    @property
+    def model(self) -> Model:
+        return self._model.of(self._entities.get(xids.MODEL))
+
+    def prefetch(self, names: Iterable[str]) -> None:
+        pass
+
+    def get(self, xid: str) -> Entity | None:
+        return self._entities.get(xids.stream(xid))
+
+    def revision(self, xid: str) -> int:
+        return self._revisions.get(xids.stream(xid), 0)
+
+    def members(self, collection: str) -> Sequence[Entity]:
+        depth = len(xids.segments(collection)) + 1
+        return [entity for entity in self._below(collection) if len(xids.segments(entity.xid)) == depth]
+
+    def count(self, collection: str) -> int:
+        return len(self.members(collection))
+
+    def subtree(self, xid: str) -> Iterator[Entity]:
+        return (entity for entity in self._below(xid) if not xids.is_outside_tree(xids.stream(entity.xid)))
+
+    def _below(self, xid: str) -> Iterator[Entity]:
+        low, high = xids.subtree(xid)
+        for key, entity in sorted((xids.tree_key(name), entity) for name, entity in self._entities.items()):
+            if low <= key < high and entity.xid not in xids.ROOT_STREAMS:
+                yield entity
+
+    def of_type(self, type: str) -> Iterator[Entity]:
+        for entity in self.subtree(xids.REGISTRY):
+            if entity.type == type:
+                yield entity
+
+    def differences(self, xid: str, position: int) -> Iterator[StreamDifference]:
+        then = {event.stream: (event, number) for number, event in enumerate(self._log[:position], 1)}
+        since = {event.stream: event.xid for event in self._log[position:]}
+        low, high = xids.tree_key(xid), xids.subtree(xid)[1]
+        for stream in sorted(since, key=xids.tree_key):
+            if low <= xids.tree_key(stream) < high and not xids.is_outside_tree(stream):
+                lived = evolve(*then[stream]) if stream in then else None
+                yield StreamDifference(since[stream], lived, self._entities.get(stream))
+
+    def sources(self, xid: str) -> Sequence[str]:
+        found = self._entities.values()
+        return [entity.xid for entity in found if entity.attributes.get("meta", {}).get("xref") == xid]
+
+    def prefetch_sources(self, names: Iterable[str]) -> None:
+        pass
+
+    def document(self, sha256: str) -> bytes:
+        return self._documents[sha256]
+
+    @property
+    def published(self) -> Publications:
+        return MemoryPublications(self._log)
+
+    @property
+    def links(self) -> Sequence[Link]:
+        found = (entity for entity in self._entities.values() if entity.type == links.TYPE)
+        return [Link.of(entity, entity.position) for entity in found]
+
+    def secret(self, secret: Secret) -> str | None:
+        found = self._secrets.get(secret.reference)
+        same = found is not None and (found.owner, found.name) == (secret.owner, secret.name)
+        return found.value if found is not None and same else None
+
+    def verdicts(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
+        """See World; the checks run immediately."""
+        known = {**self._documents, **documents}
+
+        def parse(document: document_checks.FormatCheck) -> object:
+            return document_checks.parse_document(document, known[document.sha256 or ""])
+
+        return {question: document_checks.run_check(question, parse) for question in questions}
+
+    def entities(self) -> Iterator[Entity]:
+        """All live entities, in the order of EV-77."""
+        yield from sorted(self._entities.values(), key=lambda entity: xids.event_order(entity.xid))
+
+
+class MemoryPublications:
+    """Implements `Publications` over a log in memory. Each look-up reads the whole log."""
+
+    def __init__(self, log: Sequence[EntityEvent]) -> None:
+        """log: all events, from position 1 on."""
+        self._log = log
+
+    def all(self) -> Iterator[Publication]:
+        """Every publication that ever existed, ordered by tree key and creation position."""
+        streams: dict[str, list[tuple[int, EntityEvent]]] = {}
+        for position, event in enumerate(self._log, 1):
+            streams.setdefault(event.stream, []).append((position, event))
+        for stream in sorted(streams, key=xids.tree_key):
+            if any(affects_publications(event) for _, event in streams[stream]):
+                yield from fold_publications(streams[stream])
+
+    def kept(self, xid: str) -> Sequence[Publication]:
+        low, high = xids.tree_key(xid), xids.subtree(xid)[1]
+        return [one for one in self.all() if one.kept and low <= xids.tree_key(one.xid) < high]
+
+    def by_uri(self, family: LegacyApi, uri: str) -> Publication | None:
+        return next((one for one in self._standing(family) if one.uri == uri), None)
+
+    def by_id(self, family: LegacyApi, id: str) -> Publication | None:
+        return next((one for one in self._standing(family) if one.id == id), None)
+
+    def image(self, kept: Publication) -> Entity:
+        assert kept.since is not None, "it was pruned"
+        entity = evolve(self._log[kept.since - 1], kept.since)
+        assert entity is not None, "it lived"
+        return entity
+
+    def _standing(self, family: LegacyApi) -> Iterator[Publication]:
+        return (one for one in self.all() if one.gone is None and legacy_api_of(one.xid) == family)
