@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from domain.access.roles import Role
 from domain.decisions.commands import ControlSubscription, DeleteSubscription, SubscriptionCommand, WriteSubscription
-from domain.decisions.world import Context, Decision, Secret, World
+from domain.decisions.world import Context, Decision, Secret, World, event_facts
 from domain.errors.http_errors import QuotaExceeded
 from domain.errors.problems import NotFound
 from domain.registry.entities import Entity
@@ -21,7 +21,7 @@ from domain.subscriptions.error_places import ErrorPlace, invalid_subscription
 from domain.subscriptions.protocol_settings import HEADERS_PREFIX, SIGNINGKEY
 from domain.subscriptions.subscription import TYPE, Subscription
 from domain.subscriptions.subscription_document import QUERY_SUFFIX
-from domain.values.json_text import Json, dumps
+from domain.values.json_text import Json, differing_names
 
 COLLECTION: Final = "/" + TYPE
 #: The properties that define where a subscription starts; if they change, it starts again (SUB-502).
@@ -89,7 +89,7 @@ def _create(command: WriteSubscription, world: World, context: Context) -> Decis
         **({"groups": list(command.groups)} if command.groups is not None else {}),
     }
     created = EntityCreated(
-        attributes=dict(command.attributes), private=private, **_shared(command.xid, 1, world, context)
+        attributes=dict(command.attributes), private=private, **event_facts(command.xid, TYPE, 1, world, context)
     )
     return _decided(created, secrets)
 
@@ -115,7 +115,7 @@ def _replace(command: WriteSubscription, world: World, context: Context) -> Deci
         private=private,
         changed=changed,
         born=entity.born,
-        **_shared(command.xid, entity.epoch + 1, world, context),
+        **event_facts(command.xid, TYPE, entity.epoch + 1, world, context),
     )
     return _decided(event, secrets)
 
@@ -125,7 +125,7 @@ def _delete(command: DeleteSubscription, world: World, context: Context) -> Deci
     secrets = _SecretChanges(entity.xid, "")
     for name, reference in Subscription.of(entity, entity.position).secrets.items():
         secrets.gone(name, reference)
-    event = EntityDeleted(attributes={}, private={}, **_shared(command.xid, entity.epoch, world, context))
+    event = EntityDeleted(attributes={}, private={}, **event_facts(command.xid, TYPE, entity.epoch, world, context))
     return _decided(event, secrets)
 
 
@@ -144,7 +144,7 @@ def _control(command: ControlSubscription, world: World, context: Context) -> De
         attributes=entity.attributes,
         private=private,
         born=entity.born,
-        **_shared(command.xid, entity.epoch, world, context),
+        **event_facts(command.xid, TYPE, entity.epoch, world, context),
     )
     return _decided(event, _SecretChanges(entity.xid, ""))
 
@@ -262,8 +262,7 @@ def _start(attributes: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any], secrets: _SecretChanges) -> tuple[str, ...]:
     """The names of the properties that differ, including those that differ only in a secret."""
-    names = {name for name in before.keys() | after.keys() if dumps(before.get(name)) != dumps(after.get(name))}
-    return tuple(sorted(names | {secret.name.partition(".")[0] for secret in secrets.settled}))
+    return tuple(sorted(differing_names(before, after) | {secret.name.partition(".")[0] for secret in secrets.settled}))
 
 
 def _at(attributes: Mapping[str, Any], path: str) -> Any:
@@ -272,17 +271,6 @@ def _at(attributes: Mapping[str, Any], path: str) -> Any:
     for name in path.split("."):
         found = found.get(name) if isinstance(found, Mapping) else None
     return found
-
-
-def _shared(xid: str, epoch: int, world: World, context: Context) -> dict[str, Any]:
-    return {
-        "xid": xid,
-        "type": TYPE,
-        "revision": world.revision(xid) + 1,
-        "epoch": epoch,
-        "xregcorrelationid": context.xregcorrelationid,
-        "time": context.now,
-    }
 
 
 def _decided(event: EntityEvent, secrets: _SecretChanges) -> Decision:

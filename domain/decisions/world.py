@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from domain.access.roles import Role
 from domain.compat.publications import Publications
@@ -150,3 +150,15 @@ class World(Protocol):
 
         Raises: ChecksRequired.
         """
+
+
+def event_facts(xid: str, type: str, epoch: int, world: World, context: Context) -> dict[str, Any]:
+    """The members of an event that follow from its entity and its interaction."""
+    return {
+        "xid": xid,
+        "type": type,
+        "revision": world.revision(xid) + 1,
+        "epoch": epoch,
+        "xregcorrelationid": context.xregcorrelationid,
+        "time": context.now,
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from domain.errors.http_errors import InvalidMember, InvalidSubscription
+from domain.values.json_pointer import join_pointer
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +17,7 @@ class ErrorPlace:
 
     def at(self, *steps: str | int) -> ErrorPlace:
         """A place within this one."""
-        escaped = (str(step).replace("~", "~0").replace("/", "~1") for step in steps)
-        return ErrorPlace("/".join((self.pointer, *escaped)), self.problem)
+        return ErrorPlace(join_pointer(self.pointer, *steps), self.problem)
 
     def refused(self, code: str, reason: str) -> InvalidMember:
         """The problem at this place. code: for programs."""

@@ -15,6 +15,7 @@ from domain.cesql import ContextAttributes
 from domain.cesql.values import DATA_MEMBER, canonical_string
 from domain.subscriptions import index_conditions as needed
 from domain.subscriptions.index_conditions import IndexConditions
+from domain.values.json_pointer import join_pointer
 
 #: The maximum nesting depth of filters, and their maximum number in one subscription (SUB-408).
 MAX_DEPTH: Final = 32
@@ -83,8 +84,7 @@ class _FilterPlace:
     seen: list[int]
 
     def at(self, step: str | int) -> _FilterPlace:
-        escaped = str(step).replace("~", "~0").replace("/", "~1")
-        return _FilterPlace(f"{self.pointer}/{escaped}", self.depth, self.seen)
+        return _FilterPlace(join_pointer(self.pointer, step), self.depth, self.seen)
 
     def within(self) -> _FilterPlace:
         """The same place, one filter deeper. Raises: FilterError."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 
@@ -62,6 +63,11 @@ def loads_trusted(text: bytes | str) -> Json:
 def dumps(value: Json) -> bytes:
     """Compact UTF-8 JSON; member order is kept."""
     return orjson.dumps(value, default=_number)
+
+
+def differing_names(before: Mapping[str, Json], after: Mapping[str, Json]) -> set[str]:
+    """The names whose values differ as JSON text."""
+    return {name for name in before.keys() | after.keys() if dumps(before.get(name)) != dumps(after.get(name))}
 
 
 def number_text(number: float | Decimal) -> str:

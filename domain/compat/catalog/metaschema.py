@@ -13,9 +13,9 @@ from decimal import Decimal
 from typing import Any, Final, Protocol
 
 from domain.messaging.findings import unchecked_values
-from domain.messaging.findings.finding import json_pointer
 from domain.messaging.findings.kafka import is_base64
 from domain.model import rfc3339, uris
+from domain.values.json_pointer import join_pointer
 from domain.values.json_text import Json
 
 #: Returns why a value is invalid, as the end of a sentence; None where it is valid.
@@ -36,7 +36,7 @@ class MalformedDefinition(ValueError):
 
     def __init__(self, text: str, *path: str) -> None:
         self.text = text
-        self.pointer = json_pointer(path)
+        self.pointer = join_pointer("", *path)
         super().__init__(f"{self.pointer}: {text}" if path else text)
 
 

@@ -7,14 +7,14 @@ from typing import Any, Final
 
 from domain.access.roles import Role
 from domain.decisions.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
-from domain.decisions.world import Context, Decision, Secret, World
+from domain.decisions.world import Context, Decision, Secret, World, event_facts
 from domain.errors.http_errors import Forbidden, InvalidLink
 from domain.errors.problems import NotFound
 from domain.registry.entities import Entity
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
 from domain.replication.link import KAFKA, TYPE, Link
 from domain.replication.scope import LinkScope
-from domain.values.json_text import dumps
+from domain.values.json_text import differing_names
 
 #: The attributes of a link that cannot change, because its copies came from this source.
 _FIXED: Final = ("url", "dialect", "mode", "remote")
@@ -46,9 +46,8 @@ def _create(command: WriteLink, world: World, context: Context) -> Decision:
     if (found := world.get(command.xid)) is not None:
         raise InvalidLink.at("exists", "/id", f"the link {found.id} exists already")
     names, settled = _secrets(command, {}, world, context)
-    created = EntityCreated(
-        attributes=dict(command.attributes), private=_private(names), **_shared(command.xid, 1, world, context)
-    )
+    facts = event_facts(command.xid, TYPE, 1, world, context)
+    created = EntityCreated(attributes=dict(command.attributes), private=_private(names), **facts)
     return _decided(created, settled, world)
 
 
@@ -68,7 +67,7 @@ def _replace(command: WriteLink, world: World, context: Context) -> Decision:
         private={**_without_secrets(entity), **_private(names)},
         born=entity.born,
         changed=changed,
-        **_shared(entity.xid, entity.epoch + 1, world, context),
+        **event_facts(entity.xid, TYPE, entity.epoch + 1, world, context),
     )
     return _decided(event, settled, world)
 
@@ -96,7 +95,7 @@ def _secrets(
     names: dict[str, str] = {}
     settled: list[Secret] = []
     entity = world.get(command.xid)
-    same = entity is not None and _credential(entity.attributes) == _credential(command.attributes)
+    same = entity is not None and entity.attributes.get("credential") == command.attributes.get("credential")
     for name, reference in stored.items():
         known, value = Secret(reference, command.xid, name), command.secrets.get(name)
         if world.secret(known) == value if value is not None else same:
@@ -110,16 +109,11 @@ def _secrets(
     return names, settled
 
 
-def _credential(attributes: Mapping[str, Any]) -> Any:
-    """The credential without its secret values."""
-    return attributes.get("credential")
-
-
 def _delete(command: DeleteLink, world: World, context: Context) -> Decision:
     """The copies of a deleted link stay, and become writable (LEG-909)."""
     entity = _existing(command.xid, world)
     secrets = Link.of(entity, entity.position).secrets
-    event = EntityDeleted(attributes={}, private={}, **_shared(entity.xid, entity.epoch, world, context))
+    event = EntityDeleted(attributes={}, private={}, **event_facts(entity.xid, TYPE, entity.epoch, world, context))
     gone = tuple(Secret(reference, entity.xid, name) for name, reference in secrets.items())
     return Decision((event,), {}, (event.xid,), secrets=gone)
 
@@ -143,7 +137,7 @@ def _control(command: ControlLink, world: World, context: Context) -> Decision:
         private=entity.private | private,
         born=entity.born,
         changed=("enabled",) if enabled != link.enabled else (),
-        **_shared(entity.xid, entity.epoch + 1, world, context),
+        **event_facts(entity.xid, TYPE, entity.epoch + 1, world, context),
     )
     return Decision((event,), {}, (event.xid,))
 
@@ -177,16 +171,4 @@ def _private(names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any], secrets: list[Secret]) -> tuple[str, ...]:
-    names = {name for name in before.keys() | after.keys() if dumps(before.get(name)) != dumps(after.get(name))}
-    return tuple(sorted(names | {secret.name.partition(".")[0] for secret in secrets}))
-
-
-def _shared(xid: str, epoch: int, world: World, context: Context) -> dict[str, Any]:
-    return {
-        "xid": xid,
-        "type": TYPE,
-        "revision": world.revision(xid) + 1,
-        "epoch": epoch,
-        "xregcorrelationid": context.xregcorrelationid,
-        "time": context.now,
-    }
+    return tuple(sorted(differing_names(before, after) | {secret.name.partition(".")[0] for secret in secrets}))

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from domain.decisions.commands import Repair
 from domain.decisions.replication.append_foreign import registry_recount
-from domain.decisions.world import Context, Decision, World
+from domain.decisions.world import Context, Decision, World, event_facts
 from domain.errors.http_errors import Diverged
 from domain.errors.problems import NotFound
 from domain.registry.entities import Entity
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
 from domain.replication.link import Link
 from domain.values import xid as xids
-from domain.values.json_text import dumps
+from domain.values.json_text import differing_names
 
 
 def repair(command: Repair, world: World, context: Context) -> Decision:
@@ -39,7 +38,7 @@ def _events(command: Repair, link: Link, world: World, context: Context) -> Iter
         entity = world.get(event.xid) if link.scope.has(event.xid) else None
         if isinstance(event, EntityDeleted):
             if entity is not None:
-                shared = _shared(entity.xid, entity.type, entity.epoch, world, context)
+                shared = event_facts(entity.xid, entity.type, entity.epoch, world, context)
                 yield EntityDeleted(attributes={}, private=event.private, reason=event.reason, **shared)
         elif link.scope.has(event.xid):
             yield _remote_state_event(event, entity, world, context)
@@ -47,25 +46,15 @@ def _events(command: Repair, link: Link, world: World, context: Context) -> Iter
         entity = world.get(xid) if link.scope.has(xid) else None
         if entity is not None:
             yield EntityDeleted(
-                attributes={}, private={}, **_shared(entity.xid, entity.type, entity.epoch, world, context)
+                attributes={}, private={}, **event_facts(entity.xid, entity.type, entity.epoch, world, context)
             )
 
 
 def _remote_state_event(event: EntityEvent, entity: Entity | None, world: World, context: Context) -> EntityEvent:
-    shared = _shared(event.xid, event.type, event.epoch, world, context)
+    shared = event_facts(event.xid, event.type, event.epoch, world, context)
     if entity is None:
         return EntityCreated(attributes=event.attributes, private=event.private, **shared)
-    before, after = entity.attributes, event.attributes
-    changed = sorted(name for name in before.keys() | after.keys() if dumps(before.get(name)) != dumps(after.get(name)))
-    return EntityUpdated(attributes=after, private=event.private, born=entity.born, changed=tuple(changed), **shared)
-
-
-def _shared(xid: str, type: str, epoch: int, world: World, context: Context) -> dict[str, Any]:
-    return {
-        "xid": xid,
-        "type": type,
-        "revision": world.revision(xid) + 1,
-        "epoch": epoch,
-        "xregcorrelationid": context.xregcorrelationid,
-        "time": context.now,
-    }
+    changed = tuple(sorted(differing_names(entity.attributes, event.attributes)))
+    return EntityUpdated(
+        attributes=event.attributes, private=event.private, born=entity.born, changed=changed, **shared
+    )

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from domain.formats.avro.schema import AvroType, RecordField, invalid_document, shorten_name
+from domain.values.json_pointer import join_pointer
 
 _FIRST: Final = ", which is the first of its union"
 
@@ -67,7 +68,7 @@ class DefaultChecker:
             case "array", list():
                 parts = ((item, f"{pointer}/{at}") for at, item in enumerate(value))
             case "map", dict():
-                parts = ((item, f"{pointer}/{_token(key)}") for key, item in value.items())
+                parts = ((item, join_pointer(pointer, key)) for key, item in value.items())
             case "enum", str() if self._is_symbol(index, value):
                 return None
             case "fixed", _ if _is_binary(value) and len(value) == found.size:
@@ -99,7 +100,7 @@ class DefaultChecker:
                     value,
                 )
         for name, item in value.items():
-            if name in fields and (flaw := self._flaw(fields[name].type.type, item, f"{pointer}/{_token(name)}")):
+            if name in fields and (flaw := self._flaw(fields[name].type.type, item, join_pointer(pointer, name))):
                 return flaw
         return None
 
@@ -133,10 +134,6 @@ def _is_integer(value: Any) -> bool:
 def _is_binary(value: Any) -> bool:
     """Whether each character of a text represents one byte."""
     return isinstance(value, str) and all(character <= "\xff" for character in value)
-
-
-def _token(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
 
 
 #: Checks of values for each primitive type.

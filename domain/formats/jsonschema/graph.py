@@ -15,9 +15,10 @@ from domain.formats.contract import DocumentLocation, InvalidDocument
 from domain.formats.jsonschema import drafts
 from domain.formats.jsonschema.drafts import JsonSchemaDraft
 from domain.formats.jsonschema.keywords import SubschemaFactory, fill_node
-from domain.formats.jsonschema.locations import join_pointer, json_fragment
+from domain.formats.jsonschema.locations import json_fragment
 from domain.formats.jsonschema.node import SchemaNode
 from domain.formats.jsonschema.values import is_pattern
+from domain.values.json_pointer import join_pointer
 
 #: Errors besides `Unresolvable` that the resolver raises for invalid references.
 _BROKEN: Final = (ValueError, TypeError, LookupError, AttributeError)

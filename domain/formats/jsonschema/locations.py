@@ -1,4 +1,4 @@
-"""Locations in a JSON document: pointers, and the text of values."""
+"""The text of values at locations in a JSON document."""
 
 from __future__ import annotations
 
@@ -8,11 +8,6 @@ from decimal import Decimal
 from typing import Any
 
 from domain.formats.contract import MAX_FRAGMENT
-
-
-def join_pointer(pointer: str, *steps: object) -> str:
-    """A JSON Pointer extended by further steps."""
-    return pointer + "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
 
 
 def json_fragment(value: Any) -> str:

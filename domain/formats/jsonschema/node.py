@@ -9,7 +9,8 @@ from operator import attrgetter
 from typing import Any, Final
 
 from domain.formats.contract import DocumentLocation
-from domain.formats.jsonschema.locations import join_pointer, json_fragment
+from domain.formats.jsonschema.locations import json_fragment
+from domain.values.json_pointer import join_pointer
 
 #: A bound, and whether it is exclusive.
 NumberBound = tuple[Decimal, bool]

@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from domain.formats.contract import DocumentLocation, InvalidDocument
 from domain.formats.jsonschema.graph import refuse_cycles
-from domain.formats.jsonschema.locations import join_pointer, json_fragment
+from domain.formats.jsonschema.locations import json_fragment
 from domain.formats.jsonschema.node import SchemaNode
 from domain.formats.jsonschema.values import is_pattern
 from domain.formats.jsonstructure import types
+from domain.values.json_pointer import join_pointer
 from domain.values.json_text import dumps
 
 _NOWHERE: Final = object()

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from domain.formats.contract import MAX_FRAGMENT, DocumentLocation
+from domain.values.json_pointer import join_pointer
 
 
 def location_at(document: Any, path: Sequence[Any]) -> DocumentLocation:
     """The location at a path of names and indexes; a name may look like a number."""
-    pointer = "".join("/" + _escaped(part) for part in path)
-    return DocumentLocation(pointer=pointer, fragment=json_fragment(_at(document, path)))
+    return DocumentLocation(pointer=join_pointer("", *path), fragment=json_fragment(_at(document, path)))
 
 
 def path_in_default(document: Any, schema: Any, path: Sequence[Any], value: Any) -> list[Any]:
@@ -40,7 +40,7 @@ def reference_pointer(found: Any, fragment: str) -> str | None:
         if isinstance(value, dict):
             if isinstance(value.get("$ref"), str) and value["$ref"].endswith(fragment):
                 return f"{pointer}/$ref"
-            waiting.extend((f"{pointer}/{_escaped(name)}", part) for name, part in value.items())
+            waiting.extend((join_pointer(pointer, name), part) for name, part in value.items())
         elif isinstance(value, list):
             waiting.extend((f"{pointer}/{at}", part) for at, part in enumerate(value))
     return None
@@ -51,10 +51,6 @@ def json_fragment(value: Any) -> str:
     if isinstance(value, dict | list) and len(value) > MAX_FRAGMENT:
         value = dict(list(value.items())[:MAX_FRAGMENT]) if isinstance(value, dict) else value[:MAX_FRAGMENT]
     return json.dumps(value, ensure_ascii=False, default=str)[:MAX_FRAGMENT]
-
-
-def _escaped(name: object) -> str:
-    return str(name).replace("~", "~0").replace("/", "~1")
 
 
 def _at(value: Any, path: Sequence[Any]) -> Any:

@@ -83,7 +83,7 @@ VALIDATORS: Final[dict[str, tuple[Validator, ...]]] = {
         envelopes.properties_parse,
         envelopes.data_descriptions_agree,
         messages.mqtt_options_are_in_range,
-        messages.http_options_are_tokens,
+        options.http_options_are_tokens,
         messages.amqp_names_are_symbols,
         kafka.key_is_given_once,
         kafka.header_names_match_keys,

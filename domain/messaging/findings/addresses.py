@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from domain.messaging.findings import names
 from domain.messaging.findings.finding import Finding, ValidatedEntity
 from domain.messaging.findings.placeholders import blank_placeholders, is_placeholder
-from domain.messaging.findings.unchecked_values import as_sequence, as_text, as_texts, protocol_options
+from domain.messaging.findings.unchecked_values import as_sequence, as_text, as_texts
 
 _SERVERS: Final = "bootstrap.servers"
 _SCHEMES: Final[dict[str, tuple[str, ...]]] = {
@@ -45,10 +45,10 @@ class _Address(NamedTuple):
 
 def addresses_fit(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-23 to EP-25 for each entry; protocols without rules of their own accept any address."""
-    known = names.canonical_protocol(as_text(subject.attributes.get("protocol")))
+    known = subject.protocol
     if known is None:
         return
-    given = protocol_options(subject.attributes)
+    given = subject.options
     for index, entry in enumerate(as_sequence(given.get("endpoints"))):
         if isinstance(entry, dict):
             place = ("protocoloptions", "endpoints", index)

@@ -28,21 +28,21 @@ def message_matches_group(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def _in_endpoint(subject: ValidatedEntity, group: Mapping[str, Any]) -> Iterator[Finding]:
-    outer, inner = as_text(group.get("protocol")), as_text(subject.attributes.get("protocol"))
+    outer, inner = as_text(group.get("protocol")), subject.text("protocol")
     if outer and inner and not names.same_protocol(outer, inner):
         yield subject.must("EP-11", "the endpoint has another protocol", "protocol")
-    outer, inner = as_text(group.get("envelope")), as_text(subject.attributes.get("envelope"))
+    outer, inner = as_text(group.get("envelope")), subject.text("envelope")
     if outer and inner and not names.envelope_admits(outer, inner):
         yield subject.must("EP-13", "the endpoint has another or a more precise envelope", "envelope")
 
 
 def _in_messagegroup(subject: ValidatedEntity, group: Mapping[str, Any]) -> Iterator[Finding]:
-    outer, inner = as_text(group.get("envelope")), as_text(subject.attributes.get("envelope"))
+    outer, inner = as_text(group.get("envelope")), subject.text("envelope")
     if outer and inner is None:
         yield subject.must("MS-03", "it is missing: the message group has one", "envelope")
     elif outer and inner is not None and outer.casefold() != inner.casefold():
         yield subject.must("MS-03", "the message group has another envelope", "envelope")
-    outer, inner = as_text(group.get("protocol")), as_text(subject.attributes.get("protocol"))
+    outer, inner = as_text(group.get("protocol")), subject.text("protocol")
     if outer and inner and not names.same_protocol(outer, inner):
         yield subject.must("MS-03", "the message group has another protocol", "protocol")
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from domain.messaging.findings.finding import Finding, ValidatedEntity
 from domain.messaging.findings.placeholders import is_placeholder
-from domain.messaging.findings.unchecked_values import AttributePath, as_sequence, protocol_options
+from domain.messaging.findings.unchecked_values import AttributePath, as_sequence
 
 _DESCRIBED: Final = ("type", "mechanism", "resourceuri", "authorityuri")
 #: Names of credentials, in lower case without separators; any prefix up to the last dot is ignored.
@@ -30,7 +30,7 @@ _END_OF_AUTHORITY: Final = re.compile(r"[/?#\s]")
 
 def authorization_is_described(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-27: descriptions of an authorization are not empty, and only SASL has mechanisms."""
-    for index, entry in enumerate(as_sequence(protocol_options(subject.attributes).get("authorization"))):
+    for index, entry in enumerate(as_sequence(subject.options.get("authorization"))):
         if not isinstance(entry, dict):
             continue
         place = ("protocoloptions", "authorization", index)

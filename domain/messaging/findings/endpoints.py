@@ -10,7 +10,7 @@ from typing import Final
 
 from domain.messaging.findings import names
 from domain.messaging.findings.finding import Finding, ValidatedEntity, is_xid
-from domain.messaging.findings.unchecked_values import as_sequence, as_text, as_texts
+from domain.messaging.findings.unchecked_values import as_sequence, as_texts
 from domain.values import xid as xids
 
 PRODUCER: Final = "producer"
@@ -40,7 +40,7 @@ def roles_fit(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def _pair_is_allowed(subject: ValidatedEntity) -> Iterator[Finding]:
-    known = names.canonical_protocol(as_text(subject.attributes.get("protocol")))
+    known = subject.protocol
     if known is None:
         yield subject.should("EP-06", "not every protocol allows an endpoint to be subscriber and consumer", "usage")
     elif known not in _PAIRING:
@@ -49,9 +49,7 @@ def _pair_is_allowed(subject: ValidatedEntity) -> Iterator[Finding]:
 
 def names_are_well_formed(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-09, EP-12, EP-13: names are not empty, and the protocol's name includes its version."""
-    channel, envelope, protocol = (
-        as_text(subject.attributes.get(name)) for name in ("channel", "envelope", "protocol")
-    )
+    channel, envelope, protocol = (subject.text(name) for name in ("channel", "envelope", "protocol"))
     if channel == "":
         yield subject.must("EP-09", "it is empty", "channel")
     if envelope is not None and not names.is_name(envelope):

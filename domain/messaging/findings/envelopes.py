@@ -13,7 +13,7 @@ from typing import Any, Final
 from domain.messaging.findings import names
 from domain.messaging.findings.finding import Finding, ValidatedEntity
 from domain.messaging.findings.kafka import is_base64
-from domain.messaging.findings.unchecked_values import as_mapping, as_text, parse_media_type, protocol_options
+from domain.messaging.findings.unchecked_values import as_mapping, as_text, parse_media_type
 from domain.model import rfc3339, uris
 from domain.values import xid as xids
 
@@ -34,7 +34,7 @@ _AMQP_SECTIONS: Final = (
 
 def options_fit_the_mode(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-15, MS-38: only structured mode has a format, and the format is a media type."""
-    if not names.is_cloudevents(as_text(subject.attributes.get("envelope"))):
+    if not names.is_cloudevents(subject.text("envelope")):
         return
     given = as_mapping(subject.attributes.get("envelopeoptions"))
     rule = "EP-15" if xids.type_of(subject.xid) == "endpoints" else "MS-38"
@@ -47,7 +47,7 @@ def options_fit_the_mode(subject: ValidatedEntity) -> Iterator[Finding]:
 
 def envelope_and_protocol_names_are_well_formed(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-04: <NAME>/<VERSION> and <NAME>[/<VERSION>]. A message in an endpoint may omit the version (EP-13)."""
-    envelope, protocol = as_text(subject.attributes.get("envelope")), as_text(subject.attributes.get("protocol"))
+    envelope, protocol = subject.text("envelope"), subject.text("protocol")
     known = names.is_name if xids.segments(subject.xid)[0] == "endpoints" else names.is_versioned
     if envelope is not None and not known(envelope):
         yield subject.must("MS-04", "it is not <NAME>/<VERSION>", "envelope")
@@ -86,9 +86,9 @@ def metadata_is_cloudevents(subject: ValidatedEntity) -> Iterator[Finding]:
 
 def properties_parse(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-34 for the properties of AMQP messages."""
-    if names.canonical_protocol(as_text(subject.attributes.get("protocol"))) != names.AMQP:
+    if subject.protocol != names.AMQP:
         return
-    given = protocol_options(subject.attributes)
+    given = subject.options
     for section in _AMQP_SECTIONS:
         for name, declared in as_mapping(given.get(section)).items():
             if isinstance(declared, dict):
@@ -117,7 +117,7 @@ def data_descriptions_agree(subject: ValidatedEntity) -> Iterator[Finding]:
 
 def _metadata(subject: ValidatedEntity) -> Mapping[str, Any]:
     """The metadata of a CloudEvent; empty for any other envelope."""
-    known = names.is_cloudevents(as_text(subject.attributes.get("envelope")))
+    known = names.is_cloudevents(subject.text("envelope"))
     return as_mapping(subject.attributes.get("envelopemetadata")) if known else {}
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from domain.messaging.findings import names
+from domain.messaging.findings.unchecked_values import as_text, protocol_options
 from domain.values import xid as xids
+from domain.values.json_pointer import join_pointer
 
 #: A MUST of the endpoint, message and schema specifications that the model cannot express.
 L2: Final = "L2"
@@ -67,13 +70,27 @@ class ValidatedEntity:
     check: SchemaCheck
     chains: BaseChains = field(default_factory=BaseChains)
 
+    def text(self, name: str) -> str | None:
+        """An attribute, if it is a string."""
+        return as_text(self.attributes.get(name))
+
+    @property
+    def protocol(self) -> str | None:
+        """The defined protocol that it names; None for any other (EP-10)."""
+        return names.canonical_protocol(self.text("protocol"))
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Its `protocoloptions`."""
+        return protocol_options(self.attributes)
+
     def must(self, rule: str, text: str, *path: str | int) -> Finding:
         """A finding of L2."""
-        return Finding(L2, rule, self.xid, json_pointer(path), text)
+        return Finding(L2, rule, self.xid, join_pointer("", *path), text)
 
     def should(self, rule: str, text: str, *path: str | int) -> Finding:
         """A finding of L3."""
-        return Finding(L3, rule, self.xid, json_pointer(path), text)
+        return Finding(L3, rule, self.xid, join_pointer("", *path), text)
 
     def find(self, reference: str) -> Mapping[str, Any] | None:
         """The attributes of the entity that a text names; None if it names none or is not an xid."""
@@ -83,12 +100,7 @@ class ValidatedEntity:
 Validator = Callable[[ValidatedEntity], Iterator[Finding]]
 
 
-def json_pointer(path: Iterable[str | int]) -> str:
-    """The JSON Pointer (RFC 6901) of a place in an entity."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
-
-
 def is_xid(text: str) -> bool:
     """Whether a text has the form of the xid of a Group, Resource or Version."""
-    names = xids.segments(text) if text.startswith("/") else ()
-    return len(names) in (2, 4, 6) and all(map(xids.NAME.match, names[::2])) and all(map(xids.ID.match, names[1::2]))
+    parts = xids.segments(text) if text.startswith("/") else ()
+    return len(parts) in (2, 4, 6) and all(map(xids.NAME.match, parts[::2])) and all(map(xids.ID.match, parts[1::2]))

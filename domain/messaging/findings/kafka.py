@@ -13,7 +13,7 @@ from typing import Final
 from domain.messaging.findings import names
 from domain.messaging.findings.endpoints import CONSUMER, PRODUCER, SUBSCRIBER
 from domain.messaging.findings.finding import Finding, ValidatedEntity
-from domain.messaging.findings.unchecked_values import as_mapping, as_text, as_texts, protocol_options
+from domain.messaging.findings.unchecked_values import as_mapping, as_text, as_texts
 
 #: Options that only members of a consumer group may have.
 _OF_GROUPS: Final = ("autooffsetreset", "enableautocommit")
@@ -21,9 +21,9 @@ _OF_GROUPS: Final = ("autooffsetreset", "enableautocommit")
 
 def consumers_have_groups(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-35, EP-36: only a consumer names a group, and it has to. An endpoint without options is abstract."""
-    if not _is_kafka(subject) or "protocoloptions" not in subject.attributes:
+    if subject.protocol != names.KAFKA or "protocoloptions" not in subject.attributes:
         return
-    given, roles = protocol_options(subject.attributes), as_texts(subject.attributes.get("usage"))
+    given, roles = subject.options, as_texts(subject.attributes.get("usage"))
     if CONSUMER in roles and not given.get("consumergroup"):
         yield subject.must(
             "EP-35", "a consumer has to name the group that it joins", "protocoloptions", "consumergroup"
@@ -40,8 +40,8 @@ def consumers_have_groups(subject: ValidatedEntity) -> Iterator[Finding]:
 
 def key_is_given_once(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-41: a key as text or as base64."""
-    given = protocol_options(subject.attributes)
-    if not _is_kafka(subject) or "key_base64" not in given:
+    given = subject.options
+    if subject.protocol != names.KAFKA or "key_base64" not in given:
         return
     if "key" in given:
         yield subject.must("MS-41", "it cannot be combined with key", "protocoloptions", "key_base64")
@@ -51,9 +51,9 @@ def key_is_given_once(subject: ValidatedEntity) -> Iterator[Finding]:
 
 def header_names_match_keys(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-45. Keys of maps are in lower case, so they cannot show the case of a name."""
-    if not _is_kafka(subject):
+    if subject.protocol != names.KAFKA:
         return
-    for key, header in as_mapping(protocol_options(subject.attributes).get("headers")).items():
+    for key, header in as_mapping(subject.options.get("headers")).items():
         name = as_text(as_mapping(header).get("name"))
         if name is not None and name.casefold() != key.casefold():
             yield subject.should("MS-45", "the name differs from its key", "protocoloptions", "headers", key, "name")
@@ -66,7 +66,3 @@ def is_base64(value: str) -> bool:
     except (ValueError, binascii.Error):
         return False
     return True
-
-
-def _is_kafka(subject: ValidatedEntity) -> bool:
-    return names.canonical_protocol(as_text(subject.attributes.get("protocol"))) == names.KAFKA

@@ -11,15 +11,11 @@ from typing import Any, Final
 
 from domain.messaging.findings import names
 from domain.messaging.findings.finding import Finding, ValidatedEntity
-from domain.messaging.findings.placeholders import blank_placeholders
 from domain.messaging.findings.topics import is_topic
 from domain.messaging.findings.unchecked_values import (
     as_integer,
     as_mapping,
-    as_sequence,
     as_text,
-    is_token,
-    protocol_options,
 )
 
 _BASE: Final = "basemessageuri"
@@ -29,9 +25,9 @@ _AMQP_MAPS: Final = ("application-properties", "message-annotations", "delivery-
 
 def mqtt_options_are_in_range(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-42: there are three qualities of service and two payload formats, and a topic has no wildcards."""
-    if _protocol(subject) not in names.MQTT:
+    if subject.protocol not in names.MQTT:
         return
-    given = protocol_options(subject.attributes)
+    given = subject.options
     for name, most in (("qos", 2), ("payload_format_indicator", 1)):
         value = as_integer(given.get(name))
         if value is not None and not 0 <= value <= most:
@@ -41,25 +37,11 @@ def mqtt_options_are_in_range(subject: ValidatedEntity) -> Iterator[Finding]:
         yield subject.must("MS-42", "it has wildcards, so it does not name one topic", "protocoloptions", "topic_name")
 
 
-def http_options_are_tokens(subject: ValidatedEntity) -> Iterator[Finding]:
-    """MS-43: methods and names of headers are tokens; a header may appear several times."""
-    if _protocol(subject) != names.HTTP:
-        return
-    given = protocol_options(subject.attributes)
-    method = as_text(given.get("method"))
-    if method is not None and not is_token(blank_placeholders(method)):
-        yield subject.must("MS-43", "it is not an HTTP method", "protocoloptions", "method")
-    for index, row in enumerate(as_sequence(given.get("headers"))):
-        name = as_text(as_mapping(row).get("name"))
-        if name is not None and not is_token(blank_placeholders(name)):
-            yield subject.must("MS-43", "it is not the name of a header", "protocoloptions", "headers", index, "name")
-
-
 def amqp_names_are_symbols(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-44: advice only, because the model's own examples have dashes."""
-    if _protocol(subject) != names.AMQP:
+    if subject.protocol != names.AMQP:
         return
-    given = protocol_options(subject.attributes)
+    given = subject.options
     for section in _AMQP_MAPS:
         for name in as_mapping(given.get(section)):
             if not _SYMBOL.match(name):
@@ -73,7 +55,7 @@ def base_chain_ends(subject: ValidatedEntity) -> Iterator[Finding]:
     A reference to a message means its default Version. Cost: one lookup for each message of a chain, for all messages
     of the chain together.
     """
-    reference = as_text(subject.attributes.get(_BASE))
+    reference = subject.text(_BASE)
     if reference is None or not reference.startswith("/"):
         return
     if subject.find(reference) is None:
@@ -123,7 +105,3 @@ def _version_of(xid: str, attributes: Mapping[str, Any]) -> str:
     own = as_text(as_mapping(attributes.get("meta")).get("xref"))
     resource, _, version = xid.partition("/versions/")
     return f"{own or resource}/versions/{version or attributes.get('versionid')}"
-
-
-def _protocol(subject: ValidatedEntity) -> str | None:
-    return names.canonical_protocol(as_text(subject.attributes.get("protocol")))

@@ -14,12 +14,13 @@ from domain.messaging.findings.finding import Finding, ValidatedEntity
 from domain.messaging.findings.placeholders import blank_placeholders
 from domain.messaging.findings.unchecked_values import (
     as_integer,
+    as_mapping,
     as_sequence,
     as_text,
     as_texts,
     is_token,
-    protocol_options,
 )
+from domain.values import xid as xids
 
 _LARGEST: Final = 2**32 - 1
 _SERIALIZER: Final = "org.apache.kafka.common.serialization.StringSerializer"
@@ -92,29 +93,29 @@ _FORMER: Final = {
 
 def options_are_in_range(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-21: ranges and choices that the model does not have."""
-    given = protocol_options(subject.attributes)
-    for name, range in _RANGES.get(_protocol(subject) or "", {}).items():
+    given = subject.options
+    for name, range in _RANGES.get(subject.protocol or "", {}).items():
         if name in given and not range.has(given[name]):
             yield subject.must("EP-21", range.says, "protocoloptions", name)
 
 
 def http_options_are_tokens(subject: ValidatedEntity) -> Iterator[Finding]:
-    """EP-34: methods and names of headers are tokens."""
-    if _protocol(subject) != names.HTTP:
+    """EP-34, MS-43: methods and names of headers are tokens; a header may appear several times."""
+    if subject.protocol != names.HTTP:
         return
-    given = protocol_options(subject.attributes)
+    given, rule = subject.options, "EP-34" if xids.type_of(subject.xid) == "endpoints" else "MS-43"
     method = as_text(given.get("method"))
     if method is not None and not is_token(blank_placeholders(method)):
-        yield subject.must("EP-34", "it is not an HTTP method", "protocoloptions", "method")
+        yield subject.must(rule, "it is not an HTTP method", "protocoloptions", "method")
     for index, row in enumerate(as_sequence(given.get("headers"))):
-        name = as_text(row.get("name")) if isinstance(row, dict) else None
+        name = as_text(as_mapping(row).get("name"))
         if name is not None and not is_token(blank_placeholders(name)):
-            yield subject.must("EP-34", "it is not the name of a header", "protocoloptions", "headers", index, "name")
+            yield subject.must(rule, "it is not the name of a header", "protocoloptions", "headers", index, "name")
 
 
 def options_fit_the_role(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-20, EP-37: options that clients in this role do not use, or that have a new name."""
-    given, known = protocol_options(subject.attributes), _protocol(subject) or ""
+    given, known = subject.options, subject.protocol or ""
     roles = as_texts(subject.attributes.get("usage"))
     for name, meant in _ROLES.get(known, {}).items():
         if roles and name in given and not set(roles) & set(meant.roles) and not _same(given[name], meant.default):
@@ -123,10 +124,6 @@ def options_fit_the_role(subject: ValidatedEntity) -> Iterator[Finding]:
     for former, name in _FORMER.items() if known == names.AMQP else ():
         if former in given:
             yield subject.should("EP-20", f'use the name "{name}" for this option', "protocoloptions", former)
-
-
-def _protocol(subject: ValidatedEntity) -> str | None:
-    return names.canonical_protocol(as_text(subject.attributes.get("protocol")))
 
 
 def _same(value: Any, default: Any) -> bool:

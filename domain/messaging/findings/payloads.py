@@ -68,7 +68,7 @@ def schema_has_a_format(subject: ValidatedEntity) -> Iterator[Finding]:
 
 def xid_is_of_a_schema(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-62, MS-63: the xid is that of a schema, and the URI next to it has the same target."""
-    xid, uri = as_text(subject.attributes.get("dataschemaxid")), as_text(subject.attributes.get("dataschemauri"))
+    xid, uri = subject.text("dataschemaxid"), subject.text("dataschemauri")
     if xid is None:
         return
     if not is_xid(xid) or xids.type_of(xid) not in ("schemagroups.schemas", "schemagroups.schemas.versions"):
@@ -82,8 +82,8 @@ def xid_is_of_a_schema(subject: ValidatedEntity) -> Iterator[Finding]:
 def uri_leads_to_a_schema(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-64, SC-20: a local reference finds a schema of the same format; Protobuf needs the name of a message."""
     uri, format = (
-        as_text(subject.attributes.get("dataschemauri")),
-        as_text(subject.attributes.get("dataschemaformat")) or "",
+        subject.text("dataschemauri"),
+        subject.text("dataschemaformat") or "",
     )
     if uri is None:
         return
@@ -124,7 +124,7 @@ def inline_schema(attributes: Mapping[str, Any]) -> tuple[str, bytes | None] | N
 
 def datacontenttype_is_media_type(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-66: a media type, as RFC 2046 defines it."""
-    type = as_text(subject.attributes.get("datacontenttype"))
+    type = subject.text("datacontenttype")
     if type is not None and parse_media_type(type) is None:
         yield subject.must("MS-66", "it is not a media type", "datacontenttype")
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from domain.messaging.findings import names
 from domain.messaging.findings.finding import Finding, ValidatedEntity
 from domain.messaging.findings.placeholders import blank_placeholders
-from domain.messaging.findings.unchecked_values import as_text, protocol_options
+from domain.messaging.findings.unchecked_values import as_text
 
 
 class _Addressing(NamedTuple):
@@ -50,10 +50,10 @@ _ADDRESSING: Final = {names.MQTT3: _TOPICS, names.MQTT5: _TOPICS, names.NATS: _S
 
 def destinations_are_concrete(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-29, EP-31: one destination or one filter, each well-formed."""
-    how = _ADDRESSING.get(_protocol(subject) or "")
+    how = _ADDRESSING.get(subject.protocol or "")
     if how is None:
         return
-    given = protocol_options(subject.attributes)
+    given = subject.options
     place, filter = as_text(given.get(how.place)), as_text(given.get(how.filter))
     if place is not None and not how.is_concrete(place):
         yield subject.must(
@@ -69,8 +69,8 @@ def destinations_are_concrete(subject: ValidatedEntity) -> Iterator[Finding]:
 
 def groups_share_filters(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-30: a group shares a filter, and its name has no prefix."""
-    how = _ADDRESSING.get(_protocol(subject) or "")
-    given = protocol_options(subject.attributes)
+    how = _ADDRESSING.get(subject.protocol or "")
+    given = subject.options
     if how is None or how.group not in given:
         return
     if how.filter not in given:
@@ -81,9 +81,9 @@ def groups_share_filters(subject: ValidatedEntity) -> Iterator[Finding]:
 
 def last_will_is_sendable(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-33: the message of a last will is a CloudEvent or an MQTT message, if this registry has it."""
-    if _protocol(subject) not in names.MQTT:
+    if subject.protocol not in names.MQTT:
         return
-    reference = as_text(protocol_options(subject.attributes).get("willmessage"))
+    reference = as_text(subject.options.get("willmessage"))
     message = subject.find(reference) if reference else None
     if message is not None and not (
         names.is_cloudevents(as_text(message.get("envelope")))
@@ -92,7 +92,3 @@ def last_will_is_sendable(subject: ValidatedEntity) -> Iterator[Finding]:
         yield subject.must(
             "EP-33", "the message is neither a CloudEvent nor an MQTT message", "protocoloptions", "willmessage"
         )
-
-
-def _protocol(subject: ValidatedEntity) -> str | None:
-    return names.canonical_protocol(as_text(subject.attributes.get("protocol")))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from domain.values.json_pointer import join_pointer
 from domain.values.json_text import Json
 
 Members = dict[str, Json]
@@ -89,11 +90,6 @@ class ObjectEditor:
                 yield self._put(copied, index, value, name, str(index))
 
     def _put(self, holder: Any, key: Any, value: Members, *steps: str) -> ObjectEditor:
-        found = ObjectEditor(value, self.path + json_pointer(*steps), self._report)
+        found = ObjectEditor(value, join_pointer(self.path, *steps), self._report)
         holder[key] = found.members
         return found
-
-
-def json_pointer(*steps: str) -> str:
-    """A JSON pointer (RFC 6901)."""
-    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
