@@ -34,6 +34,15 @@ class InvalidDocument(Exception):
         self.spot = spot
 
 
+def decode_text(document: bytes) -> str:
+    """The text of a document in UTF-8. Raises: InvalidDocument, with the line of the first other bytes."""
+    try:
+        return document.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = document.count(b"\n", 0, error.start) + 1
+        raise InvalidDocument("the document is not UTF-8", DocumentLocation(line=line)) from None
+
+
 @dataclass(frozen=True, slots=True)
 class Incompatibility:
     """One reason why data of one document cannot be read with another.

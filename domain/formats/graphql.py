@@ -38,6 +38,7 @@ from domain.formats.contract import (
     Incompatibility,
     InvalidDocument,
     NewerSide,
+    decode_text,
 )
 
 __all__ = ["GraphqlDocument", "canonical_form", "incompatibilities", "parse"]
@@ -68,12 +69,7 @@ def parse(document: bytes, name: str) -> GraphqlDocument:
 
     About 2 ms for 2 kB, linear. Raises: InvalidDocument, with the line.
     """
-    try:
-        text = document.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidDocument(
-            "the document is not UTF-8", DocumentLocation(line=document.count(b"\n", 0, error.start) + 1)
-        ) from None
+    text = decode_text(document)
     try:
         return _build_document(text, name.lower().rpartition("/")[2])
     except InvalidDocument:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from domain.formats.avro.defaults import DefaultChecker
@@ -53,7 +54,7 @@ class _SchemaReader:
         self._defaults: dict[str, tuple[int, Any]] = {}
         self._kinds: dict[str, Callable[[dict[str, Any], str, str], int]] = {
             **{"record": self._record, "error": self._record, "enum": self._enum, "fixed": self._fixed},
-            **{"array": self._array, "map": self._map},
+            **{"array": partial(self._holding, "items"), "map": partial(self._holding, "values")},
         }
 
     def use(self, schema: Any, pointer: str, space: str) -> TypeReference:
@@ -197,16 +198,10 @@ class _SchemaReader:
         self.types[index] = AvroType("fixed", name, others, size=size, decimal=_decimal(schema))
         return index
 
-    def _array(self, schema: dict[str, Any], pointer: str, space: str) -> int:
-        return self._holding("array", "items", schema, pointer, space)
-
-    def _map(self, schema: dict[str, Any], pointer: str, space: str) -> int:
-        return self._holding("map", "values", schema, pointer, space)
-
-    def _holding(self, kind: str, member: str, schema: dict[str, Any], pointer: str, space: str) -> int:
+    def _holding(self, member: str, schema: dict[str, Any], pointer: str, space: str) -> int:
         if member not in schema:
-            raise invalid_document(f'a type of kind {kind} needs "{member}"', pointer, schema)
-        return self._add(AvroType(kind, parts=(self.use(schema[member], f"{pointer}/{member}", space),)))
+            raise invalid_document(f'a type of kind {schema["type"]} needs "{member}"', pointer, schema)
+        return self._add(AvroType(schema["type"], parts=(self.use(schema[member], f"{pointer}/{member}", space),)))
 
     def _union(self, branches: list[Any], pointer: str, space: str) -> int:
         uses: list[TypeReference] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -11,7 +10,6 @@ from typing import Any, Final
 import jsonschema
 import jsonschema_rs
 from jsonschema.exceptions import best_match
-from jsonschema_specifications import REGISTRY
 from referencing import Specification
 from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
 
@@ -29,48 +27,17 @@ class JsonSchemaDraft:
     """One draft. number: 4, 6, 7, 2019 or 2020, so that drafts can be compared."""
 
     number: int
-    uri: str
     specification: Specification[Any]
     fast: Any
     telling: Any
 
 
 _DRAFTS: Final = {
-    "04": JsonSchemaDraft(
-        4,
-        "http://json-schema.org/draft-04/schema#",
-        DRAFT4,
-        jsonschema_rs.Draft4Validator,
-        jsonschema.Draft4Validator,
-    ),
-    "06": JsonSchemaDraft(
-        6,
-        "http://json-schema.org/draft-06/schema#",
-        DRAFT6,
-        jsonschema_rs.Draft6Validator,
-        jsonschema.Draft6Validator,
-    ),
-    "07": JsonSchemaDraft(
-        7,
-        "http://json-schema.org/draft-07/schema#",
-        DRAFT7,
-        jsonschema_rs.Draft7Validator,
-        jsonschema.Draft7Validator,
-    ),
-    "2019-09": JsonSchemaDraft(
-        2019,
-        "https://json-schema.org/draft/2019-09/schema",
-        DRAFT201909,
-        jsonschema_rs.Draft201909Validator,
-        jsonschema.Draft201909Validator,
-    ),
-    "2020-12": JsonSchemaDraft(
-        2020,
-        "https://json-schema.org/draft/2020-12/schema",
-        DRAFT202012,
-        jsonschema_rs.Draft202012Validator,
-        jsonschema.Draft202012Validator,
-    ),
+    "04": JsonSchemaDraft(4, DRAFT4, jsonschema_rs.Draft4Validator, jsonschema.Draft4Validator),
+    "06": JsonSchemaDraft(6, DRAFT6, jsonschema_rs.Draft6Validator, jsonschema.Draft6Validator),
+    "07": JsonSchemaDraft(7, DRAFT7, jsonschema_rs.Draft7Validator, jsonschema.Draft7Validator),
+    "2019-09": JsonSchemaDraft(2019, DRAFT201909, jsonschema_rs.Draft201909Validator, jsonschema.Draft201909Validator),
+    "2020-12": JsonSchemaDraft(2020, DRAFT202012, jsonschema_rs.Draft202012Validator, jsonschema.Draft202012Validator),
 }
 
 
@@ -102,20 +69,15 @@ def check_schema(draft: JsonSchemaDraft, schema: Any, size: int, at: str = "") -
 @lru_cache(maxsize=len(_DRAFTS))
 def _validator(number: int) -> Any:
     draft = next(draft for draft in _DRAFTS.values() if draft.number == number)
-    return draft.fast(REGISTRY.contents(draft.uri))
+    return draft.fast(draft.telling.META_SCHEMA)
 
 
 def _explain(draft: JsonSchemaDraft, schema: Any) -> tuple[str | None, list[Any] | None]:
     try:
-        error = best_match(_errors(draft, schema))
+        error = best_match(draft.telling(draft.telling.META_SCHEMA).iter_errors(schema))
     except RecursionError:
         return None, None
     return (error.message, list(error.absolute_path)) if error else (None, None)
-
-
-def _errors(draft: JsonSchemaDraft, schema: Any) -> Iterator[Any]:
-    found: Iterator[Any] = draft.telling(draft.telling.META_SCHEMA).iter_errors(schema)
-    return found
 
 
 def _short(text: str, most: int = 300) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 
 import yaml
 
-from domain.formats.contract import DocumentLocation, InvalidDocument
+from domain.formats.contract import DocumentLocation, InvalidDocument, decode_text
 from domain.formats.openapi.locations import json_fragment
 
 #: Maximum values of a document with all YAML aliases expanded.
@@ -19,12 +19,7 @@ _DEEPEST: Final = 200
 
 def load_document(document: bytes) -> Any:
     """The value of a document. Raises: InvalidDocument, with the line of a syntax error."""
-    try:
-        text = document.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidDocument(
-            "the document is not UTF-8", DocumentLocation(line=document.count(b"\n", 0, error.start) + 1)
-        ) from None
+    text = decode_text(document)
     if not text.strip():
         raise InvalidDocument("the document is empty", DocumentLocation(line=1))
     if text.lstrip()[0] not in '{["':

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from domain.formats.contract import Incompatibility, InvalidDocument
-from domain.formats.protobuf.comparison import NewerSide, find_incompatibilities
+from domain.formats.contract import Incompatibility, InvalidDocument, NewerSide
+from domain.formats.protobuf.comparison import find_incompatibilities
 from domain.formats.protobuf.descriptor_reader import document_from_descriptor
 from domain.formats.protobuf.imports import compile_source
 from domain.formats.protobuf.model import ProtoDocument

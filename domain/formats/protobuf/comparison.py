@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
 
-from domain.formats.contract import MAX_INCOMPATIBILITIES, Incompatibility
+from domain.formats.contract import MAX_INCOMPATIBILITIES, Incompatibility, NewerSide
 from domain.formats.protobuf.model import (
     ProtoDocument,
     ProtoEnum,
@@ -25,8 +24,6 @@ from domain.formats.protobuf.model import (
     ReservedRange,
 )
 from domain.formats.protobuf.wire_types import is_same_type, is_wider, may_become_repeated, reads_as_zero
-
-NewerSide = Literal["reader", "writer"]
 
 
 def find_incompatibilities(
@@ -178,8 +175,7 @@ def _entries(
         yield pair.changed("field-type-changed", text, before.line, after.line)
         return
     for found in _messages(pair, older, newer):
-        shown = pair.changed(found.rule, f"{what}, a map: {found.text}", before.line, after.line)
-        yield shown
+        yield pair.changed(found.rule, f"{what}, a map: {found.text}", before.line, after.line)
 
 
 def _type(field: ProtoField, message: ProtoMessage | None = None) -> str:

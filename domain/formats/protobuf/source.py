@@ -65,7 +65,7 @@ class ProtoSource:
     imports: tuple[ProtoStatement, ...]
 
     def spot(self, start: int) -> DocumentLocation:
-        return line_location(self.text, self.text.count("\n", 0, start) + 1)
+        return offset_location(self.text, start)
 
 
 def read_source(document: bytes) -> ProtoSource:
@@ -95,6 +95,11 @@ def read_source(document: bytes) -> ProtoSource:
     )
 
 
+def offset_location(text: str, start: int) -> DocumentLocation:
+    """The location of the line that contains an offset."""
+    return line_location(text, text.count("\n", 0, start) + 1)
+
+
 def line_location(text: str, line: int) -> DocumentLocation:
     """The location of a line, counted from 1, with its text."""
     return DocumentLocation(line=line, fragment=line_fragment(text.split("\n"), line))
@@ -111,7 +116,7 @@ def _tokens(text: str) -> Iterator[ProtoToken]:
         match = _TOKEN.match(text, at)
         if match is None:
             flaw = "a string does not end in its line" if text[at] in "\"'" else f"unexpected character {text[at]!r}"
-            raise InvalidDocument(flaw, line_location(text, text.count("\n", 0, at) + 1))
+            raise InvalidDocument(flaw, offset_location(text, at))
         if match.lastgroup != "space":
             yield ProtoToken(str(match.lastgroup), match.group(), at)
         at = match.end()
@@ -144,7 +149,7 @@ def _check_limits(text: str, tokens: Sequence[ProtoToken]) -> None:
             else None
         )
         if flaw:
-            raise InvalidDocument(flaw, line_location(text, text.count("\n", 0, token.start) + 1))
+            raise InvalidDocument(flaw, offset_location(text, token.start))
 
 
 def _statements(tokens: Sequence[ProtoToken]) -> Iterator[ProtoStatement]:
