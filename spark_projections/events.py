@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-import pyarrow as pa
 from pyspark.sql import functions as f
 
 from projections.events.xregistry_events import XRegistryEvents
 from projections.log.table_rows import LogTableRow, interaction_of, log_row
+from spark_projections.arrow_batches import Batches, arrow_schema, record_batch, spark_columns
 from spark_projections.hadoop_paths import hadoop_folder, with_s3a_scheme
 from spark_projections.log_schema import LOG_SCHEMA
 from spark_projections.upcast_log import upcast_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-Batches = Iterable[pa.RecordBatch]
 
 
 class EventRow(NamedTuple):
@@ -44,11 +42,8 @@ class EventRow(NamedTuple):
     event: str
 
 
-_SCHEMA: Final = pa.schema(
-    [pa.field(name, pa.int64() if kind is int else pa.string()) for name, kind in get_type_hints(EventRow).items()]
-)
+_SCHEMA: Final = arrow_schema(EventRow)
 _ATTRIBUTES: Final = EventRow._fields[2:-1]
-_COLUMNS: Final = ", ".join(f"{each.name} {'bigint' if each.type == pa.int64() else 'string'}" for each in _SCHEMA)
 
 
 def xregistry_events(log: DataFrame, changed: bool = True) -> DataFrame:
@@ -57,7 +52,7 @@ def xregistry_events(log: DataFrame, changed: bool = True) -> DataFrame:
     changed: whether events list the changed attributes, like the setting `ANNALS_EVENT_CHANGES` of the feed.
     Raises, when it is read: an error of Spark for an event that a newer program wrote.
     """
-    made = upcast_log(log).select(*LOG_SCHEMA.names).mapInArrow(partial(_to_events, changed), _COLUMNS)
+    made = upcast_log(log).select(*LOG_SCHEMA.names).mapInArrow(partial(_to_events, changed), spark_columns(_SCHEMA))
     return made.withColumn("time", f.col("time").cast("timestamp"))
 
 
@@ -90,9 +85,7 @@ def _to_events(changed: bool, batches: Batches) -> Batches:
     events = XRegistryEvents(changed)
     for batch in batches:
         rows = map(LogTableRow, *(batch.column(name).to_pylist() for name in LogTableRow._fields))
-        columns = list(zip(*_event_rows(events, rows), strict=True)) or [()] * len(_SCHEMA)
-        arrays = [pa.array(column, each.type) for column, each in zip(columns, _SCHEMA, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+        yield record_batch(list(_event_rows(events, rows)), _SCHEMA)
 
 
 def _event_rows(events: XRegistryEvents, rows: Iterable[LogTableRow]) -> Iterator[EventRow]:

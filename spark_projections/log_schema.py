@@ -8,26 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, get_type_hints
 
-import pyarrow as pa
 from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, DataType, LongType, StringType, StructField, StructType
 
 from projections.log.table_rows import LogTableRow
+from spark_projections.arrow_batches import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_TYPES: Final[dict[type, tuple[DataType, pa.DataType]]] = {
-    int: (LongType(), pa.int64()),
-    str: (StringType(), pa.string()),
-    bytes: (BinaryType(), pa.binary()),
-}
-_COLUMNS: Final = {name: _TYPES[kind] for name, kind in get_type_hints(LogTableRow).items()}
+_TYPES: Final[dict[type, DataType]] = {int: LongType(), str: StringType(), bytes: BinaryType()}
 
 #: The schema of a log DataFrame.
-LOG_SCHEMA: Final = StructType([StructField(name, spark) for name, (spark, _) in _COLUMNS.items()])
+LOG_SCHEMA: Final = StructType([StructField(name, _TYPES[kind]) for name, kind in get_type_hints(LogTableRow).items()])
 #: The schema of its Arrow batches.
-ARROW_SCHEMA: Final = pa.schema([pa.field(name, arrow) for name, (_, arrow) in _COLUMNS.items()])
+ARROW_SCHEMA: Final = arrow_schema(LogTableRow)
 
 
 def with_salt(log: DataFrame) -> DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import reduce
 from itertools import groupby
 from operator import or_
@@ -16,6 +16,7 @@ from domain.compat.publications import fold_publications
 from domain.registry.events import EntityDeleted, EntityEvent
 from projections.entities.rows import PUBLICATION_COLUMNS, publication_row
 from projections.log.table_rows import event_of
+from spark_projections.arrow_batches import Batches, record_batch, spark_columns
 from spark_projections.upcast_log import upcast_log
 
 if TYPE_CHECKING:
@@ -25,11 +26,8 @@ _TEXTS: Final = ("tree_key", "xid", "id", "uri")
 _SCHEMA: Final = pa.schema(
     [pa.field(name, pa.string() if name in _TEXTS else pa.int64()) for name in PUBLICATION_COLUMNS]
 )
-_COLUMNS: Final = ", ".join(f"{name} {'string' if name in _TEXTS else 'bigint'}" for name in PUBLICATION_COLUMNS)
 #: Parts of a Version's stream id, split at `/`; the first is empty.
 _PARTS: Final = 7
-
-Batches = Iterable[pa.RecordBatch]
 
 
 def published_rows(log: DataFrame) -> DataFrame:
@@ -41,7 +39,11 @@ def published_rows(log: DataFrame) -> DataFrame:
     events = upcast_log(log).select("position", "stream", "revision", "topic", "state").where(_are_of_versions())
     told = (f.col("topic") == EntityDeleted.TOPIC) | f.col("state").contains(f'"{FACADE}":')
     whole = events.join(events.where(told).select("stream").distinct(), "stream", "left_semi")
-    return whole.repartition("stream").sortWithinPartitions("stream", "revision").mapInArrow(_to_rows, _COLUMNS)
+    return (
+        whole.repartition("stream")
+        .sortWithinPartitions("stream", "revision")
+        .mapInArrow(_to_rows, spark_columns(_SCHEMA))
+    )
 
 
 def _are_of_versions() -> Column:
@@ -52,9 +54,7 @@ def _are_of_versions() -> Column:
 def _to_rows(batches: Batches) -> Batches:
     for _, events in groupby(_events(batches), key=lambda found: found[1].stream):
         if made := [publication_row(one) for one in fold_publications(events)]:
-            columns = zip(*made, strict=True)
-            arrays = [pa.array(column, each.type) for column, each in zip(columns, _SCHEMA, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+            yield record_batch(made, _SCHEMA)
 
 
 def _events(batches: Batches) -> Iterator[tuple[int, EntityEvent]]:

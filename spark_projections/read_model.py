@@ -7,9 +7,8 @@ projection then turns each event into a row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as f
@@ -20,6 +19,7 @@ from domain.values.json_text import loads_trusted
 from projections.entities.leaves import UNINDEXED_TYPES, leaves
 from projections.entities.rows import EntityRow, row
 from projections.log.table_rows import event_of
+from spark_projections.arrow_batches import Batches, record_batch, spark_columns
 from spark_projections.upcast_log import upcast_log
 
 if TYPE_CHECKING:
@@ -40,10 +40,6 @@ _LEAVES: Final = pa.schema(
         pa.field("remainder", pa.string()),
     ]
 )
-_ROW_COLUMNS: Final = ", ".join(f"{each.name} {'bigint' if each.type == pa.int64() else 'string'}" for each in _ROWS)
-_LEAF_COLUMNS: Final = "tree_key string, path string, type string, text string, number double, remainder string"
-
-Batches = Iterable[pa.RecordBatch]
 
 
 def entity_rows(log: DataFrame) -> DataFrame:
@@ -70,13 +66,13 @@ def _events(log: DataFrame) -> DataFrame:
 
 
 def _rows(events: DataFrame) -> DataFrame:
-    return events.mapInArrow(_to_rows, _ROW_COLUMNS)
+    return events.mapInArrow(_to_rows, spark_columns(_ROWS))
 
 
 def attribute_rows(rows: DataFrame, most: int) -> DataFrame:
     """The index leaves of live rows. rows: from `entity_rows`. most: maximum leaves of one entity in the index."""
     living = rows.where(f.col("until").isNull()).where(~f.col("type").isin(*UNINDEXED_TYPES))
-    return living.select("tree_key", "type", "attributes").mapInArrow(partial(_to_leaves, most), _LEAF_COLUMNS)
+    return living.select("tree_key", "type", "attributes").mapInArrow(partial(_to_leaves, most), spark_columns(_LEAVES))
 
 
 def _to_rows(batches: Batches) -> Batches:
@@ -87,7 +83,7 @@ def _to_rows(batches: Batches) -> Batches:
             for topic, revision, state, position, until in zip(*columns, strict=True)
             if not xids.is_outside_tree((event := event_of(topic, revision, state)).stream)
         ]
-        yield _batch(made, _ROWS)
+        yield record_batch(made, _ROWS)
 
 
 def _to_leaves(most: int, batches: Batches) -> Batches:
@@ -98,11 +94,4 @@ def _to_leaves(most: int, batches: Batches) -> Batches:
             for key, type, text in zip(*columns, strict=True)
             for path, leaf in sorted(leaves(loads_trusted(text), most).items())
         ]
-        yield _batch(made, _LEAVES)
-
-
-def _batch(made: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = zip(*made, strict=True) if made else ((),) * len(schema)
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, each.type) for column, each in zip(columns, schema, strict=True)], schema=schema
-    )
+        yield record_batch(made, _LEAVES)

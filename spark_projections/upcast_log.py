@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from projections.log.table_rows import upcast, upcasts
+from spark_projections.arrow_batches import Batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-Batches = Iterable[pa.RecordBatch]
 
 
 def upcast_log(log: DataFrame) -> DataFrame:

@@ -20,6 +20,7 @@ from pyspark.sql import functions as f
 from projections.entities.rebuild import RebuildDiverged
 from projections.log.table_rows import LogTableRow
 from projections.segments.verify_chain import ChainVerifier
+from spark_projections.arrow_batches import Batches, record_batch, spark_columns
 from spark_projections.log_schema import LogHead
 
 if TYPE_CHECKING:
@@ -28,12 +29,9 @@ if TYPE_CHECKING:
 #: Positions per range.
 RANGE_SIZE: Final = 10_000
 
-_COLUMNS: Final = "position bigint, file string, what string"
-_FINDINGS: Final = pa.schema([("position", pa.int64()), ("file", pa.string()), ("what", pa.string())])
+_FINDINGS: Final = pa.schema([("position", pa.int64()), ("what", pa.string()), ("file", pa.string())])
 _KEY: Final = "range"
 _FILE: Final = "file"
-
-Batches = Iterable[pa.RecordBatch]
 
 
 class UnverifiedLog(RebuildDiverged):
@@ -109,17 +107,15 @@ def _bounds(keyed: DataFrame, begins: LogHead) -> dict[int, _RangeBounds]:
 def _check_ranges(keyed: DataFrame, bounds: dict[int, _RangeBounds]) -> None:
     """Raises: UnverifiedLog with the first position that does not continue the log before it."""
     ordered = keyed.repartition(_KEY).sortWithinPartitions(_KEY, "position")
-    found = ordered.mapInArrow(partial(_findings, bounds), _COLUMNS).orderBy("position").limit(1).collect()
-    for position, file, what in found:
+    found = ordered.mapInArrow(partial(_findings, bounds), spark_columns(_FINDINGS)).orderBy("position").limit(1)
+    for position, what, file in found.collect():
         raise UnverifiedLog.at(position, what, file)
 
 
 def _findings(bounds: dict[int, _RangeBounds], batches: Batches) -> Batches:
     rows = (row for batch in batches for row in _rows(batch))
     found = [each for key, some in groupby(rows, itemgetter(0)) for each in _first_finding(bounds[key], some)]
-    yield pa.RecordBatch.from_pylist(
-        [{"position": position, "file": file, "what": what} for position, what, file in found], _FINDINGS
-    )
+    yield record_batch(found, _FINDINGS)
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[tuple[int, str, LogTableRow]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from domain.values.json_text import dumps
 from projections.audit.entity_diff import ABSENT, diff_entity, unless_deleted
 from projections.log.table_rows import event_of
 from spark_projections.analysis.events import events_with_state
+from spark_projections.arrow_batches import Batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,8 +25,6 @@ _EVENT: Final = (
 )
 _STATES: Final = ("topic", "state", "before_topic", "before_state")
 _VALUES: Final = ("of", "path", "before", "after")
-
-Batches = Iterable[pa.RecordBatch]
 
 
 def changes(log: DataFrame, known: DataFrame | None = None) -> DataFrame:

@@ -23,6 +23,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from projections.log.table_rows import LogTableRow
+from spark_projections.arrow_batches import record_batch
 from spark_projections.log_schema import ARROW_SCHEMA, LOG_SCHEMA, LogHead
 from spark_projections.sources.remote_log import RemoteLog, RemoteLogError
 
@@ -148,12 +149,7 @@ def arrow_batches(rows: Iterator[LogTableRow]) -> Iterator[pa.RecordBatch]:
         taken.append(row)
         size += len(row.state)
         if len(taken) == BATCH_ROWS or size > BATCH_CHARACTERS:
-            yield _batch(taken)
+            yield record_batch(taken, ARROW_SCHEMA)
             taken, size = [], 0
     if taken:
-        yield _batch(taken)
-
-
-def _batch(rows: Sequence[LogTableRow]) -> pa.RecordBatch:
-    columns = zip(ARROW_SCHEMA, zip(*rows, strict=True), strict=True)
-    return pa.RecordBatch.from_arrays([pa.array(column, field.type) for field, column in columns], schema=ARROW_SCHEMA)
+        yield record_batch(taken, ARROW_SCHEMA)
