@@ -22,7 +22,6 @@ from commands.documents.check_scheduler import CheckScheduler
 from commands.documents.document_checker import DocumentChecker
 from commands.pending_command import BuildAnswer, PendingCommand, Precondition, RebuildCommand
 from commands.store.log import Recorded, Store, WriteTransaction
-from commands.store.sql_world import xref_target
 from domain.access.roles import ANONYMOUS, Caller, Role
 from domain.decisions.commands import Command, Follow, Restore, WriteTree
 from domain.decisions.document_checks import ChecksRequired
@@ -30,6 +29,7 @@ from domain.decisions.permissions import may_ask, role_for
 from domain.decisions.world import Context, Decision, World
 from domain.errors.http_errors import Forbidden
 from domain.errors.problems import ServerBusy
+from domain.registry.entities import xref_target
 from domain.registry.events import EntityEvent
 
 Decide = Callable[[Command, World, Context], Decision]

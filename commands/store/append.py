@@ -13,7 +13,8 @@ from sqlalchemy import Connection
 from commands.store import hashes, sql, tables
 from commands.store.hashes import Interaction, LogRow
 from commands.store.mapper import after_image, stored_state
-from commands.store.sql_world import SqlWorld, xref_target
+from commands.store.sql_world import SqlWorld
+from domain.registry.entities import xref_target
 from domain.registry.events import SALT, EntityDeleted, EntityEvent
 from domain.values import xid as xids
 

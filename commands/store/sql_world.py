@@ -14,7 +14,7 @@ from domain.compat.publications import NoPublications, Publications
 from domain.decisions.document_checks import CheckResults, ChecksRequired, DocumentCheck
 from domain.decisions.world import Secret, StreamDifference
 from domain.model import Model, compile_model
-from domain.registry.entities import Entity
+from domain.registry.entities import Entity, xref_target
 from domain.registry.events import EntityEvent
 from domain.registry.evolve import evolve
 from domain.replication import link as links
@@ -351,13 +351,6 @@ class SqlWorld:
             event = self._mapper.event(topic, revision, blob(state)) if hash else None
             known = self._known[key] = StreamHead(revision, blob(hash), event, position)
         return known.entity
-
-
-def xref_target(event: EntityEvent) -> str | None:
-    """The target of an event's Resource, if it has an xref."""
-    meta = event.attributes.get("meta") if event.type.count(".") == 1 else None
-    found: str | None = meta.get("xref") if meta else None
-    return found
 
 
 def _collection(xid: str) -> tuple[str, str]:

@@ -14,9 +14,9 @@ from commands.store import sql
 from commands.store.hashes import Interaction, LogRow, image_in
 from commands.store.log import Store
 from commands.store.mapper import EventMapper, assemble_after_image
-from commands.store.sql_world import xref_target
 from commands.verify.unchecked_rows import catch_unreadable, open_snapshot, storage_faults, unchecked_row
 from domain.compat.legacy_apis import document_hash
+from domain.registry.entities import xref_target
 from domain.registry.events import EntityDeleted, EntityEvent
 from domain.replication.link import COLLECTION
 from domain.values import xid as xids

@@ -132,10 +132,6 @@ def _check_removable(changes: ChangeSet, entity: Entity) -> None:
                 check_removable(child, changes.context.now)
 
 
-def _delete_resource(changes: ChangeSet, entity: Entity) -> None:
-    changes.delete_resource(changes.resource(entity.xid))
-
-
 def _delete_version(changes: ChangeSet, entity: Entity) -> None:
     resource = changes.existing_resource(entity.xid.split("/versions/")[0])
     changes.load_versions(resource)
@@ -145,12 +141,8 @@ def _delete_version(changes: ChangeSet, entity: Entity) -> None:
         check_removable(changes.existing(resource.xid), changes.context.now)
 
 
-def _delete_group(changes: ChangeSet, entity: Entity) -> None:
-    changes.delete_group(entity)
-
-
 _DELETERS: Final[dict[int, Callable[[ChangeSet, Entity], None]]] = {
-    0: _delete_group,
-    1: _delete_resource,
+    0: ChangeSet.delete_group,
+    1: lambda changes, entity: changes.delete_resource(changes.resource(entity.xid)),
     2: _delete_version,
 }

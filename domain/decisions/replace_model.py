@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from domain.decisions import capabilities
 from domain.decisions.changes.after_images import AfterImage
 from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
+from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
 from domain.decisions.rules.stored_entities import StoredEntityErrors
 from domain.decisions.write_resource import check_version_order
 from domain.decisions.xrefs import is_of_same_type
@@ -105,20 +105,18 @@ def _comply(changes: ChangeSet, xid: str) -> None:
     if xid == xids.REGISTRY:
         changes.registry().comply()
     elif kind == 0:
-        _comply_group(changes, changes.group(xid))
+        group = changes.group(xid)
+        group.comply()
+        group_constraints(changes.group_type(xid), group.attributes.get("constraints"), xid)
     else:
         _comply_resource(changes, xid)
 
 
-def _comply_group(changes: ChangeSet, group: GroupDraft) -> None:
-    group.comply()
-    group_constraints(changes.group_type(group.xid), group.attributes.get("constraints"), group.xid)
-
-
 def _comply_resource(changes: ChangeSet, xid: str) -> None:
     resource = changes.resource(xid)
-    if resource.xref is not None:
-        _comply_pointer(changes, resource, resource.xref)
+    if resource.xref is not None:  # a model can refuse nothing but the type of its target (ENT-130)
+        if not is_of_same_type(changes, resource, resource.xref):
+            raise MalformedXref(xref=resource.xref, error_detail=f'it is no longer of the type of "{xid}"')
         return
     changes.load_versions(resource)
     resource.meta.comply()
@@ -128,12 +126,6 @@ def _comply_resource(changes: ChangeSet, xid: str) -> None:
         check_version_order(resource.type, version)
         version.comply()
     resource.unsettled = True
-
-
-def _comply_pointer(changes: ChangeSet, resource: ResourceDraft, pointer: str) -> None:
-    """Checks a Resource with an xref: a model can refuse nothing but the type of its target (ENT-130)."""
-    if not is_of_same_type(changes, resource, pointer):
-        raise MalformedXref(xref=pointer, error_detail=f'it is no longer of the type of "{resource.xid}"')
 
 
 def _has_document(version: VersionDraft, resource: ResourceDraft) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from domain.access.roles import Role
 from domain.decisions import capabilities, replace_model, xrefs
 from domain.decisions.changes.change_set import ChangeSet
-from domain.decisions.changes.drafts import DefaultVersionRequest, EntityDraft, GroupDraft, ResourceDraft
+from domain.decisions.changes.drafts import DefaultVersionRequest, EntityDraft, ResourceDraft
 from domain.decisions.commands import Restore
 from domain.decisions.compat import restore as compat_restore
 from domain.decisions.delete import delete_entity
@@ -23,7 +23,7 @@ from domain.decisions.world import StreamDifference, World
 from domain.decisions.write_resource import add_version
 from domain.errors.problems import HasdocumentViolation, NotFound
 from domain.model import Level, Model, ResourceType
-from domain.registry.entities import Attributes, Entity
+from domain.registry.entities import Attributes, Entity, xref_target
 from domain.registry.explicit_values import DEFAULT_MARKS, join_marks, retain_marks
 from domain.values import xid as xids
 from domain.values.json_text import dumps
@@ -134,16 +134,14 @@ class _Restoration:
 
     def _group(self, found: StreamDifference) -> None:
         """Restores the own attributes of the registry or a Group."""
+        changes = self._changes
         if found.then is not None:
-            draft = self._changes.registry() if found.xid == xids.REGISTRY else self._new_group(found.then.xid)
+            draft = changes.registry() if found.xid == xids.REGISTRY else changes.group(found.then.xid, implied=False)
             differs = compat_restore.restore_group(draft, found.then)
             if not _restore_draft(draft, found.then.attributes, self._past.level(found.then.xid)) and differs:
                 draft.touch()
         elif found.now is not None:
-            delete_entity(self._changes, found.now)
-
-    def _new_group(self, xid: str) -> GroupDraft:
-        return self._changes.group(xid, implied=False)
+            delete_entity(changes, found.now)
 
     def _resource(self, stream: str, found: Sequence[StreamDifference]) -> None:
         own = next((one for one in found if xids.stream(one.xid) == stream), None)
@@ -239,12 +237,6 @@ class _Restoration:
         """Raises: Readonly. An admin may write the meta of a read-only Resource."""
         if not (self._meta_only and self._changes.context.role is Role.ADMIN):
             check_writable(self._changes, resource.xid, frozenset())
-
-
-def xref_target(entity: Entity) -> str | None:
-    """The Resource that an entity's xref refers to, if it has one."""
-    found: str | None = entity.attributes.get("meta", {}).get("xref") if entity.type.count(".") == 1 else None
-    return found
 
 
 def _settling_stream(difference: StreamDifference) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from domain.values import xid as xids
 
@@ -43,3 +43,20 @@ class Entity:
     def document(self) -> str | None:
         """SHA-256 of the document, in hex; None if the document is empty or external."""
         return self.private.get("document")
+
+
+class _TypedAttributes(Protocol):
+    """An entity, or an event with its image."""
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def attributes(self) -> Attributes: ...
+
+
+def xref_target(of: _TypedAttributes) -> str | None:
+    """The Resource that an xref refers to, if the entity is a Resource that has one."""
+    meta = of.attributes.get("meta") if of.type.count(".") == 1 else None
+    found: str | None = meta.get("xref") if meta else None
+    return found

@@ -15,6 +15,7 @@ from domain.subscriptions.error_places import ErrorPlace
 from domain.subscriptions.filters import FilterError
 from domain.subscriptions.member_types import (
     BOOLEAN,
+    TEXT,
     Member,
     MemberTable,
     MemberType,
@@ -167,7 +168,7 @@ _SCOPE: Final[MemberTable] = {
 _CREDENTIAL: Final[MemberTable] = {
     "type": Member(choice_type("bearer", "basic"), "bearer"),
     "token": Member(MemberType("string", parse_line, {"secret": True})),
-    "username": Member(MemberType("string", parse_line)),
+    "username": Member(TEXT),
     "password": Member(MemberType("string", parse_line, {"secret": True})),
 }
 #: The properties, in the order in which responses have them.

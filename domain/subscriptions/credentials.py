@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from domain.model.rfc3339 import to_utc
 from domain.subscriptions import sink_uris
 from domain.subscriptions.error_places import ErrorPlace
 from domain.subscriptions.member_types import (
+    TEXT,
     Member,
     MemberTable,
     MemberType,
@@ -17,6 +17,7 @@ from domain.subscriptions.member_types import (
     parse_line,
     parse_members,
     parse_object,
+    parse_time,
     pattern_type,
 )
 from domain.subscriptions.protocol_settings import rename_aliases
@@ -34,10 +35,10 @@ BINDING: Final = ("credentialtype", "identifier", ENDPOINT)
 
 
 def _time(given: Any, place: ErrorPlace) -> str:
+    found = parse_time(given, place)
     try:
-        found = to_utc(parse_line(given, place))
         datetime.fromisoformat(found)
-    except (ValueError, OverflowError) as error:
+    except ValueError as error:
         raise place.refused("value", str(error)) from None
     return found
 
@@ -50,7 +51,6 @@ def _endpoint(given: Any, place: ErrorPlace) -> str:
 
 
 _TYPE: Final = Member(choice_type("PLAIN", "ACCESSTOKEN", "REFRESHTOKEN"), required=True)
-_LINE: Final = MemberType("string", parse_line)
 _SECRET: Final = Member(MemberType("string", parse_line, {"secret": True}))
 _TOKEN: Final[MemberTable] = {
     "accesstoken": _SECRET,
@@ -59,7 +59,7 @@ _TOKEN: Final[MemberTable] = {
 }
 #: The members of each kind; the secret ones are required too, in the request or in the stored subscription.
 CREDENTIAL_MEMBERS: Final[Mapping[str, MemberTable]] = {
-    "PLAIN": {"credentialtype": _TYPE, "identifier": Member(_LINE, required=True), "secret": _SECRET},
+    "PLAIN": {"credentialtype": _TYPE, "identifier": Member(TEXT, required=True), "secret": _SECRET},
     "ACCESSTOKEN": {"credentialtype": _TYPE, **_TOKEN},
     "REFRESHTOKEN": {
         "credentialtype": _TYPE,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
+from domain.model.rfc3339 import to_utc
 from domain.subscriptions.error_places import ErrorPlace
 from domain.values.json_text import Json
 
@@ -86,6 +87,14 @@ def parse_line(given: Any, place: ErrorPlace) -> str:
     if _CONTROL.search(given):
         raise place.refused("value", "it has control characters")
     return given
+
+
+def parse_time(given: Any, place: ErrorPlace) -> str:
+    """A timestamp in UTC."""
+    try:
+        return to_utc(parse_line(given, place))
+    except (ValueError, OverflowError) as error:
+        raise place.refused("value", str(error)) from None
 
 
 TEXT: Final = MemberType("string", parse_line)

@@ -11,10 +11,9 @@ from typing import Any, Final
 
 from domain.errors.http_errors import QuotaExceeded
 from domain.model import uris
-from domain.model.rfc3339 import to_utc
 from domain.subscriptions import credentials, event_families, filters, sink_uris
 from domain.subscriptions.error_places import ErrorPlace, invalid_subscription
-from domain.subscriptions.member_types import choice_type, parse_line, parse_object
+from domain.subscriptions.member_types import choice_type, parse_line, parse_object, parse_time
 from domain.subscriptions.protocol_settings import HEADERS_PREFIX, SIGNINGKEY, is_secret_header, parse_settings
 from domain.subscriptions.sink_uris import HTTP, SinkAddress
 from domain.values.json_text import Json
@@ -204,7 +203,7 @@ def _config(given: Any, own: list[str], place: ErrorPlace) -> dict[str, Json]:
     if "starttime" in members:
         if "startposition" in members:
             raise place.at("startposition").refused("value", "it cannot be combined with starttime")
-        return found | {"starttime": _time(members["starttime"], place.at("starttime"))}
+        return found | {"starttime": parse_time(members["starttime"], place.at("starttime"))}
     return found | {"startposition": _position(members.get("startposition", "latest"), place.at("startposition"))}
 
 
@@ -226,13 +225,6 @@ def _position(given: Any, place: ErrorPlace) -> int | str:
     if type(given) is not int or given < 0:
         raise place.refused("value", f"a position of the log is needed, or {' or '.join(START_WORDS)}")
     return given
-
-
-def _time(given: Any, place: ErrorPlace) -> str:
-    try:
-        return to_utc(parse_line(given, place))
-    except (ValueError, OverflowError) as error:
-        raise place.refused("value", str(error)) from None
 
 
 def _filters(given: Any, offer: SubscriptionSupport) -> list[Json]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from domain.compat.catalog import METASCHEMAS
 from domain.compat.catalog.groups import declared_formats
+from domain.compat.legacy_apis import without_members
 from domain.values.json_text import Json
 
 #: The façade member of a Version with the format of its document, where the attributes do not declare it.
@@ -37,5 +38,5 @@ def recorded_format(format: str | None, attributes: Mapping[str, Json]) -> str |
 
 def without_document(attributes: Mapping[str, Json], facade: Mapping[str, Any], format: str, of_group: str) -> Any:
     """The legacy data of a Version whose stored document is outdated: without the document, but with its format."""
-    left = {name: value for name, value in facade.items() if name not in ("document", "contenttype")}
+    left = without_members(facade, "document", "contenttype")
     return left if version_format(attributes, left, of_group) == format else {**left, FORMAT: format}

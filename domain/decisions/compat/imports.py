@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from domain.access.roles import ANONYMOUS, Role
-from domain.compat.legacy_apis import FACADE, legacy_api_of
+from domain.compat.legacy_apis import FACADE, legacy_api_of, without_members
 from domain.compat.request_extras import LegacyWrite
 from domain.compat.uris import is_absolute, normalize_uri
 from domain.decisions.changes.change_set import ChangeSet
@@ -44,7 +44,7 @@ def imports_become_own(changes: ChangeSet) -> None:
         return
     for resource in changes.resources.values():
         if resource.facade.get(IMPORTER, context.caller) != context.caller and _is_written(resource):
-            resource.facade = {name: value for name, value in resource.facade.items() if name != IMPORTER}
+            resource.facade = without_members(resource.facade, IMPORTER)
 
 
 def check_imports(events: Sequence[EntityEvent], world: World, context: Context) -> None:

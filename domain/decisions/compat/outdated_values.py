@@ -5,14 +5,14 @@ Rules LEG-303, LEG-701, LEG-1203.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from domain.compat import formats
 from domain.compat.catalog import METASCHEMAS, version_formats
 from domain.compat.catalog.attributes import to_document
 from domain.compat.catalog.groups import XREGISTRY_FORMAT
 from domain.compat.errors import Conflict
-from domain.compat.legacy_apis import FACADE, MESSAGECATALOG, SCHEMAREGISTRY, legacy_api_of
+from domain.compat.legacy_apis import FACADE, MESSAGECATALOG, SCHEMAREGISTRY, legacy_api_of, without_members
 from domain.decisions.changes.change_set import ChangeSet
 from domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
 from domain.decisions.compat import group_formats
@@ -31,7 +31,7 @@ def drop_outdated_values(changes: ChangeSet) -> None:
         raise Conflict(error_detail="it would be older than every version that the limit on versions retains")
     for group in changes.groups.values():
         if group.facade and _is_outdated(group):
-            group.facade = _without(group.facade, "format")
+            group.facade = without_members(group.facade, "format")
     for resource in changes.resources.values():
         if resource.type.hasdocument:
             if resource.facade:
@@ -57,7 +57,7 @@ def _check_format(resource: ResourceDraft) -> None:
     if any(
         not formats.is_same_format(spelled, version.attributes.get("format") or "") for version in resource.living()
     ):
-        resource.facade = _without(resource.facade, "format")
+        resource.facade = without_members(resource.facade, "format")
 
 
 def _check_document(changes: ChangeSet, version: VersionDraft) -> None:
@@ -76,7 +76,3 @@ def _check_document(changes: ChangeSet, version: VersionDraft) -> None:
     left = version.facade.get("left", {})
     if to_document(format, before.attributes, left) != to_document(format, version.attributes, left):
         version.facade = version_formats.without_document(version.attributes, version.facade, format, of_group)
-
-
-def _without(facade: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in facade.items() if name not in names}

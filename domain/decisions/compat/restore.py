@@ -6,11 +6,11 @@ gets its number back, because it is the same Version. In a later lifetime anothe
 
 from __future__ import annotations
 
-from domain.compat.legacy_apis import FACADE, legacy_api_of, version_number
+from domain.compat.legacy_apis import FACADE, legacy_api_of, version_number, without_members
 from domain.decisions.changes.change_set import ChangeSet
 from domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
 from domain.decisions.compat.version_numbers import USED
-from domain.registry.entities import Attributes, Entity
+from domain.registry.entities import Entity
 
 #: The names under which a Version is published permanently; all other members are its content.
 _NAMES = ("number", "id", "uri")
@@ -27,20 +27,20 @@ def restore_definition(resource: ResourceDraft, then: Entity) -> bool:
     life = then.private.get(FACADE, {}) if resource.new else resource.facade
     gone = {USED: life[USED]} if USED in life else {}
     before = resource.facade
-    resource.facade = {**_without(then.private.get(FACADE, {}), USED), **gone}
+    resource.facade = {**without_members(then.private.get(FACADE, {}), USED), **gone}
     return before != resource.facade
 
 
 def is_same_version(version: VersionDraft, then: Entity) -> bool:
     """Whether a Version has the same content as in the past."""
-    return _without(version.facade, *_NAMES) == _without(then.private.get(FACADE, {}), *_NAMES)
+    return without_members(version.facade, *_NAMES) == without_members(then.private.get(FACADE, {}), *_NAMES)
 
 
 def restore_version(resource: ResourceDraft, version: VersionDraft, then: Entity, definition: Entity) -> None:
     """Sets a Version's past content, and the names of a new Version. definition: the past Resource."""
     facade = then.private.get(FACADE, {})
     names = facade if version.new else version.facade
-    version.facade = {**_without(facade, *_NAMES), **{name: names[name] for name in _NAMES[1:] if name in names}}
+    version.facade = {**without_members(facade, *_NAMES), **{name: names[name] for name in _NAMES[1:] if name in names}}
     if not version.new and "number" in names:
         version.facade["number"] = names["number"]
     if resource.entity is None or resource.entity.born == definition.born:
@@ -51,7 +51,3 @@ def forget_later_versions(changes: ChangeSet, xid: str, position: int) -> None:
     """Forgets the retained Version of a stream if it was created after a position."""
     if legacy_api_of(xid) is not None:
         changes.forget(kept for kept in changes.world.published.kept(xid) if kept.born > position)
-
-
-def _without(facade: Attributes, *names: str) -> Attributes:
-    return {name: value for name, value in facade.items() if name not in names}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from domain.compat.legacy_apis import FACADE, legacy_api_of, number_from_id
+from domain.compat.legacy_apis import FACADE, legacy_api_of, number_from_id, without_members
 from domain.compat.number_ranges import NumberRanges
 from domain.compat.publications import Publication
 from domain.compat.uris import normalize_uri
@@ -62,7 +62,7 @@ def _number(changes: ChangeSet, resource: ResourceDraft) -> None:
         resource, taken, [version for version in fresh if not _keeps_own_number(changes, version, before, taken)]
     )
     after = before.plus(gone).minus(version.number for version in fresh)
-    others = {name: value for name, value in resource.facade.items() if name != USED}
+    others = without_members(resource.facade, USED)
     resource.facade = {**others, USED: after.text} if after.ranges else others
 
 
@@ -115,7 +115,7 @@ def _leave_to_others(changes: ChangeSet, version: VersionDraft) -> None:
         uri and family and published.by_uri(family, normalize_uri(uri)),
     )
     if any(one and one.xid != version.xid and not changes.leaves(one.xid) for one in found):
-        version.facade = {name: value for name, value in version.facade.items() if name not in ("id", "uri")}
+        version.facade = without_members(version.facade, "id", "uri")
 
 
 def _revive(changes: ChangeSet, version: VersionDraft, kept: Publication) -> None:
@@ -126,7 +126,7 @@ def _revive(changes: ChangeSet, version: VersionDraft, kept: Publication) -> Non
 
 
 def _set(version: VersionDraft, number: int) -> None:
-    others = {name: value for name, value in version.facade.items() if name != "number"}
+    others = without_members(version.facade, "number")
     version.facade = others if str(number) == version.id else {**others, "number": number}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from domain.formats.contract import MAX_INCOMPATIBILITIES, DocumentLocation, Incompatibility
+from domain.formats.contract import MAX_INCOMPATIBILITIES, Incompatibility
 from domain.formats.jsonschema.instance_validation import accepts_value
 from domain.formats.jsonschema.locations import json_fragment
 from domain.formats.jsonschema.node import SchemaNode
@@ -86,7 +86,7 @@ class JsonSchemaComparison:
             return self._failed[pair]
         if pair in self._trusted:
             # For the same value, the assumption would be circular; for a part of the value, it is sound.
-            return [] if self._trusted[pair] < self._level else list(_circular_incompatibility(reader, case))
+            return [] if self._trusted[pair] < self._level else [_circular(reader, case)]
         self._step()
         self._trusted[pair] = self._level
         found = self._accepts(reader, case)
@@ -142,8 +142,7 @@ class JsonSchemaComparison:
             yield self._sought(case, lambda part: self._conditional(reader, part), "if", reader)
         for name, below in reader.dependent_schemas.items():
             if case.may_have(name) and "object" in case.kinds:
-                there = SchemaNode(reader.pointer, reader.raw, required=frozenset({name})).sealed()
-                yield self.accepts(below, case.with_node(f"with {name}", there))
+                yield self.accepts(below, case.with_node(f"with {name}", reader.requiring(name)))
 
     def _stated(self, reader: SchemaNode, case: WriterCase, *keywords: str) -> bool:
         """Whether the writer has equal keywords, so that all its values satisfy those of the reader."""
@@ -233,9 +232,9 @@ class JsonSchemaComparison:
             raise StepLimitExceeded
 
 
-def _circular_incompatibility(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
+def _circular(reader: SchemaNode, case: WriterCase) -> Incompatibility:
     text = "Whether the reader accepts this depends on itself, so it cannot be decided and counts as incompatible."
-    yield Incompatibility("undecided", text, reader.spot(), case.spot())
+    return Incompatibility("undecided", text, reader.spot(), case.spot())
 
 
 _UNDECIDED: Final = {
@@ -253,19 +252,10 @@ def _value_incompatibilities(
         verdict = accepts_value(reader, value)
         if not verdict:
             known = "does not accept" if verdict is False else "is not known to accept"
-            text = f"The reader {known} the value {_value_text(value)}, which the writer may emit."
-            yield Incompatibility(
-                "reader-value-missing", text, _value_location(reader), case.spot("enum", "const", "type")
-            )
+            text = f"The reader {known} the value {json_fragment(value)[:80]}, which the writer may emit."
+            where = reader.spot("enum", "const", "type", "anyOf", "oneOf", "not", "$ref")
+            yield Incompatibility("reader-value-missing", text, where, case.spot("enum", "const", "type"))
             return
-
-
-def _value_location(reader: SchemaNode) -> DocumentLocation:
-    return reader.spot("enum", "const", "type", "anyOf", "oneOf", "not", "$ref")
-
-
-def _value_text(value: object) -> str:
-    return json_fragment(value)[:80]
 
 
 def _split(case: WriterCase) -> Iterator[list[WriterCase]]:

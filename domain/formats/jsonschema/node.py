@@ -107,6 +107,10 @@ class SchemaNode:
         self.own, self.below, self.free = own if known is None else known.setdefault(own, own), tuple(below), not own
         return self
 
+    def requiring(self, name: str) -> SchemaNode:
+        """A schema at the same place that only requires a member."""
+        return SchemaNode(self.pointer, self.raw, required=frozenset({name})).sealed()
+
     def in_place(self) -> Iterator[SchemaNode]:
         """The nodes that apply to the same value as this node."""
         for name in _IN_PLACE_SINGLE:

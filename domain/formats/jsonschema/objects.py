@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from domain.formats.contract import DocumentLocation, Incompatibility
+from domain.formats.contract import Incompatibility
 from domain.formats.jsonschema.comparison import JsonSchemaComparison
 from domain.formats.jsonschema.instance_validation import accepts_value
 from domain.formats.jsonschema.node import SchemaNode
@@ -35,16 +35,12 @@ def _required(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]
         text = f'The reader requires "{name[:80]}", which the writer may leave out.'
         yield Incompatibility("reader-required", text, reader.spot("required"), case.spot("required", "properties"))
     for name, needed in sorted(reader.dependent_required.items()):
-        if case.may_have(name) and not needed <= case.with_node(f"has {name}", _has(reader, name)).required:
+        if case.may_have(name) and not needed <= case.with_node(f"has {name}", reader.requiring(name)).required:
             text = f'The reader requires further members where "{name[:80]}" is, which the writer may leave out.'
             given = case.spot("dependentRequired", "dependencies", "required", "properties")
             yield Incompatibility(
                 "reader-dependentrequired", text, reader.spot("dependentRequired", "dependencies"), given
             )
-
-
-def _has(reader: SchemaNode, name: str) -> SchemaNode:
-    return SchemaNode(reader.pointer, reader.raw, required=frozenset({name})).sealed()
 
 
 def _counts(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
@@ -94,20 +90,13 @@ def _member(
     if below.never:
         text = f'The reader does not accept "{name[:80]}", which the writer may emit.'
         where = reader.spot("additionalProperties", "unevaluatedProperties", "properties")
-        yield Incompatibility("reader-property-refused", text, where, _given_spot(given, case))
+        there = given[0].spot() if given else case.spot("properties", "additionalProperties")
+        yield Incompatibility("reader-property-refused", text, where, there)
     elif given:
         yield from comparison.reads(below, given, case.closed)
     else:
-        yield from _anything(below, reader, case, name)
-
-
-def _given_spot(given: SchemaNodes, case: WriterCase) -> DocumentLocation:
-    return given[0].spot() if given else case.spot("properties", "additionalProperties")
-
-
-def _anything(below: SchemaNode, reader: SchemaNode, case: WriterCase, name: str) -> Iterator[Incompatibility]:
-    text = f'The reader restricts "{name[:80]}", the writer does not.'
-    yield Incompatibility("reader-type", text, below.spot("type"), case.spot("properties", "additionalProperties"))
+        text = f'The reader restricts "{name[:80]}", the writer does not.'
+        yield Incompatibility("reader-type", text, below.spot("type"), case.spot("properties", "additionalProperties"))
 
 
 def _open_members(comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:

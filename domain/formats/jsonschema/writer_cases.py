@@ -350,7 +350,6 @@ def _groups(node: SchemaNode) -> Iterator[_Group]:
         otherwise = (node.otherwise,) if node.otherwise else ()
         yield [(then, ()), (otherwise, (node.condition,))], False
     for name, below in node.dependent_schemas.items():
-        there = SchemaNode(node.pointer, node.raw, required=frozenset({name})).sealed()
         never = SchemaNode(node.pointer, False, never=True).sealed()
         absent = SchemaNode(node.pointer, node.raw, properties={name: never}).sealed()
-        yield [((there, below), ()), ((absent,), ())], False
+        yield [((node.requiring(name), below), ()), ((absent,), ())], False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 from google.protobuf import descriptor_pb2 as d
@@ -26,7 +27,7 @@ def normal_form(parsed: ProtoDocument) -> bytes:
     packs = {"proto3": True, "": False, "proto2": False}.get(file.syntax)
     _sort(file.message_type)
     _sort(file.enum_type)
-    _sort(file.extension, lambda one: (one.extendee, one.number))
+    _sort(file.extension, _EXTENSION)
     _sort(file.service)
     for service in file.service:
         _sort(service.method)
@@ -40,18 +41,13 @@ def normal_form(parsed: ProtoDocument) -> bytes:
     return encoded + rest.encode()
 
 
-def _name(one: Any) -> Any:
-    return one.name
+_NAME: Final = attrgetter("name")
+_NUMBER: Final = attrgetter("number")
+_BY_START: Final = attrgetter("start")
+_EXTENSION: Final = attrgetter("extendee", "number")
 
 
-def _number(one: Any) -> Any:
-    return one.number
-
-
-_BY_START: Final = lambda one: one.start  # noqa: E731
-
-
-def _sort(members: Any, key: Any = _name) -> None:
+def _sort(members: Any, key: Any = _NAME) -> None:
     members.sort(key=key)
 
 
@@ -64,8 +60,8 @@ def _message(message: d.DescriptorProto, packs: bool | None) -> None:
             field.oneof_index = moved[field.oneof_index]
     _fields(message.field, packs)
     _fields(message.extension, packs)
-    _sort(message.field, _number)
-    _sort(message.extension, lambda one: (one.extendee, one.number))
+    _sort(message.field, _NUMBER)
+    _sort(message.extension, _EXTENSION)
     _sort(message.nested_type)
     _sort(message.enum_type)
     _sort(message.reserved_range, _BY_START)
@@ -88,7 +84,7 @@ def _fields(fields: Sequence[d.FieldDescriptorProto], packs: bool | None) -> Non
 def _enum(enum: d.EnumDescriptorProto) -> None:
     first, *others = enum.value
     kept = [
-        d.EnumValueDescriptorProto.FromString(one.SerializeToString()) for one in (first, *sorted(others, key=_number))
+        d.EnumValueDescriptorProto.FromString(one.SerializeToString()) for one in (first, *sorted(others, key=_NUMBER))
     ]
     del enum.value[:]
     enum.value.extend(kept)

@@ -97,7 +97,7 @@ def _is_significant(node: XmlElement, name: str) -> bool:
 
 def _name(name: str, prefixes: dict[str, str]) -> str:
     uri, _, local = name[1:].rpartition("}") if name.startswith("{") else ("", "", name)
-    return f"{prefixes[uri]}:{local}" if uri else local
+    return _qname(uri, local, prefixes)
 
 
 def _value(node: XmlElement, name: str, value: str, prefixes: dict[str, str]) -> str:
