@@ -165,7 +165,7 @@ def _is_offered(format: Any) -> bool:
 def _offered_rules(format: str, value: Any) -> Json:
     if not isinstance(value, list):
         return value
-    known = {rule for name, rules in RULES.items() if _overlap(name, format) for rule in rules}
+    known = _rules_of(format)
     return [each for each in value if not isinstance(each, str) or each.lower() in known]
 
 
@@ -200,18 +200,24 @@ def apply_request(before: Mapping[str, Json], value: Json, *, patch: bool) -> di
     return after
 
 
-def _list(name: str, value: Json) -> list[str]:
+def _strings(field: str, value: Json, offered: Sequence[str]) -> list[str]:
+    """The members of a list of texts; all that are offered for the wildcard. Raises: the Capability problems."""
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise _bad_value(name, value, OFFERED[name])
-    if "*" in value:
-        if len(value) > 1:
-            raise CapabilityWildcard(field=name)
-        return list(OFFERED[name])
-    offered = {item.lower(): item for item in OFFERED[name]}
-    for item in value:
+        raise _bad_value(field, value, offered)
+    if "*" not in value:
+        return value
+    if len(value) > 1:
+        raise CapabilityWildcard(field=field)
+    return list(offered)
+
+
+def _list(name: str, value: Json) -> list[str]:
+    offered = {item.lower() for item in OFFERED[name]}
+    items = _strings(name, value, OFFERED[name])
+    for item in items:
         if item.lower() not in offered:
             raise _bad_value(name, item, OFFERED[name])
-    chosen = {item.lower() for item in value}
+    chosen = {item.lower() for item in items}
     _require(name, chosen)
     return [item for item in OFFERED[name] if item.lower() in chosen]
 
@@ -223,10 +229,7 @@ def _require(name: str, chosen: set[str]) -> None:
 
 
 def _formats(name: str, value: Json) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value) or "*" in value:
-        return _list(name, value)
-    found = [_offered_format(item) for item in value]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(_offered_format(item) for item in _strings(name, value, OFFERED[name])))
 
 
 def _offered_format(item: str) -> str:
@@ -272,21 +275,17 @@ def _compatibilities(name: str, value: Json) -> dict[str, Json]:
 
 
 def _rules(format: str, value: Json) -> list[Json]:
-    offered = {rule for name, rules in RULES.items() if _overlap(name, format) for rule in rules}
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise _bad_value(f"compatibilities.{format}", value, sorted(offered))
-    if "*" in value:
-        return _all_rules(f"compatibilities.{format}", value, offered)
-    for rule in value:
+    offered = _rules_of(format)
+    rules = _strings(f"compatibilities.{format}", value, sorted(offered))
+    for rule in rules:
         if rule.lower() not in offered:
             raise CapabilityError(error_detail=f'the format "{format}" has no compatibility rule "{rule}"')
-    return list(dict.fromkeys(rule.lower() for rule in value))
+    return list(dict.fromkeys(rule.lower() for rule in rules))
 
 
-def _all_rules(name: str, value: list[str], offered: set[str]) -> list[Json]:
-    if len(value) > 1:
-        raise CapabilityWildcard(field=name)
-    return sorted(offered)
+def _rules_of(format: str) -> set[str]:
+    """The compatibility rules that are offered for a format or for a part of it."""
+    return {rule for name, rules in RULES.items() if _overlap(name, format) for rule in rules}
 
 
 def _check_rules(after: Mapping[str, Json]) -> None:

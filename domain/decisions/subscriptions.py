@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from domain.access.roles import Role
 from domain.decisions.commands import ControlSubscription, DeleteSubscription, SubscriptionCommand, WriteSubscription
-from domain.decisions.world import Context, Decision, Secret, World, event_facts
+from domain.decisions.world import Context, Decision, Secret, World, changed_members, event_facts
 from domain.errors.http_errors import QuotaExceeded
 from domain.errors.problems import NotFound
 from domain.registry.entities import Entity
@@ -21,7 +21,7 @@ from domain.subscriptions.error_places import ErrorPlace, invalid_subscription
 from domain.subscriptions.protocol_settings import HEADERS_PREFIX, SIGNINGKEY
 from domain.subscriptions.subscription import TYPE, Subscription
 from domain.subscriptions.subscription_document import QUERY_SUFFIX
-from domain.values.json_text import Json, differing_names
+from domain.values.json_text import Json
 
 COLLECTION: Final = "/" + TYPE
 #: The properties that define where a subscription starts; if they change, it starts again (SUB-502).
@@ -104,7 +104,7 @@ def _replace(command: WriteSubscription, world: World, context: Context) -> Deci
     if context.caller == stored.owner:
         private.pop("groups", None)
         private |= {"groups": list(command.groups)} if command.groups is not None else {}
-    changed = _changed(entity.attributes, command.attributes, secrets)
+    changed = changed_members(entity.attributes, command.attributes, secrets.settled)
     if not changed:
         return Decision((), {}, (command.xid,))
     position = context.position + 1
@@ -258,11 +258,6 @@ def _starts(command: WriteSubscription, position: int) -> int:
 
 def _start(attributes: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(attributes["config"].get(name) for name in _STARTS)
-
-
-def _changed(before: Mapping[str, Any], after: Mapping[str, Any], secrets: _SecretChanges) -> tuple[str, ...]:
-    """The names of the properties that differ, including those that differ only in a secret."""
-    return tuple(sorted(differing_names(before, after) | {secret.name.partition(".")[0] for secret in secrets.settled}))
 
 
 def _at(attributes: Mapping[str, Any], path: str) -> Any:

@@ -14,6 +14,7 @@ from domain.model import Model
 from domain.registry.entities import Entity
 from domain.registry.events import EntityEvent
 from domain.replication.link import Link
+from domain.values.json_text import differing_names
 
 #: Whether rules beyond the model are skipped, are counted, or refuse a command.
 DomainValidation = Literal["off", "warn", "strict"]
@@ -68,6 +69,11 @@ class Secret:
     owner: str
     name: str
     value: str | None = field(default=None, repr=False)
+
+
+def changed_members(before: Mapping[str, Any], after: Mapping[str, Any], secrets: Iterable[Secret]) -> tuple[str, ...]:
+    """The names of the members that differ, including those that differ only in a secret."""
+    return tuple(sorted(differing_names(before, after) | {secret.name.partition(".")[0] for secret in secrets}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from domain.compat.catalog.value_mapping import (
     as_scalar,
     document_value,
     holds_value,
+    open_properties,
     property_object,
     section_leftovers,
 )
@@ -93,7 +94,10 @@ def check(sections: Sections) -> None:
 def to_attributes(sections: Sections, left: Sections) -> dict[str, Json]:
     options = {
         "properties": _properties(as_mapping(sections.get("properties")), left),
-        **{own: _open(section, as_mapping(sections.get(section)), left) for section, own in _OPEN.items()},
+        **{
+            own: open_properties(section, as_mapping(sections.get(section)), left, MAP_KEY)
+            for section, own in _OPEN.items()
+        },
         "header": _header(as_mapping(sections.get("header")), left),
     }
     if "amqpencoding" in as_mapping(sections.get("applicationdata")):
@@ -145,17 +149,6 @@ def _stated_properties(properties: Mapping[str, Any], rest: Mapping[str, Json]) 
         for name, (own, _) in _PROPERTIES.items()
         if own in properties
     }
-
-
-def _open(section: str, members: Mapping[str, Json], left: Sections) -> dict[str, Json]:
-    held: dict[str, Json] = {}
-    for name, value in members.items():
-        property = property_object(value)
-        if MAP_KEY.match(name):
-            held[name] = property
-        if name not in held or not holds_value(property, value):
-            add_leftover(left, section, name, value)
-    return held
 
 
 def _stated_open(properties: Mapping[str, Any], rest: Mapping[str, Json]) -> dict[str, Json]:

@@ -13,13 +13,10 @@ from domain.compat import uris
 from domain.compat.catalog import metaschema
 from domain.compat.catalog.metaschema import MalformedDefinition, Section, Sections, one_of, parsable_by
 from domain.compat.catalog.value_mapping import (
-    STRING,
     PropertyTypes,
-    add_leftover,
     as_media_type,
     document_value,
-    holds_value,
-    property_object,
+    open_properties,
     section_leftovers,
 )
 from domain.compat.ids import NONCHARACTERS
@@ -90,13 +87,7 @@ def check(sections: Sections) -> None:
 
 
 def to_attributes(sections: Sections, left: Sections) -> dict[str, Json]:
-    metadata: dict[str, Json] = {}
-    for name, value in sections["attributes"].items():
-        property = property_object(value, _SLOTS.get(name, STRING))
-        if xids.NAME.match(name):
-            metadata[name] = property
-        if name not in metadata or not holds_value(property, value):
-            add_leftover(left, "attributes", name, value)
+    metadata = open_properties("attributes", sections["attributes"], left, xids.NAME, _SLOTS)
     type = as_media_type(sections["attributes"].get("datacontenttype"))
     constant = {} if type is None else {"datacontenttype": type}
     return {"envelope": ENVELOPE, "envelopemetadata": metadata, **constant}

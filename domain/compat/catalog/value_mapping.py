@@ -6,8 +6,10 @@ attribute must fit in an HTTP header (ENT-13). Rules MS-34, § 12.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from domain.compat.catalog.metaschema import Sections, has_braces, is_integer
@@ -118,6 +120,24 @@ def fits_in_header(name: str, text: str) -> bool:
 def add_leftover(left: Sections, section: str, member: str, value: Json) -> None:
     """Adds a value that no attribute holds to the leftovers."""
     left.setdefault(section, {})[member] = value
+
+
+def open_properties(
+    section: str,
+    members: Mapping[str, Json],
+    left: Sections,
+    names: re.Pattern[str],
+    types: Mapping[str, PropertyTypes] = MappingProxyType({}),
+) -> dict[str, Json]:
+    """The members of an open section as properties. names: of those that attributes can have; `left` gets the rest."""
+    held: dict[str, Json] = {}
+    for name, value in members.items():
+        property = property_object(value, types.get(name, STRING))
+        if names.match(name):
+            held[name] = property
+        if name not in held or not holds_value(property, value):
+            add_leftover(left, section, name, value)
+    return held
 
 
 def section_leftovers(left: Mapping[str, Json], section: str) -> Mapping[str, Any]:

@@ -7,14 +7,13 @@ from typing import Any, Final
 
 from domain.access.roles import Role
 from domain.decisions.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
-from domain.decisions.world import Context, Decision, Secret, World, event_facts
+from domain.decisions.world import Context, Decision, Secret, World, changed_members, event_facts
 from domain.errors.http_errors import Forbidden, InvalidLink
 from domain.errors.problems import NotFound
 from domain.registry.entities import Entity
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
 from domain.replication.link import KAFKA, TYPE, Link
 from domain.replication.scope import LinkScope
-from domain.values.json_text import differing_names
 
 #: The attributes of a link that cannot change, because its copies came from this source.
 _FIXED: Final = ("url", "dialect", "mode", "remote")
@@ -59,12 +58,13 @@ def _replace(command: WriteLink, world: World, context: Context) -> Decision:
             raise InvalidLink.at("fixed", f"/{name}", "it cannot change; create another link")
     _check_narrower(stored, command)
     names, settled = _secrets(command, stored.secrets, world, context)
-    changed = _changed(entity.attributes, command.attributes, settled)
+    changed = changed_members(entity.attributes, command.attributes, settled)
     if not changed:
         return Decision((), {}, (command.xid,))
+    kept = {name: value for name, value in entity.private.items() if name != "secrets"}
     event = EntityUpdated(
         attributes=dict(command.attributes),
-        private={**_without_secrets(entity), **_private(names)},
+        private=kept | _private(names),
         born=entity.born,
         changed=changed,
         **event_facts(entity.xid, TYPE, entity.epoch + 1, world, context),
@@ -162,13 +162,5 @@ def _decided(event: EntityEvent, settled: list[Secret], world: World) -> Decisio
     return Decision((event,), {}, (event.xid,), secrets=tuple(settled))
 
 
-def _without_secrets(entity: Entity) -> dict[str, Any]:
-    return {name: value for name, value in entity.private.items() if name != "secrets"}
-
-
 def _private(names: Mapping[str, str]) -> dict[str, Any]:
     return {"secrets": dict(names)} if names else {}
-
-
-def _changed(before: Mapping[str, Any], after: Mapping[str, Any], secrets: list[Secret]) -> tuple[str, ...]:
-    return tuple(sorted(differing_names(before, after) | {secret.name.partition(".")[0] for secret in secrets}))
