@@ -33,6 +33,7 @@ from domain.cesql.syntax import (
 from domain.cesql.tokenizer import ParseError
 from domain.cesql.values import (
     DATA_MEMBER,
+    MISSING,
     REQUIRED_ATTRIBUTES,
     CesqlValue,
     ContextAttributes,
@@ -83,7 +84,6 @@ class _MeteredEvent:
 Evaluator = Callable[[EvaluationContext], ValueOrError]
 
 _LOGIC: Final = frozenset(PRECEDENCE[0])
-_MISSING: Final = ErrorValue(False, ErrorKind.MISSING_ATTRIBUTE)
 _NO_FUNCTION: Final = ErrorValue(False, ErrorKind.MISSING_FUNCTION)
 
 
@@ -194,7 +194,7 @@ def _evaluator(node: SyntaxNode, within: list[Evaluator]) -> Evaluator:
 
 def _attribute(name: str) -> Evaluator:
     if name == DATA_MEMBER:
-        return lambda _: _MISSING
+        return lambda _: MISSING
 
     def read(event: EvaluationContext) -> ValueOrError:
         value = event.get(name)

@@ -48,7 +48,7 @@ ValueOrError = CesqlValue | ErrorValue
 _INTEGER: Final = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]{0,10})\Z")
 _TRUTH: Final = {"true": True, "false": False}
 _LONGEST_TRUTH: Final = max(map(len, _TRUTH))
-_MISSING: Final = ErrorValue(False, ErrorKind.MISSING_ATTRIBUTE)
+MISSING: Final = ErrorValue(False, ErrorKind.MISSING_ATTRIBUTE)
 
 #: Attributes that the CloudEvents spec defines; in expressions all of them are strings.
 SPEC_ATTRIBUTES: Final = frozenset(
@@ -85,7 +85,7 @@ def attribute_value(value: Any, name: str) -> ValueOrError:
     An Integer or a Boolean keeps its type unless the spec defines the attribute; all other values become strings.
     """
     if value is None:
-        return _MISSING
+        return MISSING
     kind = type(value)
     if name not in SPEC_ATTRIBUTES and (kind is bool or (kind is int and MIN_INTEGER <= value <= MAX_INTEGER)):
         return value  # type: ignore[no-any-return]

@@ -23,11 +23,10 @@ from domain.errors.problems import (
     CapabilityWildcard,
     Problem,
 )
+from domain.model.spec_attributes import SPECVERSION
 from domain.replication import LINK
 from domain.values import xid as xids
 from domain.values.json_text import Json, dumps
-
-SPECVERSION: Final = "1.0-rc4"
 
 #: What a registry can enable. Lists name their possible members, booleans their possible values.
 OFFERED: Final[dict[str, tuple[Any, ...]]] = {

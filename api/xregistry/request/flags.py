@@ -14,8 +14,8 @@ from urllib.parse import unquote_plus
 from api.http.request import READ_METHODS
 from api.registry.capabilities import Capabilities
 from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
-from domain.decisions.capabilities import SPECVERSION
 from domain.errors import problems
+from domain.model.spec_attributes import SPECVERSION
 
 #: Flags that this registry supports. Other parameters are ignored.
 KNOWN_FLAGS: Final = frozenset(

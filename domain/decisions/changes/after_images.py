@@ -14,6 +14,7 @@ from domain.compat.legacy_apis import FACADE, version_number
 from domain.compat.publications import NUMBER
 from domain.decisions.changes.drafts import EntityDraft, GroupDraft, ResourceDraft, VersionDraft
 from domain.model import GroupType, Model
+from domain.model.spec_attributes import SPECVERSION
 from domain.registry.entities import Attributes, Entity
 from domain.registry.events import DeletionReason
 from domain.replication import LINK
@@ -49,7 +50,7 @@ def registry_after_images(draft: GroupDraft, model: Model, previous: Model) -> I
     """
     if not draft.updated:
         return
-    image = draft.image(specversion="1.0-rc4", **draft.counts(model.groups))
+    image = draft.image(specversion=SPECVERSION, **draft.counts(model.groups))
     counts = {f"{plural}count" for plural in (*model.groups, *previous.groups)}
     changed = (_differing(draft.before, image) - counts) | draft.listed
     yield _after_image(draft, image, _present({LINK: draft.link}), changed)

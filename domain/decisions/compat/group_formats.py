@@ -5,7 +5,6 @@ Rules LEG-303, LEG-304, LEG-701 to 703, LEG-804, LEG-805; the table of § 12 for
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -14,12 +13,12 @@ from domain.compat.catalog import groups
 from domain.compat.errors import Conflict, InvalidDefinition
 from domain.compat.legacy_apis import FACADE, SCHEMAREGISTRY, LegacyApi
 from domain.compat.request_extras import LegacyWrite
+from domain.compat.uris import is_absolute
 from domain.decisions.changes.drafts import ResourceDraft
 from domain.registry.entities import Entity
 from domain.values.json_text import Json
 
 _CLOUDEVENTS: Final = "CloudEvents"
-_ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 
 def optional_registry_format(format: str | None) -> str | None:
@@ -78,7 +77,7 @@ def check_event_type(
     if facade.family == SCHEMAREGISTRY or stored_group_format(facade.family, group) != _CLOUDEVENTS:
         return
     type = _type_of(tree)
-    imported = authority is not None and facade.id is not None and _ABSOLUTE.match(facade.id)
+    imported = authority is not None and facade.id is not None and is_absolute(facade.id)
     if facade.id is not None and facade.id != type and not imported:
         raise InvalidDefinition(name="id", error_detail=f'it has to be the type of the event, "{type}" (LEG-804)')
     before = _type_of(resource.entity.attributes) if resource.entity is not None else None
