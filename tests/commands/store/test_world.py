@@ -12,8 +12,8 @@ from commands.store.sql_world import MEMBERS, OF_TYPE, SOURCES, SUBTREE
 from domain.decisions.commands import DeleteEntities, WriteTree
 from domain.registry.entities import Entity
 from domain.values import xid as xids
-from tests.support.small_decider import decide, delete, write
 from tests.support.registries.memory_world import MemoryWorld
+from tests.support.small_decider import decide, delete, write
 
 NAMES = [f"/dirs/{d}" for d in ("a", "a-b", "B")]
 NAMES += [f"{d}/files/{f}" for d in NAMES for f in ("x", "X.1")] + [f"{d}/scans/s" for d in NAMES]
