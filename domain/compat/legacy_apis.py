@@ -78,6 +78,11 @@ def legacy_api_of(xid: str) -> LegacyApi | None:
     return _BY_TYPE.get(xids.type_of(xid)) if xid.count("/") % 2 == 0 else None
 
 
+def without_members(facade: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The legacy values of an entity without some of them."""
+    return {name: value for name, value in facade.items() if name not in names}
+
+
 def is_number(text: str) -> bool:
     """Whether a text is a valid number: decimal digits, at least 1, without leading zeros (LEG-209).
 
