@@ -15,8 +15,6 @@ from domain.errors import problems
 from domain.errors.http_errors import Forbidden
 
 _WRITERS: Final = frozenset((Role.WRITER, Role.ADMIN))
-#: Paths that are not inside a Group.
-_ABOVE: Final = frozenset((CompatPathKind.GROUPS, CompatPathKind.LOOKUP, CompatPathKind.DESCRIPTION))
 
 
 def may_list(caller: Caller, family: LegacyApi) -> bool:
@@ -30,7 +28,7 @@ def check_read(caller: Caller, target: CompatTarget, path: str) -> bool:
 
     Raises: Forbidden; NotFound where the caller may not even learn that the Group exists.
     """
-    if target.kind in _ABOVE:
+    if not target.group:
         if target.kind is CompatPathKind.GROUPS and not may_list(caller, target.family):
             raise Forbidden(caller=caller.name)
         return True

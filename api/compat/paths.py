@@ -5,44 +5,59 @@ Spec: Schema Registry 0.2 and Message Catalog 0.1, "Path hierarchy".
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
+from api.compat.descriptions import DESCRIPTIONS
+from api.openapi.builders import Schema
 from domain.compat import ids
 from domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, LegacyApi, is_number
 from domain.errors import problems
 from domain.values import xid as xids
 
-OPENAPI: Final = "openapi.json"
-
 
 class CompatPathKind(Enum):
-    """The kind of object at a path. A child is a schema or a message definition."""
+    """The kind of object at a path: the operationId of its GET. A child is a schema or a message definition."""
 
     GROUPS = "groups"
     GROUP = "group"
     CHILDREN = "children"
-    CHILD = "child"
+    CHILD = "latest"
     VERSIONS = "versions"
     VERSION = "version"
     LOOKUP = "lookup"
-    DESCRIPTION = "description"
+    DESCRIPTION = "openapi"
 
 
-#: The methods that each path accepts, in addition to HEAD and OPTIONS.
-METHODS: Final[dict[CompatPathKind, tuple[str, ...]]] = {
-    CompatPathKind.GROUPS: ("GET",),
-    CompatPathKind.GROUP: ("GET", "PUT", "DELETE"),
-    CompatPathKind.CHILDREN: ("GET", "DELETE"),
-    CompatPathKind.CHILD: ("GET", "POST", "DELETE"),
-    CompatPathKind.VERSIONS: ("GET",),
-    CompatPathKind.VERSION: ("GET", "DELETE"),
-    CompatPathKind.LOOKUP: ("GET",),
-    CompatPathKind.DESCRIPTION: ("GET",),
+class CompatPath(NamedTuple):
+    """A described path. parameters: the query parameters of each method. HEAD and OPTIONS are left out."""
+
+    kind: CompatPathKind
+    parameters: Mapping[str, frozenset[str]]
+
+
+def _described(item: Schema) -> CompatPath:
+    operations = {method.upper(): row for method, row in item.items() if method != "parameters"}
+    parameters = {
+        method: frozenset(each["name"] for each in row.get("parameters", ()) if each["in"] == "query")
+        for method, row in operations.items()
+    }
+    return CompatPath(CompatPathKind(item["get"]["operationId"]), parameters)
+
+
+def _route(segments: Sequence[str]) -> tuple[int, tuple[str, ...]]:
+    """What a path is found by: the number of its segments, and every other one. Those between them are ids."""
+    return len(segments), tuple(map(unquote, segments[0::2]))
+
+
+#: The paths of each API.
+_PATHS: Final = {
+    name: {_route(path.split("/")[1:]): _described(item) for path, item in row["paths"].items()}
+    for name, row in DESCRIPTIONS.items()
 }
-
 #: The name of the lookup path in the text of the Message Catalog spec. It matches in any letter case (LEG-201).
 _SPACED: Final = "message definition"
 _FAMILIES: Final = {tuple(family.base.split("/")[2:]): family for family in LEGACY_APIS}
@@ -57,10 +72,15 @@ class CompatTarget:
     """
 
     family: LegacyApi
-    kind: CompatPathKind
+    path: CompatPath
     group: str = ""
     child: str = ""
     number: int = 0
+
+    @property
+    def kind(self) -> CompatPathKind:
+        """The kind of object at the path."""
+        return self.path.kind
 
     @property
     def groupxid(self) -> str:
@@ -80,7 +100,7 @@ class CompatTarget:
     @property
     def methods(self) -> tuple[str, ...]:
         """The methods that the path accepts, in addition to HEAD and OPTIONS."""
-        return METHODS[self.kind]
+        return tuple(self.path.parameters)
 
 
 def resolve_path(raw: str) -> CompatTarget:
@@ -92,37 +112,19 @@ def resolve_path(raw: str) -> CompatTarget:
     if len(parts) > 1 and not parts[-1]:
         parts = parts[:-1]  # LEG-107: a slash at the end has no meaning
     family = _FAMILIES.get(tuple(map(unquote, parts[1:3])))
-    if family is None or len(parts) < 4:
+    if family is None:
         raise problems.ApiNotFound()
-    kind = _kind(family, parts[3:])
-    if kind is None:
+    segments = [family.lookup] if _is_spaced(family, parts[3:]) else parts[3:]
+    path = _PATHS[family.name].get(_route(segments))
+    if path is None:
         raise problems.ApiNotFound()
-    named = parts[4:] if kind not in (CompatPathKind.LOOKUP, CompatPathKind.DESCRIPTION) else []
-    group, child = (*map(_id, named[0:3:2]), "", "")[:2]
-    return CompatTarget(family, kind, group, child, _number(named[4], raw) if kind is CompatPathKind.VERSION else 0)
+    named = segments[1::2]
+    group, child = (*map(_id, named[:2]), "", "")[:2]
+    return CompatTarget(family, path, group, child, _number(named[2], raw) if len(named) > 2 else 0)
 
 
-def _kind(family: LegacyApi, parts: list[str]) -> CompatPathKind | None:
-    fixed = [unquote(part) for part in parts[0::2]]
-    if len(parts) == 1 and fixed[0] == OPENAPI:
-        return CompatPathKind.DESCRIPTION
-    if len(parts) == 1 and (fixed[0] == family.lookup or _is_spaced(family, fixed[0])):
-        return CompatPathKind.LOOKUP
-    if fixed != [family.path, family.children, "versions"][: len(fixed)]:
-        return None
-    by_length = (
-        CompatPathKind.GROUPS,
-        CompatPathKind.GROUP,
-        CompatPathKind.CHILDREN,
-        CompatPathKind.CHILD,
-        CompatPathKind.VERSIONS,
-        CompatPathKind.VERSION,
-    )
-    return by_length[len(parts) - 1] if len(parts) <= len(by_length) else None
-
-
-def _is_spaced(family: LegacyApi, name: str) -> bool:
-    return family is MESSAGECATALOG and name.lower() == _SPACED
+def _is_spaced(family: LegacyApi, segments: Sequence[str]) -> bool:
+    return family is MESSAGECATALOG and len(segments) == 1 and unquote(segments[0]).lower() == _SPACED
 
 
 def _id(segment: str) -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from api.compat.access import check_read
+from api.compat.descriptions import MAX_LIMIT
 from api.compat.entity_tags import check_conditions, group_entity_tag
 from api.compat.paths import CompatPathKind, CompatTarget
 from api.compat.request_params import AFTER, ASOF, LIMIT, URI, query_params
@@ -28,14 +29,6 @@ from domain.values import xid as xids
 from projections.compat.definitions import group_object, member_ids, read_definition, version_by_uri
 from projections.compat.versions import CompatVersion, CompatVersions
 from projections.entities.query import View
-
-#: The query parameters of each readable path, in addition to `asof`.
-_PARAMETERS: Final[Mapping[CompatPathKind, tuple[str, ...]]] = {
-    **dict.fromkeys((CompatPathKind.GROUPS, CompatPathKind.CHILDREN, CompatPathKind.VERSIONS), (LIMIT, AFTER)),
-    CompatPathKind.LOOKUP: (URI,),
-}
-#: The maximum number of members in a page.
-_MOST: Final = 10_000
 
 
 class CompatReadContext(NamedTuple):
@@ -75,7 +68,7 @@ class CompatReadHandler:
 
     async def answer(self, request: Request, target: CompatTarget) -> Response:
         """The response to a read. Raises: Problem, NotModified."""
-        given = query_params(request, _PARAMETERS.get(target.kind, ()))
+        given = query_params(request, target)
         if ASOF not in given:
             return await asyncio.to_thread(self._made, request, target, given)
         then = await self._moments.find(given[ASOF])
@@ -203,8 +196,8 @@ def _position(members: Sequence[Any], after: str) -> Any:
 
 
 def _size(limit: str) -> int:
-    if not (limit.isascii() and limit.isdecimal() and len(limit) < 10 and 0 < int(limit) <= _MOST):
-        raise invalid_definition(LIMIT, f"{limit!r} is not a number from 1 to {_MOST}", "LEG-203")
+    if not (limit.isascii() and limit.isdecimal() and len(limit) < 10 and 0 < int(limit) <= MAX_LIMIT):
+        raise invalid_definition(LIMIT, f"{limit!r} is not a number from 1 to {MAX_LIMIT}", "LEG-203")
     return int(limit)
 
 

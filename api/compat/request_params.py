@@ -6,12 +6,13 @@ Rules LEG-204, LEG-501 to LEG-505, LEG-512, LEG-513.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 from starlette.types import Receive
 
+from api.compat.paths import CompatTarget
 from api.http.limits import read_body
 from api.http.request import Request
 from domain.compat import formats
@@ -24,7 +25,7 @@ from domain.errors.problems import BadRequest
 from domain.values.header_values import InvalidHeaderValue, decode
 from domain.values.json_text import InvalidJson, loads
 
-#: Parameters of reads and of writes, including those that only some paths have.
+#: Parameters that the code names; the descriptions say where each is.
 ASOF: Final = "asof"
 DRYRUN: Final = "dryrun"
 LIMIT: Final = "limit"
@@ -37,23 +38,21 @@ _CODING: Final = b"content-encoding"
 _TYPE: Final = b"content-type"
 
 
-def query_params(request: Request, known: Collection[str] = ()) -> Mapping[str, str]:
-    """Decoded values by parameter name.
+def query_params(request: Request, target: CompatTarget) -> Mapping[str, str]:
+    """Decoded values by parameter name. They are percent-encoded only: a plus sign is a plus sign, not a space.
 
-    known: parameters of the path, in addition to `asof` of a read and `dryrun` of a write. Values are percent-encoded
-    only: a plus sign is a plus sign, not a space.
     Raises: BadFlag for `asof` on a write or `dryrun` on a read; BadRequest for an unknown or repeated parameter, and
     for values that are not UTF-8.
     """
-    flag, other = (ASOF, DRYRUN) if request.reads else (DRYRUN, ASOF)
+    known = target.path.parameters["GET" if request.reads else request.method]
     found: dict[str, str] = {}
     for parameter in filter(None, request.query.decode("latin-1").split("&")):
         raw, _, value = parameter.partition("=")
         name = _decoded(raw, "the query")
-        if name == other:
-            raise problems.BadFlag(flag=name)
-        if name != flag and name not in known:
-            reason = f"it is unknown; this path takes: {', '.join(sorted({flag, *known}))}"
+        if name not in known:
+            if name in (ASOF, DRYRUN):
+                raise problems.BadFlag(flag=name)
+            reason = f"it is unknown; this path takes: {', '.join(sorted(known))}"
             raise invalid_definition(name, reason, "LEG-501")
         if name in found:
             raise invalid_definition(name, "it may appear only once", "LEG-212" if name == URI else "LEG-501")

@@ -19,11 +19,6 @@ def group_path(family: LegacyApi, group: str) -> str:
     return f"/{family.path}/{encode_segment(group)}"
 
 
-def child_path(family: LegacyApi, group: str, child: str) -> str:
-    """The path of a schema or message definition below the base of its API. group, child: decoded ids."""
-    return f"{group_path(family, group)}/{family.children}/{encode_segment(child)}"
-
-
 def version_url(root: str, family: LegacyApi, group: str, child: str, number: int, moment: str = "") -> str:
     """The absolute URL of a Version. moment: the suffix for URLs in responses about the past."""
     return with_asof(root + family.base + default_version_path(family, group, child, number), moment)

@@ -38,7 +38,6 @@ from commands.pending_command import BuildAnswer as Built
 from commands.store.log import Recorded
 from commands.store.log import WriteTransaction as Transaction
 from domain.compat.catalog.attributes import FindSchema
-from domain.compat.document_attributes import request_names
 from domain.compat.errors import Conflict, invalid_definition, to_legacy_problem
 from domain.compat.legacy_apis import SCHEMAREGISTRY
 from domain.compat.request_extras import LegacyDeletion
@@ -50,7 +49,7 @@ from domain.errors.http_errors import Forbidden
 from domain.errors.problems import CompatibilityUnknown, FormatUnknown, Problem
 from domain.registry.events import EntityCreated
 from projections.compat.definitions import CompatDefinition, group_format, group_object, read_definition, schema_by_uri
-from projections.compat.versions import CompatVersion, CompatVersions
+from projections.compat.versions import CompatVersions
 from projections.entities.query import View
 
 #: Problems that a strictly validating model raises (LEG-706).
@@ -71,29 +70,17 @@ class CompatWriteHandler:
         self._root = root
         self._most = most
         self._inbound = inbound
-        self._handlers: Mapping[tuple[str, CompatPathKind], Handler] = {
-            ("PUT", CompatPathKind.GROUP): self._put_group,
-            ("POST", CompatPathKind.CHILD): self._post,
-            **{
-                ("DELETE", kind): self._delete
-                for kind in (
-                    CompatPathKind.GROUP,
-                    CompatPathKind.CHILDREN,
-                    CompatPathKind.CHILD,
-                    CompatPathKind.VERSION,
-                )
-            },
-        }
+        self._handlers: Mapping[str, Handler] = {"PUT": self._put_group, "POST": self._post, "DELETE": self._delete}
 
     async def answer(self, request: Request, target: CompatTarget, receive: Receive) -> Response:
         """The response to a write that is durable, or to a dry run. Raises: Problem."""
         check_write(request.caller, target)
         self._check_model(request, target)
-        return await self._handlers[request.method, target.kind](request, target, receive)
+        return await self._handlers[request.method](request, target, receive)
 
     async def _put_group(self, request: Request, target: CompatTarget, receive: Receive) -> Response:
         """201 or 200 with the Group (S3)."""
-        dryrun = DRYRUN in query_params(request)
+        dryrun = DRYRUN in query_params(request, target)
         body = await read_object(request, receive, self._most)
         made = partial(group_command, target.family, target.groupxid, self._root + target.family.base, body)
 
@@ -101,7 +88,7 @@ class CompatWriteHandler:
             row = View.over(transaction.connection).entity(target.groupxid)
             return (group_object(row, target.family), group_entity_tag(row)) if row is not None else None
 
-        recorded = await self._submitted(request, made, shown, partial(_group_tag, self._root, target), dryrun)
+        recorded = await self._submitted(request, target, made, shown, dryrun)
         if isinstance(recorded, Response):
             return recorded
         found, tag = recorded.answer
@@ -114,7 +101,7 @@ class CompatWriteHandler:
     async def _post(self, request: Request, target: CompatTarget, receive: Receive) -> Response:
         """200 with the Version that has the document: a new Version, or an existing one with the same document (S7)."""
         family = target.family
-        given = query_params(request, [parameter for parameter, _ in request_names(family).values()])
+        given = query_params(request, target)
         told, contenttype = parse_attributes(request, family, given), sent_content_type(request)
         self._check_authority(told.authority, self._root + family.base, request)
         content = await read_content(request, receive, self._most)
@@ -130,21 +117,16 @@ class CompatWriteHandler:
         def shown(transaction: Transaction, recorded: Recorded) -> CompatDefinition | None:
             return _processed(View.over(transaction.connection), target, recorded, self._root)
 
-        recorded = await self._submitted(
-            request, made, shown, partial(_latest_tag, self._root, target), DRYRUN in given
-        )
+        recorded = await self._submitted(request, target, made, shown, DRYRUN in given)
         if isinstance(recorded, Response):
             return recorded
         return post_response(recorded.answer, request, _recorded(recorded))
 
     async def _delete(self, request: Request, target: CompatTarget, receive: Receive) -> Response:
         """204 (S4, S6, S9, S12)."""
-        dryrun = DRYRUN in query_params(request)
-        current = _TAGS.get(target.kind)
+        dryrun = DRYRUN in query_params(request, target)
         command = _deletion(target)
-        recorded = await self._submitted(
-            request, lambda: command, None, partial(current, self._root, target) if current else None, dryrun
-        )
+        recorded = await self._submitted(request, target, lambda: command, None, dryrun)
         return recorded if isinstance(recorded, Response) else no_content_response(request, _recorded(recorded))
 
     def _check_authority(self, authority: str | None, base: str, request: Request) -> None:
@@ -174,13 +156,14 @@ class CompatWriteHandler:
     async def _submitted(
         self,
         request: Request,
+        target: CompatTarget,
         made: Callable[[], Command],
         shown: Built | None,
-        current: Callable[[View], bytes | None] | None,
         dryrun: bool,
     ) -> Recorded | Response:
         """The recorded outcome of a command; for a dry run, its response. Raises: Problem."""
-        holds = write_condition(request, current) if current else None
+        tagged = target.kind is not CompatPathKind.CHILDREN  # a list has no entity tag
+        holds = write_condition(request, partial(_tag, self._root, target)) if tagged else None
         try:
             command = await asyncio.to_thread(made)
             if dryrun:
@@ -206,12 +189,10 @@ class CompatWriteHandler:
 
 def _deletion(target: CompatTarget) -> DeleteEntities:
     """The command of a DELETE request."""
-    xid = {
-        CompatPathKind.GROUP: lambda: target.groupxid,
-        CompatPathKind.CHILDREN: lambda: target.collection,
-        CompatPathKind.CHILD: lambda: target.xid,
-        CompatPathKind.VERSION: lambda: f"{target.xid}/versions",
-    }[target.kind]()
+    if target.child:
+        xid = f"{target.xid}/versions" if target.number else target.xid
+    else:
+        xid = target.collection if target.kind is CompatPathKind.CHILDREN else target.groupxid
     return DeleteEntities(xid, facade=LegacyDeletion(target.family, target.number or None))
 
 
@@ -244,27 +225,12 @@ def _processed(view: View, target: CompatTarget, recorded: Recorded, root: str) 
     return told
 
 
-def _group_tag(root: str, target: CompatTarget, view: View) -> bytes | None:
-    row = view.entity(target.groupxid)
-    return group_entity_tag(row) if row is not None else None
-
-
-def _latest_tag(root: str, target: CompatTarget, view: View) -> bytes | None:
-    return _tag(root, target, view, CompatVersions(view).latest(target.xid))
-
-
-def _version_tag(root: str, target: CompatTarget, view: View) -> bytes | None:
-    return _tag(root, target, view, CompatVersions(view).version(target.xid, target.number))
-
-
-def _tag(root: str, target: CompatTarget, view: View, shown: CompatVersion | None) -> bytes | None:
+def _tag(root: str, target: CompatTarget, view: View) -> bytes | None:
+    """The entity tag that a GET of the path would have; None where nothing is there."""
+    if target.kind is CompatPathKind.GROUP:
+        row = view.entity(target.groupxid)
+        return group_entity_tag(row) if row is not None else None
+    versions = CompatVersions(view)
+    shown = versions.version(target.xid, target.number) if target.number else versions.latest(target.xid)
     found = read_definition(view, target.family, target.xid, shown, root) if shown is not None else None
     return found.tag if found is not None else None
-
-
-#: The entity tag that a GET of the deleted path would have.
-_TAGS: Final = {
-    CompatPathKind.GROUP: _group_tag,
-    CompatPathKind.CHILD: _latest_tag,
-    CompatPathKind.VERSION: _version_tag,
-}

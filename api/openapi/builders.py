@@ -1,4 +1,4 @@
-"""Builders for OpenAPI path descriptions."""
+"""Builders for the parts of OpenAPI documents that depend on the model."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any, Final
 Schema = dict[str, Any]
 
 STRING_SCHEMA: Final[Schema] = {"type": "string"}
-UINTEGER_SCHEMA: Final[Schema] = {"type": "integer", "minimum": 0}
+#: The schema name of a dry run's response.
+DRY_RUN: Final = "DryRun"
 #: The header with the number of findings.
 FINDINGS_NAME: Final = "Annals-Findings"
-#: The header with the compression of a response, and its description.
-CONTENT_ENCODING_NAME: Final = "Content-Encoding"
-CONTENT_ENCODING_DESCRIPTION: Final = "`zstd` or `gzip`, as the client accepts; absent where the body goes as it is."
 #: Headers of responses to writes. Each is absent if it has no value.
 WRITE_HEADERS: Final = ("xRegistry-xregcorrelationid", FINDINGS_NAME)
+#: The header with the compression of a response.
+CONTENT_ENCODING_NAME: Final = "Content-Encoding"
 
 
 def response_headers(*names: str) -> Schema:
@@ -27,17 +27,14 @@ def json_content(schema: Schema) -> Schema:
     return {"content": {"application/json": {"schema": schema}}}
 
 
-def json_result(says: str, schema: Schema, *names: str) -> Schema:
-    """A JSON response with a Link header and additional headers."""
-    return {"description": says, "headers": response_headers("Link", *names), **json_content(schema)}
+def or_dry_run(answer: Schema | None) -> Schema:
+    """The 200 response of a write that may also be a dry run.
 
-
-def parameter(name: str, says: str, schema: Schema = STRING_SCHEMA, place: str = "query", **more: Any) -> Schema:
-    """A parameter. A path parameter is always required."""
-    required = {"required": True} if place == "path" else {}
-    return {"name": name, "in": place, **required, "description": says, "schema": schema, **more}
-
-
-def own_operation(name: str, summary: str, **more: Any) -> Schema:
-    """An operation of a path that is not from the spec."""
-    return {"operationId": f"own.{name}", "summary": summary, "tags": ["server"], **more}
+    answer: the response of the write itself; None or empty if it has no 200 response.
+    """
+    found = answer or {"description": "What it would append.", "headers": response_headers("Link", FINDINGS_NAME)}
+    shown = found.get("content", {}).get("application/json")
+    lines = {"$ref": f"#/components/schemas/{DRY_RUN}"}
+    schema = {"anyOf": [shown["schema"], lines]} if shown else lines
+    content = {"application/json": {"schema": schema}, "application/x-ndjson": {"schema": STRING_SCHEMA}}
+    return {**found, "content": content}

@@ -53,8 +53,20 @@ def problem_schemas() -> dict[str, Schema]:
 
 def problem_responses() -> dict[str, Schema]:
     """The error responses of all statuses, by component name."""
-    found = {_response(status): _refusal(status) for status in problem_statuses()}
-    return found | {_response(status, own=True): _own(status) for status in problem_statuses()}
+    statuses, problem_json = problem_statuses(), "application/problem+json"
+    own = {status: problem_response(status, problem_json, _reference(OWN_PROBLEM_NAME), "Link") for status in statuses}
+    return {
+        **{f"{PROBLEM_NAME}-{status}": _refusal(status) for status in statuses},
+        **{f"{OWN_PROBLEM_NAME}-{status}": response for status, response in own.items()},
+    }
+
+
+def problem_response(status: int, media_type: str, schema: Schema, *headers: str) -> Schema:
+    """The response with a problem. headers: names of components that it has in any case."""
+    given: Schema = {name: {"$ref": f"#/components/headers/{name}"} for name in headers}
+    if status in _DEMANDED:
+        given[_DEMANDED[status]] = {"required": True, "schema": _STRING}
+    return {"description": HTTPStatus(status).phrase, "headers": given, "content": {media_type: {"schema": schema}}}
 
 
 def problem_statuses() -> list[int]:
@@ -62,13 +74,14 @@ def problem_statuses() -> list[int]:
     return sorted({kind.status for kind in ALL_PROBLEM_TYPES})
 
 
-def error_responses(wanted: Iterable[int] | None = None, own: bool = False) -> dict[str, Schema]:
-    """The error responses of an operation.
+def error_responses() -> dict[str, Schema]:
+    """The error responses of an operation at one of the registry's paths."""
+    return refusals(PROBLEM_NAME, (status for status in problem_statuses() if status not in _ELSEWHERE))
 
-    wanted: the statuses; by default those of the registry's paths. own: as below `/-/`.
-    """
-    found = [status for status in problem_statuses() if status not in _ELSEWHERE] if wanted is None else wanted
-    return {str(status): {"$ref": f"#/components/responses/{_response(status, own)}"} for status in found}
+
+def refusals(problems: str, statuses: Iterable[int]) -> dict[str, Schema]:
+    """References to error responses. problems: what the names of these begin with."""
+    return {str(status): {"$ref": f"#/components/responses/{problems}-{status}"} for status in statuses}
 
 
 def _schema(kind: type[Problem]) -> Schema:
@@ -93,36 +106,17 @@ def _type(kind: type[Problem]) -> Schema:
 def _refusal(status: int) -> Schema:
     kinds = sorted((kind for kind in ALL_PROBLEM_TYPES if kind.status == status), key=lambda kind: kind.name)
     if len(kinds) == 1:
-        return _with_body(status, "application/json", _reference(_name(kinds[0])))
+        return problem_response(status, "application/json", _reference(_name(kinds[0])), "Link")
     mapping = {kind.uri(): _reference(_name(kind))["$ref"] for kind in kinds}
     schema: Schema = {
         "oneOf": [_reference(_name(kind)) for kind in kinds],
         "discriminator": {"propertyName": "type", "mapping": mapping},
     }
-    return _with_body(status, "application/json", schema)
-
-
-def _own(status: int) -> Schema:
-    return _with_body(status, "application/problem+json", _reference(OWN_PROBLEM_NAME))
-
-
-def _with_body(status: int, media_type: str, schema: Schema) -> Schema:
-    headers: Schema = {"Link": {"$ref": "#/components/headers/Link"}}
-    if status in _DEMANDED:
-        headers[_DEMANDED[status]] = {"required": True, "schema": _STRING}
-    return {
-        "description": HTTPStatus(status).phrase,
-        "headers": headers,
-        "content": {media_type: {"schema": schema}},
-    }
+    return problem_response(status, "application/json", schema, "Link")
 
 
 def _name(kind: type[Problem]) -> str:
     return f"{PROBLEM_NAME}.{kind.name}"
-
-
-def _response(status: int, own: bool = False) -> str:
-    return f"{OWN_PROBLEM_NAME if own else PROBLEM_NAME}-{status}"
 
 
 def _reference(name: str) -> Schema:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from api.feeds.dry_run_openapi import DRY_RUN, DRY_RUN_SCHEMA
-from api.openapi.builders import CONTENT_ENCODING_DESCRIPTION, CONTENT_ENCODING_NAME, FINDINGS_NAME, STRING_SCHEMA
+from api.openapi.builders import STRING_SCHEMA
 from api.openapi.content_encoding import add_coding_headers, add_coding_to_paths
+from api.openapi.path_files import COMPONENTS
 from api.openapi.problems import problem_responses, problem_schemas
 from api.registry.capabilities import Capabilities
 from api.xregistry.openapi import flags
@@ -46,13 +46,6 @@ _HEADERS: Final[dict[str, tuple[str, bool]]] = {
     "Content-Location": ("The Version that the answer is about; absent where a write was only tried.", False),
     "Content-Disposition": ("The id of the Resource.", True),
     "Content-Security-Policy": ("That nothing of a stored document runs.", True),
-    "X-Content-Type-Options": ("`nosniff`.", True),
-    CONTENT_ENCODING_NAME: (CONTENT_ENCODING_DESCRIPTION, False),
-    "xRegistry-xregcorrelationid": ("The id of what the request recorded; absent where that was nothing.", False),
-    FINDINGS_NAME: (
-        "How many things rules beyond the model find in what was written; absent where that is nothing.",
-        False,
-    ),
 }
 
 
@@ -71,7 +64,7 @@ def openapi_document(
         "components": {
             "schemas": {**_own_schemas(), **model_schemas(model), **problem_schemas()},
             "parameters": {**flags.flag_parameters(capabilities), **_conditions(), **_document_headers(known)},
-            "headers": {name: _header(*row) for name, row in _HEADERS.items()},
+            "headers": {**{name: _header(*row) for name, row in _HEADERS.items()}, **COMPONENTS["headers"]},
             "responses": add_coding_headers({**_documents(known), **problem_responses()}),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": _WHO}},
         },
@@ -120,7 +113,7 @@ def _own_schemas() -> dict[str, Schema]:
         CAPABILITIESOFFERED: aspects,
         MODEL: {"type": "object", "properties": members, "required": list(members)},
         MODELSOURCE: {"type": "object", "properties": members},
-        DRY_RUN: DRY_RUN_SCHEMA,
+        **COMPONENTS["schemas"],
     }
 
 

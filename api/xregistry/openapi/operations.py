@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from api.feeds.dry_run_openapi import or_dry_run
-from api.openapi.builders import CONTENT_ENCODING_NAME, WRITE_HEADERS, json_content, response_headers
+from api.openapi.builders import CONTENT_ENCODING_NAME, WRITE_HEADERS, json_content, or_dry_run, response_headers
 from api.openapi.problems import error_responses
 from api.registry.capabilities import Capabilities
 from api.registry.header_attributes import HEADER_PREFIX, SCALAR_TYPES

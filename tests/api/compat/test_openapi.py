@@ -9,7 +9,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from api.compat.paths import METHODS, CompatPathKind, resolve_path
+from api.compat.paths import CompatPathKind, resolve_path
+from domain.compat.document_attributes import request_names
 from domain.compat.legacy_apis import LEGACY_APIS, SCHEMAREGISTRY, LegacyApi
 from domain.model.builtin import default_source
 from tests.support.registries.in_process import BASE, Api, create, serving
@@ -48,12 +49,23 @@ def test_it_has_every_path_and_method(api: Api, family: LegacyApi) -> None:
         target = resolve_path(asked)
         kinds.add(target.kind)
         methods = {method.upper() for method in item if method != "parameters"}
-        assert methods == set(METHODS[target.kind])
+        assert methods == set(target.methods)
         allow = set(api.send("OPTIONS", asked).headers["allow"].split(", "))
         assert allow == methods | {"HEAD", "OPTIONS"}
     assert kinds == set(CompatPathKind)
     names = [row["operationId"] for item in found.values() for key, row in item.items() if key != "parameters"]
     assert len(names) == len(set(names))
+
+
+def test_attributes_of_a_document_are_described(api: Api, family: LegacyApi) -> None:
+    # LEG-501: each by query and by header
+    path = f"/{family.path}/{{group}}/{family.children}/{{id}}"
+    described = api.get(f"{family.base}/openapi.json")["paths"][path]["post"]["parameters"]
+    assert [row["name"] for row in described] == [
+        *(parameter for parameter, _ in request_names(family).values()),
+        *(header for _, header in request_names(family).values()),
+        "dryrun",
+    ]
 
 
 def test_answers_fit_their_schemas(api: Api, family: LegacyApi) -> None:

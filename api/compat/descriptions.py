@@ -1,0 +1,34 @@
+"""The descriptions of the two legacy APIs: routing, query parameters and the OpenAPI documents are read from them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from api.openapi.builders import Schema
+from api.openapi.path_files import fill, load_file, path_items
+from domain.compat.document_attributes import request_names
+from domain.compat.legacy_apis import LEGACY_APIS, LegacyApi
+
+#: The maximum number of members in a page.
+MAX_LIMIT: Final = 10_000
+
+
+def _description(file: Schema, family: LegacyApi) -> Schema:
+    """A file as it is for one API, with `paths` as OpenAPI has them."""
+    own = file[family.name]
+    values = {
+        **own["values"],
+        "GROUPS": family.path,
+        "CHILDREN": family.children,
+        "LOOKUP": family.lookup,
+        "HEADERS": family.headers,
+        "ABOUT": request_names(family)["about"][0],
+        "PAGE_LIMIT": MAX_LIMIT,
+    }
+    filled = fill({**file, "schemas": {**file["schemas"], **own["schemas"]}}, values)
+    return {**filled, "paths": path_items(filled)}
+
+
+_FILE: Final = load_file("api.compat")
+#: What each API has, by its name: `info`, `paths`, `headers`, `schemas` and `refused`, the statuses of all problems.
+DESCRIPTIONS: Final = {family.name: _description(_FILE, family) for family in LEGACY_APIS}
