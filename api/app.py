@@ -10,10 +10,11 @@ from typing import Final
 
 from starlette.applications import Starlette
 
-from api.audit.diff import DIFF, DiffRoutes
-from api.audit.hash import HASH, HashRoutes
-from api.audit.history import HISTORY, HistoryRoutes
-from api.audit.interactions import INTERACTIONS, InteractionsRoutes
+from api.audit.diff import DIFF, diff_table
+from api.audit.hash import HASH, hash_table
+from api.audit.history import HISTORY, history_table
+from api.audit.interactions import INTERACTIONS, interactions_table
+from api.audit.responses import AuditRoutes
 from api.auth.callers import Authenticator, FixedCallerAuthenticator, TokenVerifier, parse_fixed_tokens
 from api.auth.jwt import JwtVerifier
 from api.auth.jwt_claims import ClaimSettings
@@ -30,6 +31,7 @@ from api.feeds.log_route import LOG, LogFeedRoutes
 from api.http.allowed_hosts import AllowedHosts
 from api.http.canonical_header import CanonicalLinks
 from api.http.cors import Cors
+from api.http.problem_response import SUBSCRIPTIONS
 from api.http.trusted_proxies import TrustedProxies
 from api.messaging.findings import FINDINGS, FindingsRoutes
 from api.messaging.match import MATCH, MatchRoutes
@@ -51,7 +53,7 @@ from api.subscriptions.delivery_service import build_delivery_service
 from api.subscriptions.endpoint import write_endpoint
 from api.subscriptions.ports import Deliveries
 from api.subscriptions.previews_route import PREVIEWS, PreviewRoutes
-from api.subscriptions.routes import SUBSCRIPTIONS, SubscriptionsRoutes
+from api.subscriptions.routes import SubscriptionsRoutes
 from api.subscriptions.wiring import build_event_families, build_guard_for_url, build_subscription_context
 from api.xregistry.checks.routes import CHECK, CheckRoutes
 from api.xregistry.imports import IMPORT, ImportRoutes
@@ -204,10 +206,10 @@ def _history(registry: Registry, feeds: Feeds, families: Sequence[EventFamily]) 
     return {
         EVENTS: Mount(EventFeedRoutes(feeds, families)),
         DOCUMENTS: Mount(DocumentsRoutes(registry, feeds)),
-        HISTORY: Mount(HistoryRoutes(registry)),
-        INTERACTIONS: Mount(InteractionsRoutes(registry)),
-        DIFF: Mount(DiffRoutes(registry)),
-        HASH: Mount(HashRoutes(registry)),
+        HISTORY: Mount(AuditRoutes(registry, history_table)),
+        INTERACTIONS: Mount(AuditRoutes(registry, interactions_table)),
+        DIFF: Mount(AuditRoutes(registry, diff_table)),
+        HASH: Mount(AuditRoutes(registry, hash_table)),
         FINDINGS: Mount(FindingsRoutes(registry)),
         RESTORE: Mount(RestoreRoutes(registry)),
     }

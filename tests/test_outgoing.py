@@ -48,7 +48,6 @@ SITES: Final = {
     "projections/outgoing/allow_list.py": NOWHERE,
     "projections/outgoing/dns.py": GUARDED,
     "projections/outgoing/http_client.py": GUARDED,
-    "projections/subscriptions/ports.py": NOWHERE,
     "projections/subscriptions/sinks/amqp/messages.py": NOWHERE,
     "projections/subscriptions/sinks/amqp/sender.py": GUARDED,
     "projections/subscriptions/sinks/amqp/connection.py": NOWHERE,
@@ -62,7 +61,7 @@ SITES: Final = {
     "spark_projections/load.py": OPERATOR,  # `annals rebuild --engine spark --stage`
     "spark_projections/sources/remote_log.py": OPERATOR,  # `annals spark --from`
 }
-#: Where the resolver is made that all of a process share; `UncheckedResolver`, which refuses nothing, is for tests.
+#: Where the resolver is made that all of a process share. `UncheckedResolver`, which refuses nothing, is in the tests.
 _MADE: Final = {"DestinationGuard": {"api/subscriptions/wiring.py"}, "UncheckedResolver": set[str]()}
 
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from starlette.types import Receive
-
 from api.audit.formats import ListWrapper
 from api.audit.queries import compare_moments
 from api.audit.representations import DIFFERENCE_TABLE, moment_members
 from api.audit.request_params import parse_audit_params
-from api.audit.responses import TableContent, may_see_outside_tree, stream_table, subject_xid
-from api.http.methods import read_only_options
+from api.audit.responses import RequestedTable, TableContent, may_see_outside_tree, subject_xid
 from api.http.request import Request
-from api.http.response import Response
 from api.registry.open_registry import Registry
 from domain.values import xid as xids
 from projections.entities.query import View
@@ -23,26 +19,15 @@ DIFF: Final = "diff"
 PARAMETERS: Final = ("from", "to", "below", "format")
 
 
-class DiffRoutes:
-    """The surface of `/-/diff`."""
+def diff_table(registry: Registry, request: Request) -> RequestedTable:
+    """The differences. Raises: NotFound for an entity that never existed, Forbidden, BadRequest."""
+    xid, wanted = subject_xid(request), parse_audit_params(request.query, PARAMETERS)
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+    def look(view: View) -> TableContent:
+        before, after, found = compare_moments(view, xid, wanted, registry.store.clock())
+        if not may_see_outside_tree(request.caller):
+            found = (each for each in found if not xids.is_outside_tree(xids.stream(each.xid)))
+        around = ListWrapper({"xid": xid, "from": moment_members(before), "to": moment_members(after)}, "entities")
+        return TableContent(DIFFERENCE_TABLE, found, view.position(), around)
 
-    async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `dispatch.Surface`.
-
-        Raises: NotFound for an entity that never existed, Forbidden, BadRequest, MethodNotAllowed.
-        """
-        if (options := read_only_options(request)) is not None:
-            return options
-        xid, wanted = subject_xid(request), parse_audit_params(request.query, PARAMETERS)
-
-        def look(view: View) -> TableContent:
-            before, after, found = compare_moments(view, xid, wanted, self._registry.store.clock())
-            if not may_see_outside_tree(request.caller):
-                found = (each for each in found if not xids.is_outside_tree(xids.stream(each.xid)))
-            around = ListWrapper({"xid": xid, "from": moment_members(before), "to": moment_members(after)}, "entities")
-            return TableContent(DIFFERENCE_TABLE, found, view.position(), around)
-
-        return await stream_table(self._registry, request, wanted, look)
+    return wanted, look

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from starlette.types import Receive
-
 from api.audit.formats import ListWrapper
 from api.audit.hashes import HASH_PARAMS, HASH_TABLE, hash_tree_parts, parse_hash_params
 from api.audit.request_params import parse_audit_params
-from api.audit.responses import TableContent, stream_table, subject_xid
-from api.http.methods import read_only_options
+from api.audit.responses import RequestedTable, TableContent, subject_xid
 from api.http.query_params import query_params
 from api.http.request import Request
-from api.http.response import Response
 from api.registry.open_registry import Registry
 from domain.errors import problems
 from domain.values import xid as xids
@@ -22,26 +18,15 @@ from projections.entities.query import View
 HASH: Final = "hash"
 
 
-class HashRoutes:
-    """The surface of `/-/hash`."""
+def hash_table(registry: Registry, request: Request) -> RequestedTable:
+    """The hashes. Raises: Forbidden; NotFound for an entity that the caller may not see; BadRequest."""
+    xid, form = subject_xid(request), parse_audit_params(request.query, ("format",))
+    if "\0" in xid or xids.is_outside_tree(xids.stream(xid) + "/"):
+        raise problems.NotFound(request.path)
+    choice = parse_hash_params(query_params(request, HASH_PARAMS), xid)
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+    def look(view: View) -> TableContent:
+        found = hash_tree_parts(view, xid, choice, registry.store.clock())
+        return TableContent(HASH_TABLE, found.parts, found.position, ListWrapper(found.members, "parts"))
 
-    async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `dispatch.Surface`.
-
-        Raises: Forbidden; NotFound for an entity that the caller may not see; BadRequest, MethodNotAllowed.
-        """
-        if (options := read_only_options(request)) is not None:
-            return options
-        xid, form = subject_xid(request), parse_audit_params(request.query, ("format",))
-        if "\0" in xid or xids.is_outside_tree(xids.stream(xid) + "/"):
-            raise problems.NotFound(request.path)
-        choice = parse_hash_params(query_params(request, HASH_PARAMS), xid)
-
-        def look(view: View) -> TableContent:
-            found = hash_tree_parts(view, xid, choice, self._registry.store.clock())
-            return TableContent(HASH_TABLE, found.parts, found.position, ListWrapper(found.members, "parts"))
-
-        return await stream_table(self._registry, request, form, look)
+    return form, look

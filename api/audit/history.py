@@ -7,15 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from starlette.types import Receive
-
 from api.audit.queries import history_positions
 from api.audit.representations import revision_table
 from api.audit.request_params import parse_audit_params
-from api.audit.responses import TableContent, may_see_outside_tree, paginate, stream_table, subject_xid
-from api.http.methods import read_only_options
+from api.audit.responses import RequestedTable, TableContent, may_see_outside_tree, paginate, subject_xid
 from api.http.request import Request
-from api.http.response import Response
 from api.registry.open_registry import Registry
 from projections.entities.query import View
 
@@ -24,25 +20,14 @@ HISTORY: Final = "history"
 PARAMETERS: Final = ("images", "below", "order", "after", "limit", "from", "until", "format")
 
 
-class HistoryRoutes:
-    """The surface of `/-/history`."""
+def history_table(registry: Registry, request: Request) -> RequestedTable:
+    """The revisions. Raises: NotFound for an entity that never existed, Forbidden, BadRequest."""
+    xid, wanted = subject_xid(request), parse_audit_params(request.query, PARAMETERS)
+    apart = may_see_outside_tree(request.caller)
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+    def look(view: View) -> TableContent:
+        found = paginate(request, wanted, history_positions(view, xid, wanted, registry.store.clock(), apart))
+        things = view.trail.revisions(found.positions, before="before" in wanted.images)
+        return TableContent(revision_table(wanted.images), things, view.position(), links=found.links)
 
-    async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `dispatch.Surface`.
-
-        Raises: NotFound for an entity that never existed, Forbidden, BadRequest, MethodNotAllowed.
-        """
-        if (options := read_only_options(request)) is not None:
-            return options
-        xid, wanted = subject_xid(request), parse_audit_params(request.query, PARAMETERS)
-        apart = may_see_outside_tree(request.caller)
-
-        def look(view: View) -> TableContent:
-            found = paginate(request, wanted, history_positions(view, xid, wanted, self._registry.store.clock(), apart))
-            things = view.trail.revisions(found.positions, before="before" in wanted.images)
-            return TableContent(revision_table(wanted.images), things, view.position(), links=found.links)
-
-        return await stream_table(self._registry, request, wanted, look)
+    return wanted, look

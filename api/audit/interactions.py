@@ -10,17 +10,13 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
-from starlette.types import Receive
-
 from api.audit.formats import ListWrapper
 from api.audit.queries import find_interaction
 from api.audit.representations import INTERACTION_TABLE as FACTS
 from api.audit.representations import interaction_members, revision_table
 from api.audit.request_params import parse_audit_params, requested_span
-from api.audit.responses import TableContent, may_see_outside_tree, paginate, stream_table
-from api.http.methods import read_only_options
+from api.audit.responses import RequestedTable, TableContent, may_see_outside_tree, paginate
 from api.http.request import Request
-from api.http.response import Response
 from api.registry.open_registry import Registry
 from domain.access.roles import Caller
 from domain.errors import problems
@@ -35,48 +31,42 @@ LIST_PARAMS: Final = ("caller", "order", "after", "limit", "from", "until", "for
 ONE_PARAMS: Final = ("images", "format")
 
 
-class InteractionsRoutes:
-    """The surface of `/-/interactions`."""
+def interactions_table(registry: Registry, request: Request) -> RequestedTable:
+    """The list, or one interaction. Raises: NotFound, ApiNotFound, Forbidden, BadRequest."""
+    names = request.segments[2:]
+    if len(names) > 1:
+        raise problems.ApiNotFound()
+    return _one(request, names[0]) if names else _all(registry, request)
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
 
-    async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `dispatch.Surface`. Raises: NotFound, ApiNotFound, Forbidden, BadRequest, MethodNotAllowed."""
-        if (options := read_only_options(request)) is not None:
-            return options
-        names = request.segments[2:]
-        if len(names) > 1:
-            raise problems.ApiNotFound()
-        return await (self._one(request, names[0]) if names else self._all(request))
+def _all(registry: Registry, request: Request) -> RequestedTable:
+    if request.caller.role is None:
+        raise Forbidden(caller=request.caller.name)
+    wanted = parse_audit_params(request.query, LIST_PARAMS)
 
-    async def _all(self, request: Request) -> Response:
-        if request.caller.role is None:
-            raise Forbidden(caller=request.caller.name)
-        wanted = parse_audit_params(request.query, LIST_PARAMS)
+    def look(view: View) -> TableContent:
+        part = requested_span(wanted, view.log, registry.store.clock())
+        found = paginate(
+            request, wanted, view.trail.interactions(part, wanted.caller, may_see_outside_tree(request.caller))
+        )
+        return TableContent(FACTS, view.trail.facts(found.positions), view.position(), links=found.links)
 
-        def look(view: View) -> TableContent:
-            part = requested_span(wanted, view.log, self._registry.store.clock())
-            found = paginate(
-                request, wanted, view.trail.interactions(part, wanted.caller, may_see_outside_tree(request.caller))
-            )
-            return TableContent(FACTS, view.trail.facts(found.positions), view.position(), links=found.links)
+    return wanted, look
 
-        return await stream_table(self._registry, request, wanted, look)
 
-    async def _one(self, request: Request, xregcorrelationid: str) -> Response:
-        wanted = parse_audit_params(request.query, ONE_PARAMS)
+def _one(request: Request, xregcorrelationid: str) -> RequestedTable:
+    wanted = parse_audit_params(request.query, ONE_PARAMS)
 
-        def look(view: View) -> TableContent:
-            facts, done = find_interaction(view, xregcorrelationid, wanted) or (None, iter(()))
-            things = _seen(request.caller, done)
-            first = next(things, None)
-            if facts is None or first is None:
-                raise problems.NotFound(request.path)
-            around = ListWrapper(interaction_members(facts), "events")
-            return TableContent(revision_table(wanted.images), chain((first,), things), facts.last, around)
+    def look(view: View) -> TableContent:
+        facts, done = find_interaction(view, xregcorrelationid, wanted) or (None, iter(()))
+        things = _seen(request.caller, done)
+        first = next(things, None)
+        if facts is None or first is None:
+            raise problems.NotFound(request.path)
+        around = ListWrapper(interaction_members(facts), "events")
+        return TableContent(revision_table(wanted.images), chain((first,), things), facts.last, around)
 
-        return await stream_table(self._registry, request, wanted, look)
+    return wanted, look
 
 
 def _seen(caller: Caller, found: Iterator[Revision]) -> Iterator[Revision]:

@@ -6,15 +6,17 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final, NamedTuple
-from urllib.parse import unquote_plus
+
+from starlette.types import Receive
 
 from api.audit.formats import CONTENT_TYPES, ListWrapper, TableFormat, TableLayout, negotiate_format, write_table
 from api.audit.queries import xid_of
 from api.audit.request_params import AuditParams
 from api.http import conditional
 from api.http.asof import escape_link_url
-from api.http.methods import check_caller
+from api.http.methods import check_caller, read_only_options
 from api.http.problem_response import root_link
+from api.http.query_params import query_without
 from api.http.request import Request
 from api.http.response import Headers, Response
 from api.registry.open_registry import Registry
@@ -43,6 +45,11 @@ class TableContent(NamedTuple):
     position: int
     around: ListWrapper | None = None
     links: Headers = []
+
+
+#: The parameters of a request, and the function that makes the response's content from a view.
+RequestedTable = tuple[AuditParams, Callable[[View], TableContent]]
+PrepareTable = Callable[[Registry, Request], RequestedTable]
 
 
 def subject_xid(request: Request) -> str:
@@ -91,6 +98,21 @@ async def stream_table(
     return Response(200, headers, body)
 
 
+class AuditRoutes:
+    """A read-only surface that shows one list. prepare: checks a request before the store is read."""
+
+    def __init__(self, registry: Registry, prepare: PrepareTable) -> None:
+        self._registry = registry
+        self._prepare = prepare
+
+    async def answer(self, request: Request, receive: Receive) -> Response:
+        """See `dispatch.Surface`. Raises: MethodNotAllowed, and what the surface's own function raises."""
+        if (options := read_only_options(request)) is not None:
+            return options
+        wanted, look = self._prepare(self._registry, request)
+        return await stream_table(self._registry, request, wanted, look)
+
+
 def _tag(position: int, request: Request, format: TableFormat) -> bytes:
     form = replace(request, query=b"%b#%b" % (request.query, format.encode()))
     return conditional.log_tag(position, form, (0, 0))
@@ -98,7 +120,6 @@ def _tag(position: int, request: Request, format: TableFormat) -> bytes:
 
 def _next(request: Request, after: int) -> tuple[bytes, bytes]:
     """The link to the next page, which is the same request with another `after`."""
-    given = (part for part in request.query.decode("latin-1").split("&") if part)
-    kept = [part for part in given if unquote_plus(part.partition("=")[0]) != "after"]
-    url = f"{request.base}{xids.join(*request.segments)}?{'&'.join([*kept, f'after={after}'])}"
+    query = "&".join(filter(None, (query_without(request, "after"), f"after={after}")))
+    url = f"{request.base}{xids.join(*request.segments)}?{query}"
     return b"link", f"<{escape_link_url(url)}>;rel=next".encode("latin-1")

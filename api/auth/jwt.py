@@ -109,6 +109,3 @@ def _signed(header: dict[str, Any]) -> tuple[str, str | None]:
     if "crit" in header:
         raise InvalidToken("it has critical headers that this server does not know")
     return algorithm, id
-
-
-__all__ = ["ClaimSettings", "IssuerKeys", "JwtVerifier"]

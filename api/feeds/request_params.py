@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import unquote_plus
 
-from api.http.query_params import QueryParams, invalid_param, query_params, single_value
+from api.http.query_params import QueryParams, invalid_param, query_params, query_without, single_value
 from api.http.request import Request
 
 #: Maximum number of events in a response that is built completely before it is sent.
@@ -52,7 +51,7 @@ def parse_feed_params(request: Request, choosing: Iterable[str] = ()) -> FeedPar
         limit=_limit(single_value(given, "limit")),
         wait=_wait(single_value(given, "wait")),
         given={name: values for name, values in given.items() if name not in _PAGING},
-        query=_query_without_after(request.query.decode("latin-1")),
+        query=query_without(request, _AFTER),
     )
 
 
@@ -70,8 +69,3 @@ def _wait(value: str | None) -> float:
     if not _SECONDS.match(value) or float(value) > MAX_WAIT:
         raise invalid_param("wait", f"{value!r} is not a number of seconds from 0 to {MAX_WAIT}")
     return float(value)
-
-
-def _query_without_after(query: str) -> str:
-    kept = (part for part in query.split("&") if part and unquote_plus(part.partition("=")[0]) != _AFTER)
-    return "&".join(kept)

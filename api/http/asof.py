@@ -6,8 +6,9 @@ All URLs of entities and collections in bodies and headers do so; xids, short UR
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import quote, unquote_plus
+from urllib.parse import quote
 
+from api.http.query_params import query_without
 from api.http.request import Request
 
 #: Characters that end a URL in a Link header or are not allowed in it.
@@ -27,8 +28,7 @@ def with_asof(url: str, parameter: str) -> str:
 
 def url_without_asof(request: Request) -> str:
     """The URL of the same request for the present."""
-    parts = (part for part in request.query.decode("latin-1").split("&") if part)
-    query = "&".join(part for part in parts if unquote_plus(part.partition("=")[0]) != "asof")
+    query = query_without(request, "asof")
     return escape_link_url(f"{request.base}{request.raw or '/'}{'?' if query else ''}{query}")
 
 

@@ -47,6 +47,12 @@ def is_switched_on(given: QueryParams, name: str) -> bool:
     return value is not None and _SWITCH[value]
 
 
+def query_without(request: Request, name: str) -> str:
+    """The raw query of a request without a parameter."""
+    parts = (part for part in request.query.decode("latin-1").split("&") if part)
+    return "&".join(part for part in parts if unquote_plus(part.partition("=")[0]) != name)
+
+
 def invalid_param(name: str, reason: str) -> Problem:
     """The problem of a parameter with an invalid value."""
     return BadRequest(error_detail=f'the parameter "{name}": {reason}')

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Final
-from urllib.parse import quote, unquote_plus
+from urllib.parse import quote
 
 from starlette.types import Receive
 
@@ -21,7 +21,7 @@ from api.audit.request_params import parse_audit_params as common
 from api.audit.responses import TableContent, stream_table, subject_xid
 from api.http import conditional
 from api.http.methods import read_only_options
-from api.http.query_params import invalid_param, query_params, single_value
+from api.http.query_params import invalid_param, query_params, query_without, single_value
 from api.http.request import Request
 from api.http.response import Headers, Response
 from api.registry.open_registry import Registry
@@ -162,8 +162,7 @@ def _page(request: Request, limit: int | None, each: Iterator[LocatedFinding]) -
 
 
 def _next(request: Request, place: FindingCursor) -> tuple[bytes, bytes]:
-    parts = request.query.decode("latin-1").split("&")
-    kept = [part for part in parts if part and unquote_plus(part.partition("=")[0]) != "after"]
     after = f"after={quote(f'{place.number}:{place.xid}', safe='')}"
+    query = "&".join(filter(None, (query_without(request, "after"), after)))
     path = quote(xids.join(*request.segments), safe="/:@$~!*'(),;=&+")
-    return b"link", f"<{request.base}{path}?{'&'.join([*kept, after])}>;rel=next".encode("latin-1")
+    return b"link", f"<{request.base}{path}?{query}>;rel=next".encode("latin-1")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Final, Protocol
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -25,13 +25,6 @@ _METHODS: Final = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "PATCH", "POST", "
 _BY_DEPTH: Final = {0: "registry", 1: "groups", 2: "group", 3: "resources", 4: "resource", 6: "version"}
 #: Returns the positions of the log and of the read model; called at each scrape.
 ReadPositions = Callable[[], tuple[int, int]]
-
-
-class MetricsListener(Protocol):
-    """Receives the commits of the CommandBus."""
-
-    def committed(self, commands: int, refused: int, seconds: float) -> None:
-        """One transaction has ended. commands: how many it had. refused: how many of them failed."""
 
 
 class ServerMetrics:
@@ -57,7 +50,7 @@ class ServerMetrics:
         histogram.observe(time.perf_counter() - since)
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
-        """See MetricsListener."""
+        """See `commands.command_bus.CommitListener`."""
         self._commands.labels("done").inc(commands - refused)
         self._commands.labels("refused").inc(refused)
         self._commits.observe(seconds)
@@ -106,7 +99,3 @@ class _PositionsCollector(Collector):
         head, applied = self._positions()
         yield GaugeMetricFamily("annals_log_position", "Position of the last event in the log.", value=head)
         yield GaugeMetricFamily("annals_read_model_position", "Position that the read model reaches.", value=applied)
-
-    def describe(self) -> Iterator[GaugeMetricFamily]:
-        # Without this the registry would call `collect` when the collector is registered.
-        return iter(())

@@ -6,14 +6,15 @@ the link.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from api.replication.representations import LINK_STATES, ReplicationControl, link_state_name, replication_lag
+from api.replication.representations import LINK_STATES, link_state_name, replication_lag
+from api.replication.wiring import PassiveReplication
 from projections.entities.query import ViewPool
 
 _LAG: Final = "Positions of the other registry's log that a link has not taken in, as of its last look."
@@ -21,13 +22,13 @@ _STATE: Final = "1 for the state that a link is in."
 _EQUAL: Final = "1 where both ends of a link held the same when they were compared last, 0 where they did not."
 
 
-def add_link_metrics(registry: CollectorRegistry, readers: ViewPool, replication: ReplicationControl) -> None:
+def add_link_metrics(registry: CollectorRegistry, readers: ViewPool, replication: PassiveReplication) -> None:
     """Registers gauges whose values are computed at each scrape."""
     registry.register(_LinkMetricsCollector(readers, replication))
 
 
 class _LinkMetricsCollector(Collector):
-    def __init__(self, readers: ViewPool, replication: ReplicationControl) -> None:
+    def __init__(self, readers: ViewPool, replication: PassiveReplication) -> None:
         self._readers = readers
         self._replication = replication
 
@@ -44,7 +45,3 @@ class _LinkMetricsCollector(Collector):
             if (verdict := progress.facts.get("verdict")) is not None:
                 equal.add_metric((link.id,), float(verdict == "equal"))
         return (lags, states, equal)
-
-    def describe(self) -> Iterator[GaugeMetricFamily]:
-        # Without this the registry would call `collect` when the collector is registered.
-        return iter(())

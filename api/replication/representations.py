@@ -1,12 +1,13 @@
-"""What the handlers of link requests share: the control of replication, checks, and JSON documents."""
+"""What the handlers of link requests share: their dependencies, checks, and JSON documents."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from api.registry.open_registry import Registry
+from api.replication.wiring import PassiveReplication
 from commands.store.clock import parse_time
 from domain.access.roles import Caller, Role
 from domain.errors import problems
@@ -28,43 +29,6 @@ _INNER: Final = ("taken", "diverged", NOTIFIED_FACT, UPSTREAM_FACT, COMPLETE_FAC
 MAX_LINK_BODY: Final = 1 << 16
 
 
-class ReplicationControl(Protocol):
-    """Controls replication: the stored progress of links, and the service that runs them."""
-
-    def progress(self, link: Link) -> LinkProgress:
-        """The progress and the state of a link."""
-
-    def wake(self, link: str, subjects: Sequence[str] = ()) -> None:
-        """Makes a link read the other registry now. link: its id.
-
-        subjects: xids to read, for links that copy single objects.
-        """
-
-    def receive(self, link: Link, after: int, lines: Iterable[bytes]) -> int:
-        """Receives a piece of another log; see `projections.replication.receive`."""
-
-    def upstream(self) -> Mapping[str, Any]:
-        """The id of this registry and of the registries that it follows; see `projections.replication.cycles`."""
-
-    def check_ring(self, link: Link, secrets: Mapping[str, str]) -> None:
-        """Checks whether a link would close a cycle, if the other registry answers. secrets: of the link, by name.
-
-        Raises: InvalidLink.
-        """
-
-    def forget(self, link: str) -> None:
-        """Removes the stored progress of a deleted link. link: its id."""
-
-    def check(self, link: Link) -> None:
-        """Compares both registries now and stores the result in the progress. Raises: RemoteError, InvalidLink."""
-
-    def repair(self, link: Link) -> int:
-        """Makes this registry equal to the other one within the link's scope; returns how many entities differed.
-
-        Raises: RemoteError, BrokenFeed, InvalidLink, Diverged.
-        """
-
-
 def _nobody() -> None:
     """The default listener, which does nothing."""
 
@@ -74,7 +38,7 @@ class LinkApiContext:
     """The dependencies of the link handlers. replication: runs the links. changed: called after a link has changed."""
 
     registry: Registry
-    replication: ReplicationControl
+    replication: PassiveReplication
     changed: Callable[[], None] = _nobody
 
 

@@ -35,39 +35,48 @@ class PassiveReplication:
         self._tools = tools
 
     def progress(self, link: Link) -> LinkProgress:
-        """See `representations.ReplicationControl`."""
+        """The progress and the state of a link."""
         found = self._states.read(link.id)
         return found if link.inbound else outbound_progress(found, self._tools.readers.quick().log)
 
     def wake(self, link: str, subjects: Sequence[str] = ()) -> None:
-        """See `representations.ReplicationControl`. Another process runs the link and polls for this note."""
+        """Makes a link read the other registry now. Another process runs the link and polls for this note.
+
+        link: its id. subjects: xids to read, for links that copy single objects.
+        """
         self._states.hear(link, subjects)
         self._states.note(link, None, **{NOTIFIED_FACT: time.time()})
 
     def receive(self, link: Link, after: int, lines: Iterable[bytes]) -> int:
-        """See `representations.ReplicationControl`."""
+        """Receives a piece of another log; see `projections.replication.receive`."""
         return receive(link, self._tools, after, lines)
 
     def upstream(self) -> Mapping[str, Any]:
-        """See `representations.ReplicationControl`."""
+        """The id of this registry and of the registries that it follows; see `projections.replication.cycles`."""
         return upstream_registries(self._tools.readers.quick(), self._states)
 
     def check_ring(self, link: Link, secrets: Mapping[str, str]) -> None:
-        """See `representations.ReplicationControl`."""
+        """Checks whether a link would close a cycle, if the other registry answers. secrets: of the link, by name.
+
+        Raises: InvalidLink.
+        """
         tools = replace(self._tools, reveal=lambda link: secrets)
         with closing(tools.remote(link)) as remote:
             check_cycle_promptly(link, tools, remote)
 
     def forget(self, link: str) -> None:
-        """See `representations.ReplicationControl`."""
+        """Removes the stored progress of a deleted link. link: its id."""
         self._states.forget(link)
 
     def check(self, link: Link) -> None:
-        """See `representations.ReplicationControl`."""
+        """Compares both registries now and stores the result in the progress. Raises: RemoteError, InvalidLink."""
         compare_registries(link, self._tools)
 
     def repair(self, link: Link) -> int:
-        """See `representations.ReplicationControl`."""
+        """Makes this registry equal to the other one within the link's scope; returns how many entities differed.
+
+        Raises: RemoteError, BrokenFeed, InvalidLink, Diverged.
+        """
         return repair(link, self._tools)
 
 
@@ -79,7 +88,6 @@ class ActiveReplication(PassiveReplication):
         self._service = service
 
     def wake(self, link: str, subjects: Sequence[str] = ()) -> None:
-        """See `representations.ReplicationControl`."""
         self._states.hear(link, subjects)
         if not self._service.wake(link):
             super().wake(link)

@@ -13,7 +13,6 @@ from typing import Final
 from starlette.types import Receive
 
 from api.http.methods import MethodNotAllowed
-from api.http.problem_response import SUBSCRIPTIONS
 from api.http.request import Request
 from api.http.response import Response
 from api.subscriptions.actions import SubscriptionActionHandler
@@ -25,8 +24,6 @@ from api.subscriptions.responses import json_response
 from api.subscriptions.writing import SubscriptionWriteHandler
 from domain.errors import problems
 from domain.errors.problems import Problem
-
-__all__ = ["SUBSCRIPTIONS", "SubscriptionsRoutes", "add_problem_code"]
 
 Handler = Callable[[Request, Receive], Awaitable[Response]]
 

@@ -1,5 +1,5 @@
 """Reads the log: its rows, its JSON lines for clients, and projections that follow it.
 
 Writing the log belongs to `commands/store`.
-Begin with `reader.py` and `follower.py`.
+Begin with `reader.py`.
 """

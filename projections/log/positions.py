@@ -36,14 +36,6 @@ def save_position(database: Database, name: str, to: int) -> None:
     database.upsert(POSITIONS, [(name, to)])
 
 
-def lock_position(database: Database, name: str) -> int:
-    """The position, locked against other processes of the same projection until the transaction ends."""
-    database.run("INSERT INTO projection VALUES (?, 0) ON CONFLICT DO NOTHING", (name,))
-    held = database.one("UPDATE projection SET position = position WHERE name = ? RETURNING position", (name,))
-    at: int = held[0]
-    return at
-
-
 def delete_position(database: Database, name: str) -> None:
     """Removes the position of a projection that no longer exists."""
     database.delete(POSITIONS, [(name,)])

@@ -92,14 +92,6 @@ class NoSecrets:
         """See SubscriptionSecrets."""
 
 
-class UncheckedResolver:
-    """Resolves names with the system's resolver and refuses no address: for trusted sinks."""
-
-    async def resolve(self, host: str, port: int) -> str:
-        """See Resolver."""
-        return str((await asyncio.get_running_loop().getaddrinfo(host, port))[0][4][0])
-
-
 def _may_read_all(owner: str, xid: str) -> bool:
     return True
 
@@ -130,6 +122,5 @@ class DeliveryPorts:
     sinks: Mapping[str, OpenSink] = field(default_factory=lambda: SINKS)
 
 
-#: Seconds after which a silent process loses its subscriptions, and seconds between two heartbeats (SUB-805).
+#: Seconds after which a silent process loses its subscriptions (SUB-805).
 LEASE_SECONDS: Final = 10.0
-BEAT: Final = 2.0

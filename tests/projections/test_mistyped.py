@@ -29,13 +29,14 @@ from projections.replication import tables as replication
 from projections.replication.compat.sent_objects import SentObjects
 from projections.replication.link_state import LinkStates
 from projections.subscriptions.delivery_status import StoredDeliveries
-from projections.subscriptions.ports import DeliveryPorts, UncheckedResolver
+from projections.subscriptions.ports import DeliveryPorts
 from projections.subscriptions.state import delivery_queries
 from projections.subscriptions.state import tables as deliveries
 from projections.subscriptions.state.delivery_store import DeliveryStore, create_tables
 from projections.subscriptions.state.leases import Leases
 from projections.subscriptions.state.subscription_changes import read_changes, read_living
 from projections.subscriptions.workers.consent_checker import hash_secret
+from tests.support.delivery_rig import UncheckedResolver
 from tests.support.registries.in_process import create as new
 from tests.support.registries.in_process import serving
 from tests.support.subscribing import TOKENS

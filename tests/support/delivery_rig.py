@@ -25,7 +25,7 @@ from projections.events.xregistry_events import XRegistryEvents
 from projections.outgoing.resolver import Resolver
 from projections.subscriptions.contract import DELIVERED, Outcome, Sink, SinkTarget
 from projections.subscriptions.delivery_status import StoredDeliveries
-from projections.subscriptions.ports import DeliveryClock, DeliveryPorts, UncheckedResolver
+from projections.subscriptions.ports import DeliveryClock, DeliveryPorts
 from projections.subscriptions.service import DeliveryService
 from projections.subscriptions.workers.deliverer import Deliverer
 
@@ -37,6 +37,14 @@ SETTINGS = (
 )
 #: Seconds that tests wait for what has to happen at once.
 SOON = 20.0
+
+
+class UncheckedResolver:
+    """Resolves names with the system's resolver and refuses no address: for trusted sinks."""
+
+    async def resolve(self, host: str, port: int) -> str:
+        """See Resolver."""
+        return str((await asyncio.get_running_loop().getaddrinfo(host, port))[0][4][0])
 
 
 class Clock:

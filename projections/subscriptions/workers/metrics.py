@@ -89,7 +89,3 @@ class _LagCollector(Collector):
         for id, lag in self._lags():
             family.add_metric((id,), lag)
         yield family
-
-    def describe(self) -> Iterator[GaugeMetricFamily]:
-        # Otherwise the registry would compute the lags when the collector is registered.
-        return iter(())
