@@ -13,14 +13,13 @@ from api.feeds.request_params import parse_feed_params
 from api.feeds.rights import check_reads_everything, visible_streams
 from api.feeds.sources import LogFeedSource
 from api.http import conditional
+from api.http.json_bodies import json_response
 from api.http.methods import read_only_options
-from api.http.problem_response import root_link
 from api.http.query_params import is_switched_on, query_params, single_value
 from api.http.request import Request
-from api.http.response import JSON, Response
+from api.http.response import Response
 from commands.store.hashes import NO_INTERACTION, Interaction
 from domain.errors import problems
-from domain.values.json_text import dumps
 
 LOG: Final = "log"
 HEAD: Final = "head"
@@ -62,13 +61,13 @@ class LogFeedRoutes:
         ended = await self._feeds.run(self._feeds.head, moment)
         tag = conditional.log_tag(ended.last, request, (0, 0))
         conditional.check_conditions(request, tag)
-        return conditional.add_entity_tag(Response(200, [JSON, root_link(request.base)], dumps(_shown(ended))), tag)
+        return conditional.add_entity_tag(json_response(request, 200, _shown(ended)), tag)
 
     async def _followed(self, request: Request) -> Response:
         """The id of this registry and of the registries that it follows, for a registry that wants to follow it."""
         query_params(request, ())
         found = await self._feeds.run(self._upstream)
-        return Response(200, [JSON, root_link(request.base), (b"cache-control", b"no-store")], dumps(found))
+        return json_response(request, 200, found, [(b"cache-control", b"no-store")])
 
 
 def _shown(ended: Interaction) -> dict[str, object]:

@@ -12,19 +12,19 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
+from api.http.json_bodies import json_response, parse_required_json
 from api.http.limits import MAX_BODY, read_body
 from api.http.methods import check_caller, post_only_options
-from api.http.problem_response import root_link
 from api.http.query_params import query_params
 from api.http.request import Request
-from api.http.response import JSON, Response
+from api.http.response import Response
 from api.messaging.definitions import effective_messages_of, is_message_group, locate_messages
 from api.registry.open_registry import Registry
 from domain.errors import problems
 from domain.messaging.effective_messages import EffectiveMessage
 from domain.messaging.match import match_message
 from domain.messaging.message_parts import MessageParts, parse_message
-from domain.values.json_text import InvalidJson, Json, dumps, loads
+from domain.values.json_text import Json
 from projections.messaging.message_definitions import MessageDefinitions
 
 MATCH: Final = "match"
@@ -64,16 +64,11 @@ class MatchRoutes:
                 raise problems.BadRequest(error_detail=f'"{target.xid}" is not a Group that has messages')
             definitions = effective_messages_of(target, view, MessageDefinitions(view, request.caller.reads))
         found = [{"matches": _matches(definitions, message)} for message in messages]
-        return Response(200, [JSON, root_link(request.base)], dumps(found if isinstance(value, list) else found[0]))
+        return json_response(request, 200, found if isinstance(value, list) else found[0])
 
 
 def _parsed(body: bytes) -> Json:
-    if not body:
-        raise problems.MissingBody()
-    try:
-        value = loads(body)
-    except InvalidJson as error:
-        raise problems.ParsingData(error_detail=str(error)) from None
+    value: Json = parse_required_json(body)
     if isinstance(value, list) and len(value) > MAX_MESSAGES:
         raise problems.BadRequest(error_detail=f"a batch has at most {MAX_MESSAGES} messages")
     return value

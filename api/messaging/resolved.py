@@ -13,16 +13,15 @@ from typing import Final
 from starlette.types import Receive
 
 from api.http import conditional
+from api.http.json_bodies import json_response
 from api.http.methods import check_caller, read_only_options
-from api.http.problem_response import root_link
 from api.http.query_params import query_params, single_value
 from api.http.request import Request
-from api.http.response import JSON, Response
+from api.http.response import Response
 from api.messaging.definitions import is_message_group, locate_messages, resolved_message, resolved_messages
 from api.registry.open_registry import Registry
 from api.xregistry.snapshots import Snapshot, Snapshots
 from domain.errors import problems
-from domain.values.json_text import dumps
 from projections.messaging.message_definitions import MessageDefinitions
 
 RESOLVED: Final = "resolved"
@@ -72,4 +71,4 @@ class ResolvedMessagesRoutes:
                 if is_message_group(target)
                 else resolved_message(target, messages)
             )
-        return conditional.add_entity_tag(Response(200, [JSON, root_link(request.base)], dumps(found)), tag)
+        return conditional.add_entity_tag(json_response(request, 200, found), tag)

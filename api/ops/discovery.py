@@ -10,11 +10,10 @@ from typing import Final
 
 from starlette.types import Receive
 
+from api.http.json_bodies import json_response
 from api.http.methods import read_only_options
-from api.http.problem_response import root_link
 from api.http.request import Request
-from api.http.response import JSON, Response
-from domain.values.json_text import dumps
+from api.http.response import Response
 
 #: The path of the registry and the path of its host. They are at the same root if the registry has no path of its own.
 DISCOVERY_PATHS: Final[tuple[tuple[str, ...], ...]] = ((".xregistry",), (".well-known", "xregistry"))
@@ -31,4 +30,4 @@ class DiscoveryRoutes:
         if (options := read_only_options(request)) is not None:
             return options
         registries = dict.fromkeys((request.base, *self._others))
-        return Response(200, [JSON, root_link(request.base)], dumps({"registries": list(registries)}))
+        return json_response(request, 200, {"registries": list(registries)})

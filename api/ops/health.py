@@ -7,17 +7,17 @@ from typing import Final
 
 from starlette.types import Receive
 
+from api.http.json_bodies import json_response
 from api.http.methods import read_only_options
-from api.http.problem_response import root_link
 from api.http.request import Request
-from api.http.response import JSON, Response
+from api.http.response import Response
 from api.registry.open_registry import Registry
-from domain.values.json_text import Json, dumps
+from domain.values.json_text import Json
 
 LIVEZ: Final = "livez"
 READYZ: Final = "readyz"
 
-_ALIVE: Final = dumps({"status": "ok"})
+_ALIVE: Final[Json] = {"status": "ok"}
 
 
 class HealthRoutes:
@@ -30,11 +30,11 @@ class HealthRoutes:
         """The response of one check: 200 or 503. Raises: MethodNotAllowed."""
         if (options := read_only_options(request)) is not None:
             return options
-        name, headers = request.segments[-1], [JSON, root_link(request.base)]
+        name = request.segments[-1]
         if name == LIVEZ:
-            return Response(200, headers, _ALIVE)
+            return json_response(request, 200, _ALIVE)
         status, report = await asyncio.to_thread(self._readiness)
-        return Response(status, headers, dumps(report))
+        return json_response(request, status, report)
 
     def _readiness(self) -> tuple[int, dict[str, Json]]:
         """Status and body.

@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 from starlette.types import Receive
 
 from api.feeds.formats import CLOUDEVENTS_BATCH
+from api.http.json_bodies import parse_json
 from api.http.limits import read_body
 from api.http.methods import MethodNotAllowed
 from api.http.problem_response import root_link
@@ -29,7 +30,6 @@ from domain.errors import problems
 from domain.errors.http_errors import UnsupportedMediaType
 from domain.replication.link import EVENTS, Link
 from domain.replication.link_document import ID
-from domain.values.json_text import InvalidJson, loads
 
 #: Maximum size of a request in bytes: the size limit of a batch, and more than any single event.
 MAX_NOTIFICATION_BODY: Final = 1 << 20
@@ -125,9 +125,9 @@ def _subjects(request: Request, body: bytes) -> Sequence[str]:
     """The subject of each event. Raises: UnsupportedMediaType, ParsingData, BadRequest if the body holds no events."""
     media_type = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
     if media_type == CLOUDEVENT_JSON:
-        return _subjects_of([_parsed(body)])
+        return _subjects_of([parse_json(body)])
     if media_type == CLOUDEVENTS_BATCH:
-        return _subjects_of(_parsed(body))
+        return _subjects_of(parse_json(body))
     if any(request.header(f"ce-{name}".encode()) is None for name in _REQUIRED):
         raise UnsupportedMediaType(list=f"{CLOUDEVENT_JSON}, {CLOUDEVENTS_BATCH}, or any with headers ce-")
     return [unquote(request.header(b"ce-subject") or "")]
@@ -141,10 +141,3 @@ def _subjects_of(events: Any) -> Sequence[str]:
 
 def _is_event(found: Any) -> bool:
     return isinstance(found, dict) and all(isinstance(found.get(name), str) for name in _REQUIRED)
-
-
-def _parsed(body: bytes) -> Any:
-    try:
-        return loads(body)
-    except InvalidJson as error:
-        raise problems.ParsingData(error_detail=str(error)) from None

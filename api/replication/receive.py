@@ -10,15 +10,14 @@ from typing import Any, Final
 from starlette.types import Receive
 
 from api.feeds.formats import NDJSON
+from api.http.json_bodies import json_response
 from api.http.limits import MAX_BODY, check_unencoded
-from api.http.problem_response import root_link
 from api.http.query_params import invalid_param, query_params, single_value
 from api.http.request import ClientDisconnected, Request
-from api.http.response import JSON, Response
+from api.http.response import Response
 from api.replication.representations import LinkApiContext, find_link
 from domain.errors.http_errors import BodyTooLarge, UnsupportedMediaType
 from domain.errors.problems import BadRequest
-from domain.values.json_text import dumps
 from projections.replication.log_lines import BrokenFeed
 
 #: Number of pushes that are received at the same time; others wait.
@@ -58,7 +57,7 @@ class LogReceiveHandler:
             raise BadRequest(error_detail=str(error)) from None
         finally:
             body.end()
-        return Response(200, [JSON, root_link(request.base)], dumps({"position": position}))
+        return json_response(request, 200, {"position": position})
 
     def _received(self, id: str, after: int, body: _RequestBody) -> int:
         link = find_link(self._parts.registry.readers.quick(), id)

@@ -11,12 +11,13 @@ from typing import Any, Final
 from starlette.types import Receive
 
 from api.auth.callers import Authenticator
+from api.http.json_bodies import json_response, parse_required_json
 from api.http.limits import read_body
 from api.http.methods import MethodNotAllowed
 from api.http.problem_response import root_link
 from api.http.query_params import query_params
 from api.http.request import Request
-from api.http.response import JSON, Headers, Response
+from api.http.response import NO_HEADERS, Headers, Response
 from api.registry.header_attributes import CORRELATION_HEADER
 from api.registry.open_registry import Registry
 from api.replication.notifications import LinkNotificationHandler
@@ -37,7 +38,6 @@ from domain.errors.http_errors import InvalidLink, RemoteUnavailable
 from domain.registry.entities import Entity
 from domain.replication.link import COLLECTION, TYPE, Link
 from domain.replication.link_document import CREDENTIAL, ID, parse_link
-from domain.values.json_text import InvalidJson, dumps, loads
 from projections.replication.log_lines import BrokenFeed
 from projections.replication.remote_client import RemoteError
 
@@ -208,15 +208,9 @@ class LinksRoutes:
         return self._registry.readers.quick()
 
 
-def _json_response(request: Request, code: int, body: Any, headers: Headers | None = None) -> Response:
-    return Response(code, [JSON, root_link(request.base), _UNKEPT, *(headers or [])], dumps(body))
+def _json_response(request: Request, code: int, body: Any, headers: Headers = NO_HEADERS) -> Response:
+    return json_response(request, code, body, [_UNKEPT, *headers])
 
 
 async def _document(request: Request, receive: Receive) -> Any:
-    body = await read_body(request, receive, MAX_LINK_BODY)
-    if not body:
-        raise problems.MissingBody()
-    try:
-        return loads(body)
-    except InvalidJson as error:
-        raise problems.ParsingData(error_detail=str(error)) from None
+    return parse_required_json(await read_body(request, receive, MAX_LINK_BODY))

@@ -14,6 +14,7 @@ from starlette.types import Receive
 
 from api.auth.callers import Authenticator
 from api.feeds.formats import NDJSON
+from api.http.json_bodies import json_response
 from api.http.limits import read_body
 from api.http.methods import MethodNotAllowed
 from api.http.problem_response import SUBSCRIPTIONS, root_link
@@ -23,9 +24,8 @@ from api.http.response import JSON, Response
 from api.subscriptions.context import SubscriptionApiContext, check_caller
 from api.subscriptions.previews import PreviewParams, parse_preview_params, preview_result
 from api.subscriptions.request_params import read_json
-from api.subscriptions.routes import add_problem_code
+from api.subscriptions.routes import with_problem_codes
 from domain.errors import problems
-from domain.errors.problems import Problem
 from domain.values.json_text import dumps
 from projections.events.event_families import EventFamily
 from projections.subscriptions.preview import Preview
@@ -53,13 +53,7 @@ class PreviewRoutes:
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`. Raises: any Problem, with a `code`."""
-        try:
-            return await self._answer(request, receive)
-        except MethodNotAllowed as refused:
-            add_problem_code(refused.problem)
-            raise
-        except Problem as problem:
-            raise add_problem_code(problem) from None
+        return await with_problem_codes(self._answer(request, receive))
 
     async def _answer(self, request: Request, receive: Receive) -> Response:
         match request.segments[2:]:
@@ -85,7 +79,7 @@ class PreviewRoutes:
         good = request.method != "HEAD" and await asyncio.to_thread(self._parts.deliveries.consent, id, secret, rate)
         if not good:
             raise problems.ApiNotFound()
-        return Response(200, [JSON, root_link(request.base)], dumps({"consent": True}))
+        return json_response(request, 200, {"consent": True})
 
     async def _preview(self, request: Request, body: Any) -> Response:
         check_caller(request.caller)

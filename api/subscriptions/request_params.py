@@ -8,18 +8,17 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
+from api.http.json_bodies import parse_json, parse_required_json
 from api.http.limits import read_body
 from api.http.request import Request
 from api.subscriptions.config import MEDIA_TYPES
 from commands.store.log import WriteTransaction
 from domain.access.roles import Caller
 from domain.decisions.subscriptions import may_see
-from domain.errors import problems
 from domain.errors.http_errors import PreconditionFailed, UnsupportedMediaType
 from domain.subscriptions import sink_uris
 from domain.subscriptions.error_places import ErrorPlace, invalid_subscription
 from domain.subscriptions.sink_uris import HTTP
-from domain.values.json_text import InvalidJson, loads
 from projections.outgoing.resolver import ForbiddenAddress, Resolver
 
 _TAG: Final = re.compile(r'(W/)?"([^"]*)"')
@@ -28,10 +27,7 @@ _TAG: Final = re.compile(r'(W/)?"([^"]*)"')
 async def read_json(request: Request, receive: Receive, most: int) -> Any:
     """The JSON of a body. Raises: UnsupportedMediaType, BodyTooLarge, MissingBody, ParsingData."""
     check_media_type(request)
-    body = await read_body(request, receive, most)
-    if not body:
-        raise problems.MissingBody()
-    return parse_json(body)
+    return parse_required_json(await read_body(request, receive, most))
 
 
 async def read_optional_json(request: Request, receive: Receive, most: int) -> Any:
@@ -40,14 +36,6 @@ async def read_optional_json(request: Request, receive: Receive, most: int) -> A
     if body:
         check_media_type(request)
     return parse_json(body) if body else {}
-
-
-def parse_json(body: bytes) -> Any:
-    """The JSON value of a body. Raises: ParsingData."""
-    try:
-        return loads(body)
-    except InvalidJson as error:
-        raise problems.ParsingData(error_detail=str(error)) from None
 
 
 def check_media_type(request: Request) -> None:

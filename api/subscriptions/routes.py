@@ -52,13 +52,7 @@ class SubscriptionsRoutes:
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`. Raises: any Problem, with a `code` (SUB-508)."""
-        try:
-            return await self._answer(request, receive)
-        except MethodNotAllowed as refused:
-            add_problem_code(refused.problem)
-            raise
-        except Problem as problem:
-            raise add_problem_code(problem) from None
+        return await with_problem_codes(self._answer(request, receive))
 
     async def _answer(self, request: Request, receive: Receive) -> Response:
         check_caller(request.caller)
@@ -84,8 +78,18 @@ class SubscriptionsRoutes:
         find_subscription(self._parts.registry.readers.quick(), request.segments[1], request.caller)
 
 
-def add_problem_code(problem: Problem) -> Problem:
-    """The same problem, with the `code` member by which programs identify it."""
+async def with_problem_codes(work: Awaitable[Response]) -> Response:
+    """The response that work makes. Problems get the member `code`, by which programs identify them (SUB-508)."""
+    try:
+        return await work
+    except MethodNotAllowed as refused:
+        _add_code(refused.problem)
+        raise
+    except Problem as problem:
+        raise _add_code(problem) from None
+
+
+def _add_code(problem: Problem) -> Problem:
     problem.extensions.setdefault("code", problem.name.replace("_", ""))
     return problem
 

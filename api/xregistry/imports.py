@@ -11,6 +11,7 @@ from typing import Final
 
 from starlette.types import Receive
 
+from api.http.json_bodies import parse_required_json
 from api.http.limits import MAX_BODY, read_body
 from api.http.methods import check_caller, post_only_options
 from api.http.query_params import invalid_param, query_params, single_value
@@ -20,7 +21,7 @@ from api.registry.open_registry import Registry
 from api.xregistry.writing import XRegistryWriteHandler
 from domain.errors import problems
 from domain.messaging.rc2 import DIALECTS, DialectMismatch, TranslatedDocument
-from domain.values.json_text import InvalidJson, dumps, loads
+from domain.values.json_text import dumps
 
 IMPORT: Final = "import"
 
@@ -59,12 +60,9 @@ def _translated(dialect: str, body: bytes) -> TranslatedDocument:
 
     Raises: MissingBody, ParsingData, BadRequest for a document that is not in this format.
     """
-    if not body:
-        raise problems.MissingBody()
+    document = parse_required_json(body)
     try:
-        return DIALECTS[dialect](loads(body))
-    except InvalidJson as error:
-        raise problems.ParsingData(error_detail=str(error)) from None
+        return DIALECTS[dialect](document)
     except DialectMismatch as error:
         raise problems.BadRequest(error_detail=str(error)) from None
 

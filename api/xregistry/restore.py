@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 from starlette.types import Receive
 
 from api.http import conditional
+from api.http.json_bodies import json_response
 from api.http.limits import read_body
 from api.http.methods import POST_METHODS, MethodNotAllowed, check_caller, post_only_options
-from api.http.problem_response import root_link
 from api.http.query_params import QueryParams, invalid_param, query_params, single_value
 from api.http.request import Request
-from api.http.response import JSON, Response
+from api.http.response import Response
 from api.registry.definitions import RegistryDefinitions
 from api.registry.header_attributes import CORRELATION_HEADER
 from api.registry.open_registry import Registry
@@ -27,7 +27,6 @@ from domain.errors import problems
 from domain.errors.problems import Problem
 from domain.registry.events import EntityCreated, EntityDeleted, EntityUpdated
 from domain.values import xid as xids
-from domain.values.json_text import dumps
 
 RESTORE: Final = "restore"
 
@@ -86,7 +85,7 @@ class RestoreRoutes:
         recorded = await asyncio.wrap_future(road.submit(asked.command, request.caller, condition=condition))
         known = recorded.xregcorrelationid
         headers = [*findings_headers(recorded), *([(CORRELATION_HEADER, known.encode())] if known is not None else [])]
-        return Response(200, [JSON, root_link(request.base), *headers], dumps(_summary(asked, recorded)))
+        return json_response(request, 200, _summary(asked, recorded), headers)
 
 
 def _target(request: Request, definitions: RegistryDefinitions) -> RequestTarget:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from api.http.cross_origin import check_form
+from api.http.json_bodies import parse_required_json
 from api.http.request import Request
 from api.registry.definitions import RegistryDefinitions
 from api.registry.header_attributes import HEADER_PREFIX, xregistry_headers
@@ -15,7 +16,7 @@ from api.xregistry.request.flags import Flags
 from api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
 from domain.decisions.commands import Command, DeleteEntities, ReplaceModel, WriteCapabilities, WriteMethod, WriteTree
 from domain.errors import problems
-from domain.values.json_text import InvalidJson, Json, loads
+from domain.values.json_text import Json
 
 #: Kinds whose metadata is in the body, so that metadata in headers is an error.
 _VERSIONED: Final = frozenset(
@@ -93,12 +94,7 @@ def _one_entity(target: RequestTarget, method: WriteMethod) -> bool:
 
 
 def _object(body: bytes) -> dict[str, Json]:
-    if not body:
-        raise problems.MissingBody()
-    try:
-        value = loads(body)
-    except InvalidJson as error:
-        raise problems.ParsingData(error_detail=str(error)) from None
+    value = parse_required_json(body)
     if not isinstance(value, dict):
         raise problems.ParsingData(error_detail="a JSON object is needed")
     return value
