@@ -28,11 +28,11 @@ from api.feeds.events_route import EVENTS, EventFeedRoutes
 from api.feeds.feeds import Feeds
 from api.feeds.log_head_watcher import LogHeadWatcher
 from api.feeds.log_route import LOG, LogFeedRoutes
-from api.http.allowed_hosts import AllowedHosts
+from api.http.browsers.allowed_hosts import AllowedHosts
+from api.http.browsers.cors import Cors
 from api.http.canonical_header import CanonicalLinks
-from api.http.cors import Cors
+from api.http.connections.trusted_proxies import TrustedProxies
 from api.http.problem_response import SUBSCRIPTIONS
-from api.http.trusted_proxies import TrustedProxies
 from api.messaging.findings import FINDINGS, FindingsRoutes
 from api.messaging.match import MATCH, MatchRoutes
 from api.messaging.resolved import RESOLVED, ResolvedMessagesRoutes

@@ -15,18 +15,18 @@ from starlette.types import Receive, Scope, Send
 
 from api.auth.callers import BEARER_CHALLENGE, INVALID_TOKEN_CHALLENGE, Authenticator
 from api.http import conditional
-from api.http.allowed_hosts import AllowedHosts
+from api.http.browsers.allowed_hosts import AllowedHosts
+from api.http.browsers.cors import Cors
+from api.http.browsers.cross_origin import check_form, check_origin
+from api.http.browsers.stored_content import check_destination
 from api.http.compression import compress_response
-from api.http.cors import Cors
-from api.http.cross_origin import check_form, check_origin
+from api.http.connections.trusted_proxies import TrustedProxies
 from api.http.limits import check_path
 from api.http.methods import MethodNotAllowed
 from api.http.problem_response import OWN_PREFIX, problem_response
 from api.http.request import ClientDisconnected, Request, build_request, request_host
 from api.http.request_log import log_failure, log_response, start_timer
 from api.http.response import Headers, Response, buffer_short_body, send_response
-from api.http.stored_content import check_destination
-from api.http.trusted_proxies import TrustedProxies
 from api.ops.metrics import ServerMetrics
 from commands.store.damage import DamageMonitor
 from commands.store.outages import describe_outage

@@ -38,12 +38,12 @@ SITES: Final = {
     "projections/kafka/cluster.py": GUARDED,  # but for `annals publish --kafka`
     "projections/kafka/producer.py": NOWHERE,
     "projections/kafka/publisher.py": NOWHERE,
-    "projections/replication/bounded_responses.py": NOWHERE,
-    "projections/replication/guarded_connections.py": GUARDED,
+    "projections/replication/remote/bounded_responses.py": NOWHERE,
+    "projections/replication/remote/guarded_connections.py": GUARDED,
     "projections/replication/compat/client.py": NOWHERE,
-    "projections/replication/remote_client.py": GUARDED,
+    "projections/replication/remote/remote_client.py": GUARDED,
     "projections/replication/standard/cached_responses.py": NOWHERE,
-    "projections/replication/kafka_pull.py": GUARDED,
+    "projections/replication/log/kafka_pull.py": GUARDED,
     "projections/segments/folder.py": OPERATOR,  # `annals segments --folder`
     "projections/outgoing/allow_list.py": NOWHERE,
     "projections/outgoing/dns.py": GUARDED,

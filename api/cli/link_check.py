@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from api.cli.surface_client import SurfaceClient
 from domain.errors.http_errors import InvalidLink, RemoteUnavailable
 from domain.replication.link import COLLECTION
-from projections.replication.link_status import EQUAL, UNKNOWN
+from projections.replication.log.link_status import EQUAL, UNKNOWN
 
 
 class LinkCheck(NamedTuple):

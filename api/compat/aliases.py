@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from api.http.allowed_hosts import host_name
+from api.http.browsers.allowed_hosts import host_name
 from api.http.request import Request
 from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 

@@ -9,11 +9,11 @@ import re
 from typing import Any, Final
 
 from api.compat.urls import lookup_url, version_url
+from api.http.browsers.stored_content import SANDBOX_POLICY, attachment_headers, location_headers
 from api.http.conditional import NO_CACHE
 from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import JSON, Headers, Response
-from api.http.stored_content import SANDBOX_POLICY, attachment_headers, location_headers
 from domain.compat.ids import encode_segment
 from domain.values.header_values import encode, encode_text
 from domain.values.json_text import dumps

@@ -11,7 +11,7 @@ from api.compat.openapi_routes import openapi_response
 from api.compat.paths import CompatPathKind, CompatTarget, resolve_path
 from api.compat.reading import CompatReadHandler
 from api.compat.writing import CompatWriteHandler
-from api.http.cross_origin import check_form
+from api.http.browsers.cross_origin import check_form
 from api.http.methods import MethodNotAllowed
 from api.http.problem_response import COMPAT, root_link
 from api.http.request import Request

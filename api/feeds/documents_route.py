@@ -9,11 +9,11 @@ from starlette.types import Receive
 
 from api.feeds.feeds import Feeds
 from api.http import conditional
+from api.http.browsers.stored_content import ATTACHMENT, SANDBOX_POLICY
 from api.http.methods import read_only_options
 from api.http.problem_response import root_link
 from api.http.request import Request
 from api.http.response import Headers, Response
-from api.http.stored_content import ATTACHMENT, SANDBOX_POLICY
 from api.registry.open_registry import Registry
 from domain.access.roles import Caller
 from domain.errors import problems

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from starlette.types import Scope
 
-from api.http.trusted_proxies import HOST_PATTERN, TrustedProxies
+from api.http.connections.trusted_proxies import HOST_PATTERN, TrustedProxies
 from domain.access.roles import ANONYMOUS, Caller
 
 DETAILS_SUFFIX: Final = "$details"

@@ -18,7 +18,7 @@ from api.http.response import Response
 from api.replication.representations import LinkApiContext, find_link
 from domain.errors.http_errors import BodyTooLarge, UnsupportedMediaType
 from domain.errors.problems import BadRequest
-from projections.replication.log_lines import BrokenFeed
+from projections.replication.log.log_lines import BrokenFeed
 
 #: Number of pushes that are received at the same time; others wait.
 THREADS: Final = 4

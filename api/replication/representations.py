@@ -17,9 +17,9 @@ from domain.replication.link_document import PROPERTIES
 from projections.entities.query import View
 from projections.replication.cycles import UPSTREAM_FACT
 from projections.replication.link_state import NOTIFIED_FACT, LinkProgress
-from projections.replication.link_status import DIFFERS, UNKNOWN
+from projections.replication.log.link_status import DIFFERS, UNKNOWN
+from projections.replication.log.widened_scope import COMPLETE_FACT
 from projections.replication.standard.push import SENT_SCOPE_FACT
-from projections.replication.widened_scope import COMPLETE_FACT
 
 #: The states of a link.
 LINK_STATES: Final = ("active", "resting", "failing", "diverged", "promoted")

@@ -38,8 +38,8 @@ from domain.errors.http_errors import InvalidLink, RemoteUnavailable
 from domain.registry.entities import Entity
 from domain.replication.link import COLLECTION, TYPE, Link
 from domain.replication.link_document import CREDENTIAL, ID, parse_link
-from projections.replication.log_lines import BrokenFeed
-from projections.replication.remote_client import RemoteError
+from projections.replication.log.log_lines import BrokenFeed
+from projections.replication.remote.remote_client import RemoteError
 
 LINKS: Final = "links"
 _EVENTS: Final = "events"

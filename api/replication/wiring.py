@@ -19,11 +19,11 @@ from domain.decisions.commands import Command
 from domain.replication.link import Link
 from projections.replication.cycles import check_cycle_promptly, upstream_registries
 from projections.replication.link_state import NOTIFIED_FACT, LinkProgress, LinkStates
-from projections.replication.link_status import compare_registries
 from projections.replication.link_worker import LinkWorkerContext
+from projections.replication.log.link_status import compare_registries
+from projections.replication.log.receive import receive
+from projections.replication.log.repair import repair
 from projections.replication.outbound_progress import outbound_progress
-from projections.replication.receive import receive
-from projections.replication.repair import repair
 from projections.replication.service import ReplicationService
 
 
@@ -48,7 +48,7 @@ class PassiveReplication:
         self._states.note(link, None, **{NOTIFIED_FACT: time.time()})
 
     def receive(self, link: Link, after: int, lines: Iterable[bytes]) -> int:
-        """Receives a piece of another log; see `projections.replication.receive`."""
+        """Receives a piece of another log; see `projections.replication.log.receive`."""
         return receive(link, self._tools, after, lines)
 
     def upstream(self) -> Mapping[str, Any]:

@@ -16,10 +16,10 @@ from sqlalchemy.exc import ArgumentError
 from api.auth import callers, json_settings
 from api.auth.jwt_keys import is_url
 from api.compat.aliases import families_by_host
-from api.http import cors
-from api.http import trusted_proxies as proxies
-from api.http.allowed_hosts import parse_hosts as host_names
-from api.http.connection_limits import ConnectionLimits, HeadLimits
+from api.http.browsers import cors
+from api.http.browsers.allowed_hosts import parse_hosts as host_names
+from api.http.connections import trusted_proxies as proxies
+from api.http.connections.connection_limits import ConnectionLimits, HeadLimits
 from api.http.limits import MAX_BODY
 from api.settings.configured_links import parse_configured_links
 from commands.store.secrets import parse_keys

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.errors.problems import BadRequest, Problem
-from projections.entities.pages import PageKey
+from projections.entities.filters.pages import PageKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from api.xregistry.request.paths import PathKind, RequestTarget
 from domain.filters import EntityFilter, PathScope, Sort, parse_filter, parse_sort
 from domain.model import Model
 from domain.values import xid as xids
-from projections.entities.pages import BY_ID, CollectionMembers, PageKey
+from projections.entities.filters.pages import BY_ID, CollectionMembers, PageKey
 from projections.entities.query import View
 from projections.entities.rows import EntityRow
 from projections.entities.xref import resource_types

@@ -37,8 +37,8 @@ from commands.store.log import Recorded
 from commands.store.log import WriteTransaction as Transaction
 from domain.filters import Sort
 from domain.registry.events import EntityCreated
-from projections.entities.by_document import sort_key_of
-from projections.entities.pages import BY_ID
+from projections.entities.filters.by_document import sort_key_of
+from projections.entities.filters.pages import BY_ID
 from projections.entities.query import ListSubtree, View, ViewPool
 from projections.entities.rows import EntityRow
 from projections.entities.xref import without_resolved, xref_of

@@ -23,15 +23,15 @@ from projections.database import drivers
 from projections.database.connections import ReadConnection, connect
 from projections.database.drivers import Database
 from projections.entities import xref
-from projections.entities.by_index import RowOverrides
 from projections.entities.collection_stream import SINCE, CollectionStream, stream_collection
-from projections.entities.missing_attributes import MissingAttributeCache
-from projections.entities.pages import CollectionMembers, past_overrides
+from projections.entities.filters.by_index import RowOverrides
+from projections.entities.filters.missing_attributes import MissingAttributeCache
+from projections.entities.filters.pages import CollectionMembers, past_overrides
+from projections.entities.filters.scan import ScannedMembers, ScanSelection
+from projections.entities.filters.selection import Selection
 from projections.entities.past_database import PastDatabase
 from projections.entities.publications import StoredPublications
 from projections.entities.rows import EntityRow, stored_row
-from projections.entities.scan import ScannedMembers, ScanSelection
-from projections.entities.selection import Selection
 from projections.entities.stored_links import StoredLinks
 from projections.entities.tables import tables
 from projections.log.positions import checked_position, read_position

@@ -13,8 +13,8 @@ from typing import Final
 from domain.values import xid as xids
 from domain.values.json_text import Json, dumps, loads
 from projections.database.drivers import Database
+from projections.entities.filters.sql import SqlFragment, and_, between
 from projections.entities.rows import EntityRow, stored_row
-from projections.entities.sql import SqlFragment, and_, between
 
 #: The `private` of a Version shown through an xref; no stored row has it.
 RESOLVED_XREF: Final = '{"pointed":true}'

@@ -12,7 +12,7 @@ from domain.replication.link import LOG, PUSH, Link
 from projections.entities.query import View
 from projections.replication.link_state import LinkStates
 from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.remote_client import RemoteClient, RemoteError
+from projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: The name of the link's fact that holds the other registry's answer.
 UPSTREAM_FACT: Final = "upstream"

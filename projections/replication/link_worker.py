@@ -18,7 +18,7 @@ from domain.replication.link_document import CREDENTIAL
 from projections.entities.query import ViewPool
 from projections.outgoing.resolver import Resolver
 from projections.replication.link_state import LinkStates
-from projections.replication.remote_client import RemoteClient
+from projections.replication.remote.remote_client import RemoteClient
 
 #: Submits a command to the registry's CommandBus; the future gives the result.
 SubmitCommand = Callable[[Command, Caller], "Future[Recorded]"]

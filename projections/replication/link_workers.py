@@ -10,16 +10,16 @@ from projections.replication.compat.notified_pull import NotifiedLegacyPull
 from projections.replication.compat.pull import LegacyPull
 from projections.replication.compat.push import LegacyPush
 from projections.replication.link_worker import LinkWorker, LinkWorkerContext
-from projections.replication.log_pull import LogPull
-from projections.replication.log_push import LogPush
-from projections.replication.notified_log_pull import NotifiedLogPull
+from projections.replication.log.log_pull import LogPull
+from projections.replication.log.log_push import LogPush
+from projections.replication.log.notified_log_pull import NotifiedLogPull
 from projections.replication.standard.pull import StandardPull
 from projections.replication.standard.push import StandardPush
 
 
 def _topic(link: Link, tools: LinkWorkerContext) -> LinkWorker:
     # Imported here, so that only links that need Kafka load its client.
-    from projections.replication.kafka_pull import KafkaPull
+    from projections.replication.log.kafka_pull import KafkaPull
 
     return KafkaPull(link, tools)
 

@@ -22,7 +22,7 @@ from domain.decisions.commands import Command
 from domain.decisions.world import Context
 from projections.entities.rebuild import rebuild
 from projections.entities.tables import tables
-from projections.entities.verify_history import verify_history
+from projections.entities.verify.verify_history import verify_history
 from projections.kafka.records import EVENTS as TOLD
 from projections.kafka.records import LOG
 from projections.log.table_rows import LogTableRow, table_rows

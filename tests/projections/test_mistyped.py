@@ -22,8 +22,8 @@ from commands.store.log import Store
 from commands.verify.verify_log import verify_log, verify_row_hashes
 from projections.entities.query import ViewPool
 from projections.entities.tables import tables
-from projections.entities.verify_history import verify_history
-from projections.entities.verify_index import verify_index
+from projections.entities.verify.verify_history import verify_history
+from projections.entities.verify.verify_index import verify_index
 from projections.log.positions import POSITIONS
 from projections.replication import tables as replication
 from projections.replication.compat.sent_objects import SentObjects

@@ -21,8 +21,8 @@ from commands.verify.verify_log import verify_log as walk
 from commands.verify.verify_log import verify_row_hashes
 from domain.registry.events import EntityEvent
 from domain.values.json_text import dumps
-from projections.entities.verify_history import verify_history
-from projections.entities.verify_index import verify_index
+from projections.entities.verify.verify_history import verify_history
+from projections.entities.verify.verify_index import verify_index
 
 log: Final = typer.Typer(no_args_is_help=True, help="Read and verify the log, which has every change in order.")
 for _verb in (history, interaction, diff):

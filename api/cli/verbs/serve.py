@@ -20,7 +20,7 @@ from api.cli.link_requests import ensure_configured_links
 from api.cli.open_registry import open_local_registry
 from api.cli.options import Database, PublicUrl, load_settings
 from api.cli.outcome import StoreError, UsageError
-from api.http.protocol import BoundedConfig, BoundedProtocol
+from api.http.connections.protocol import BoundedConfig, BoundedProtocol
 from api.settings.settings import Settings, mask_password, server_url
 
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on; 0.0.0.0 for all.")]

@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from domain.filters import EXCLUDE_ALL, depth, remaining_filters
 from domain.values import xid as xids
+from projections.entities.filters.selection import FilterState, Selection
 from projections.entities.rows import EntityRow
-from projections.entities.selection import FilterState, Selection
 
 _SAFE: Final = "=*!:/@"
 

@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from api.http.asof import asof_suffix, with_asof
+from api.http.browsers.stored_content import SANDBOX_POLICY, location_headers
 from api.http.problem_response import root_link
 from api.http.response import JSON, NO_HEADERS, Headers, Response
-from api.http.stored_content import SANDBOX_POLICY, location_headers
 from api.registry.definitions import RegistryDefinitions
 from api.registry.header_attributes import HeaderCodec, contenttype_headers
 from api.xregistry.render.documents import ReadDocument

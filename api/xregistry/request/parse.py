@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.http.cross_origin import check_form
+from api.http.browsers.cross_origin import check_form
 from api.http.json_bodies import parse_required_json
 from api.http.request import Request
 from api.registry.definitions import RegistryDefinitions

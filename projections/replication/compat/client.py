@@ -18,7 +18,7 @@ from domain.compat.document_attributes import DocumentAttributes, request_names
 from domain.compat.ids import decode_segment, encode_segment
 from domain.compat.legacy_apis import LegacyApi
 from domain.values.header_values import InvalidHeaderValue, decode
-from projections.replication.remote_client import RemoteClient, RemoteError
+from projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: Statuses for something that does not exist, or not any more.
 _ABSENT: Final = (404, 410)

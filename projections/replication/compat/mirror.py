@@ -19,7 +19,7 @@ from projections.replication.compat.conflicts import LegacyConflicts
 from projections.replication.compat.definition_copier import DefinitionCopier
 from projections.replication.compat.local_names import local_group_xids
 from projections.replication.compat.local_registry import LegacyLocalRegistry
-from projections.replication.remote_client import RemoteError
+from projections.replication.remote.remote_client import RemoteError
 
 _FORBIDDEN: Final = 403
 

@@ -19,7 +19,7 @@ from projections.replication.compat.local_registry import LegacyLocalRegistry
 from projections.replication.compat.mirror import Mirror
 from projections.replication.link_state import ALL_SUBJECTS
 from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.remote_subscription import CHECK_SECONDS, RemoteSubscription, group_filters
+from projections.replication.remote.remote_subscription import CHECK_SECONDS, RemoteSubscription, group_filters
 
 _ACTIONS: Final = ("updated.v1", "deleted.v1")
 

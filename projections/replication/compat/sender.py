@@ -22,7 +22,7 @@ from projections.replication.compat.conflicts import LegacyConflicts
 from projections.replication.compat.local_names import candidate_ids
 from projections.replication.compat.local_registry import LegacyLocalRegistry
 from projections.replication.compat.sent_objects import SentObject, SentObjects
-from projections.replication.remote_client import RemoteError
+from projections.replication.remote.remote_client import RemoteError
 
 #: Statuses that refuse one object for every caller.
 _REFUSALS: Final = (400, 404, 405, 409, 413, 415, 422)

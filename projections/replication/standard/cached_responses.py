@@ -9,7 +9,7 @@ from urllib.parse import urljoin, urlsplit
 import httpx
 
 from domain.values.json_text import InvalidJson, loads
-from projections.replication.remote_client import RemoteClient, RemoteError
+from projections.replication.remote.remote_client import RemoteClient, RemoteError
 from projections.replication.standard.comparable import BrokenEntity
 
 

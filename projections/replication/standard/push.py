@@ -21,7 +21,7 @@ from domain.values import xid as xids
 from projections.entities.query import View
 from projections.events.feed import interactions
 from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.remote_client import RemoteClient, RemoteError
+from projections.replication.remote.remote_client import RemoteClient, RemoteError
 from projections.replication.standard.comparable import BrokenEntity, ComparableGroup, ComparableResource, map_xref
 from projections.replication.standard.conflicts import Conflicts
 from projections.replication.standard.local_registry import LocalRegistry

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from domain.values import xid as xids
 from domain.values.json_text import dumps
-from projections.replication.remote_client import RemoteError
+from projections.replication.remote.remote_client import RemoteError
 from projections.replication.standard.comparable import BrokenEntity
 
 #: Client errors about the server or the caller. All others are about one entity.

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from domain.model import GroupType, Model, ResourceType
 from domain.values import xid as xids
-from projections.replication.remote_client import RemoteClient, RemoteError
+from projections.replication.remote.remote_client import RemoteClient, RemoteError
 from projections.replication.standard.cached_responses import CachedResponses
 from projections.replication.standard.comparable import (
     NO_CONTENT,

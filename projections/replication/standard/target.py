@@ -8,7 +8,7 @@ from urllib.parse import quote
 from domain.model import Model
 from domain.values import xid as xids
 from domain.values.json_text import dumps
-from projections.replication.remote_client import RemoteClient
+from projections.replication.remote.remote_client import RemoteClient
 from projections.replication.standard.comparable import ComparableGroup, ComparableResource
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from api.http.connections.trusted_proxies import TrustedProxies
 from api.http.request import build_request
-from api.http.trusted_proxies import TrustedProxies
 from api.settings.settings import Settings
 
 

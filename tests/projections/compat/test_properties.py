@@ -41,7 +41,7 @@ from projections.entities.query import View, ViewPool
 from projections.entities.rebuild import rebuild
 from projections.entities.rows import publication_row
 from projections.entities.tables import tables
-from projections.entities.verify_history import verify_history
+from projections.entities.verify.verify_history import verify_history
 from tests.support.compat_commands import URL, C, G, M, S, delete, post, put_group, source
 from tests.support.registries.memory import START, MemoryRegistry
 from tests.support.registries.memory_world import MemoryPublications

@@ -11,11 +11,11 @@ import pytest
 from domain.filters import PathScope, Sort, parse_filter
 from projections.database import drivers
 from projections.database.connections import PLANNER_SETTINGS
+from projections.entities.filters.omitted_entities import OMITTED_KEYS
+from projections.entities.filters.pages import CollectionMembers
+from projections.entities.filters.selection import Selection
+from projections.entities.filters.sql import SqlFragment
 from projections.entities.leaves import OMITTED_PATH
-from projections.entities.omitted_entities import OMITTED_KEYS
-from projections.entities.pages import CollectionMembers
-from projections.entities.selection import Selection
-from projections.entities.sql import SqlFragment
 from tests.projections.entities.test_filters import MODEL
 from tests.support.registries.recorded import Registry
 from tests.support.stores import analyze

@@ -17,10 +17,10 @@ from domain.errors import problems
 from domain.filters import Conjunction, EntityFilter, PathScope, Sort, depth, parse_filter, parse_sort
 from domain.model import compile_model
 from domain.values import xid as xids
-from projections.entities import missing_attributes, pages
-from projections.entities.by_document import matches, sort_key_of
+from projections.entities.filters import missing_attributes, pages
+from projections.entities.filters.by_document import matches, sort_key_of
+from projections.entities.filters.pages import PageKey
 from projections.entities.leaves import MAX_LEAVES
-from projections.entities.pages import PageKey
 from projections.entities.query import View
 from projections.entities.rows import EntityRow
 from tests.support.registries.recorded import Registry

@@ -9,7 +9,7 @@ import pytest
 from domain.filters import PathScope, Sort, parse_filter
 from projections.entities.leaves import MAX_LEAVES, OMITTED_PATH
 from projections.entities.rebuild import rebuild
-from projections.entities.verify_index import verify_index
+from projections.entities.verify.verify_index import verify_index
 from tests.projections.entities.test_filters import MODEL
 from tests.support.registries.recorded import Registry
 

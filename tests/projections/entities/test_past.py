@@ -15,9 +15,9 @@ from domain.values.xid import tree_key
 from projections.database import drivers
 from projections.database.connections import PLANNER_SETTINGS
 from projections.database.drivers import Values
+from projections.entities.filters.scan import ScannedMembers, ScanSelection
 from projections.entities.past_database import PastDatabase
 from projections.entities.query import View
-from projections.entities.scan import ScannedMembers, ScanSelection
 from tests.projections.entities.test_filters import BASE, MODEL, emptied, entities, filters, tree
 from tests.support.registries.recorded import Registry
 from tests.support.stores import analyze

@@ -15,7 +15,7 @@ from domain.decisions.commands import DeleteEntities, Restore
 from projections.entities.apply import EntityProjection
 from projections.entities.rebuild import rebuild
 from projections.entities.tables import tables
-from projections.entities.verify_history import verify_history
+from projections.entities.verify.verify_history import verify_history
 from tests.commands.test_dryrun import F, create, put
 
 #: What a file went through: made, changed, deleted and brought back, with each end in the history but the last.

@@ -13,8 +13,8 @@ from commands.pending_command import PendingCommand
 from commands.store.log import Store
 from projections.entities.apply import EntityProjection
 from projections.entities.rebuild import rebuild
-from projections.entities.verify_history import verify_history
-from projections.entities.verify_index import verify_index
+from projections.entities.verify.verify_history import verify_history
+from projections.entities.verify.verify_index import verify_index
 from tests.commands.test_dryrun import F, create, put
 
 V = "/dirs/d/files/f/versions/1"

@@ -223,7 +223,7 @@ def test_documents_that_wait_are_bounded_in_bytes(
     databases: list[str], most: int, together: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # LEG-910: many interactions are recorded together, unless their documents would fill the memory
-    monkeypatch.setattr("projections.replication.ingest.BATCH_BYTES", most)
+    monkeypatch.setattr("projections.replication.log.ingest.BATCH_BYTES", most)
     found: list[int] = []
 
     async def run() -> None:

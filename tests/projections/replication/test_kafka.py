@@ -28,10 +28,10 @@ from projections.kafka.cluster import KafkaCluster
 from projections.kafka.progress import PublishingProgress
 from projections.kafka.publisher import Publisher
 from projections.kafka.records import PublishedCounts, RecordBuilder
-from projections.replication.kafka_pull import KafkaPull
 from projections.replication.link_state import LinkStates
 from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.remote_client import RemoteError
+from projections.replication.log.kafka_pull import KafkaPull
+from projections.replication.remote.remote_client import RemoteError
 from tests.support.brokers.kafka import Kafka, kafka
 from tests.support.brokers.suite import HOST, PASSWORD, USER, WRONG
 from tests.support.polling import until

@@ -23,7 +23,7 @@ from commands.store.log import Store
 from commands.verify.verify_log import verify_log, verify_row_hashes
 from domain.registry.events import EntityCreated
 from projections.database import drivers as databases
-from projections.entities.verify_history import verify_history
+from projections.entities.verify.verify_history import verify_history
 from tests.spec.properties.test_http import entities
 from tests.support.histories import RESOURCES, UNHURRIED, asked, database, histories
 from tests.support.registries.requests import BASE, MIDNIGHT, Registry, Request, serving

@@ -41,10 +41,10 @@ from projections.entities.publications import SqlPublications
 from projections.entities.query import ViewPool
 from projections.entities.tables import tables as read_model
 from projections.outgoing.destination_guard import DestinationGuard
-from projections.replication.ingest import LogIngester
 from projections.replication.link_state import LinkStates
 from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.log_lines import parse_interactions
+from projections.replication.log.ingest import LogIngester
+from projections.replication.log.log_lines import parse_interactions
 from tests.support.histories import Step, asked
 from tests.support.registries.requests import MIDNIGHT, Answer, Moment, Registry, Request
 from tests.support.stores import schema_of

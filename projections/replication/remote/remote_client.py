@@ -11,9 +11,9 @@ from weakref import WeakSet
 import httpx
 
 from projections.outgoing.resolver import Resolver
-from projections.replication.bounded_responses import ResponseTooLarge, read_lines, read_response
-from projections.replication.guarded_connections import guarded_transport
-from projections.replication.stalled_responses import (
+from projections.replication.remote.bounded_responses import ResponseTooLarge, read_lines, read_response
+from projections.replication.remote.guarded_connections import guarded_transport
+from projections.replication.remote.stalled_responses import (
     STALL_SECONDS,
     ResponseStalled,
     Watchdog,

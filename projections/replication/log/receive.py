@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from domain.errors.http_errors import Diverged, LogGap, NotReceiving, RemoteUnavailable
 from domain.errors.problems import Problem
 from domain.replication.link import RECEIVE, Link
-from projections.replication.ingest import LogIngester
 from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.log_lines import BrokenFeed, parse_interactions
-from projections.replication.remote_client import RemoteError
+from projections.replication.log.ingest import LogIngester
+from projections.replication.log.log_lines import BrokenFeed, parse_interactions
+from projections.replication.log.widened_scope import fetch_widened_scope
+from projections.replication.remote.remote_client import RemoteError
 from projections.replication.standard.comparable import BrokenEntity
-from projections.replication.widened_scope import fetch_widened_scope
 
 
 def receive(link: Link, tools: LinkWorkerContext, after: int, lines: Iterable[bytes]) -> int:

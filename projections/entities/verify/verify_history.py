@@ -17,7 +17,7 @@ from domain.registry.events import EntityDeleted
 from domain.values import xid as xids
 from projections.entities.rows import EntityRow, row
 from projections.entities.tables import tables
-from projections.entities.verify_published_versions import verify_published_versions
+from projections.entities.verify.verify_published_versions import verify_published_versions
 
 _COLUMNS: Final = ", ".join(f"r.{name}" for name in EntityRow._fields)
 _EVENT: Final = ", ".join(f"l.{name}" for name in LogRow._fields)

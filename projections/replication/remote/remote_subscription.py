@@ -13,7 +13,7 @@ from typing import Any, Final
 from domain.replication.link import COLLECTION, Link
 from domain.values import xid as xids
 from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.remote_client import RemoteClient, RemoteError
+from projections.replication.remote.remote_client import RemoteClient, RemoteError
 from projections.subscriptions.state import delivery_store
 
 #: Seconds between checks that the subscription still exists.

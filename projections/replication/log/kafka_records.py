@@ -13,7 +13,7 @@ from domain.replication.foreign_interaction import ForeignInteraction
 from domain.values.json_text import InvalidJson, loads_trusted
 from projections.kafka.records import DOCUMENT, SCHEMA
 from projections.log.table_rows import KNOWN_VERSIONS, event_of
-from projections.replication.log_lines import BrokenFeed, foreign_interaction
+from projections.replication.log.log_lines import BrokenFeed, foreign_interaction
 
 _KNOWN: Final = [str(version).encode() for version in KNOWN_VERSIONS]
 

@@ -14,11 +14,11 @@ from domain.replication.link import Link
 from domain.values import xid as xids
 from projections.audit.hash_comparison import HashDifference
 from projections.entities.query import View
-from projections.replication.comparison import RemoteSnapshot, find_differences, remote_snapshot
-from projections.replication.link_status import EQUAL, check_comparable
 from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.log_lines import parse_first_event
-from projections.replication.remote_client import RemoteClient, RemoteError
+from projections.replication.log.comparison import RemoteSnapshot, find_differences, remote_snapshot
+from projections.replication.log.link_status import EQUAL, check_comparable
+from projections.replication.log.log_lines import parse_first_event
+from projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: Attempts to repair while others write to this registry.
 _TURNS: Final = 5

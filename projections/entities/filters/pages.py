@@ -16,13 +16,18 @@ from typing import Final, NamedTuple
 
 from domain.filters import Sort
 from projections.database.drivers import Database
-from projections.entities.by_document import sort_key_of
-from projections.entities.by_index import RowOverrides
+from projections.entities.filters.by_document import sort_key_of
+from projections.entities.filters.by_index import RowOverrides
+from projections.entities.filters.missing_attributes import (
+    MAX_KEYS,
+    MissingAttributeCache,
+    MissingAttributeQuery,
+    TreeKeys,
+)
+from projections.entities.filters.selection import Selection
+from projections.entities.filters.sql import SqlFragment, and_, between
 from projections.entities.leaves import path_key, path_text
-from projections.entities.missing_attributes import MAX_KEYS, MissingAttributeCache, MissingAttributeQuery, TreeKeys
 from projections.entities.rows import EntityRow, stored_row
-from projections.entities.selection import Selection
-from projections.entities.sql import SqlFragment, and_, between
 
 #: Up to this size, a collection's members are sorted; for a larger one, the index over all entities of its type is read
 #: in order.

@@ -20,12 +20,12 @@ from domain.replication.link import Link
 from projections.kafka.cluster import CertificateAuthorities, InsecureCredential, KafkaCluster
 from projections.kafka.records import record_position as numbered
 from projections.outgoing.certificates import TrustStore
-from projections.replication.ingest import BATCH_EVENTS, LogIngester
-from projections.replication.kafka_ordering import PartitionMarks, RecordMark, RecordOrder
-from projections.replication.kafka_records import InteractionAssembler, LogTopicRecord
 from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.log_lines import BrokenFeed
-from projections.replication.remote_client import RemoteError
+from projections.replication.log.ingest import BATCH_EVENTS, LogIngester
+from projections.replication.log.kafka_ordering import PartitionMarks, RecordMark, RecordOrder
+from projections.replication.log.kafka_records import InteractionAssembler, LogTopicRecord
+from projections.replication.log.log_lines import BrokenFeed
+from projections.replication.remote.remote_client import RemoteError
 from projections.subscriptions.contract import Credential
 from projections.subscriptions.sinks.kafka.outcomes import error_outcome
 

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from projections.database.drivers import Database
+from projections.entities.filters.sql import SqlFragment
 from projections.entities.leaves import OMITTED_PATH
 from projections.entities.rows import EntityRow, stored_row
-from projections.entities.sql import SqlFragment
 
 #: Finds the markers. All index columns before the key are fixed, so the markers of a range are adjacent in the index.
 OMITTED_KEYS: Final = (

@@ -24,11 +24,11 @@ from domain.filters import Conjunction, FilterExpression, FilterValue, Operator,
 from domain.filters.comparison import NO_REMAINDER, compare_numbers
 from domain.values.dot_path import PathWildcard, Step
 from projections.database.drivers import Database
-from projections.entities.by_document import matches
+from projections.entities.filters.by_document import matches
+from projections.entities.filters.omitted_entities import OmittedEntities
+from projections.entities.filters.sql import ALWAYS, SqlFragment, ancestor_key, and_, between, join_fragments, or_
 from projections.entities.leaves import TEXT_LIMIT, path_key, path_step, path_text
-from projections.entities.omitted_entities import OmittedEntities
 from projections.entities.rows import EntityRow, stored_row
-from projections.entities.sql import ALWAYS, SqlFragment, ancestor_key, and_, between, join_fragments, or_
 
 COLUMNS: Final = ", ".join(EntityRow._fields)
 #: The comparison operators in SQL.

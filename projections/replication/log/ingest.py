@@ -12,7 +12,7 @@ from domain.errors.http_errors import Diverged
 from domain.replication.foreign_interaction import ForeignInteraction
 from domain.replication.link import Link
 from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.remote_client import RemoteClient, RemoteError
+from projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: Largest number of events that are recorded together, unless one interaction has more.
 BATCH_EVENTS: Final = 2000

@@ -10,13 +10,13 @@ import time
 from contextlib import closing
 
 from domain.replication.link import Link
-from projections.replication.ingest import LogIngester
-from projections.replication.link_status import LinkStatusRecorder, record_status
 from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.log_pull import fetch_interactions
-from projections.replication.remote_client import RemoteClient
-from projections.replication.remote_subscription import CHECK_SECONDS, RemoteSubscription, group_filters
-from projections.replication.widened_scope import fetch_widened_scope
+from projections.replication.log.ingest import LogIngester
+from projections.replication.log.link_status import LinkStatusRecorder, record_status
+from projections.replication.log.log_pull import fetch_interactions
+from projections.replication.log.widened_scope import fetch_widened_scope
+from projections.replication.remote.remote_client import RemoteClient
+from projections.replication.remote.remote_subscription import CHECK_SECONDS, RemoteSubscription, group_filters
 
 
 class NotifiedLogPull:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import urlsplit
 
-from api.http.cors import Cors
+from api.http.browsers.cors import Cors
 from api.http.request import Request
 from domain.errors.http_errors import CrossOrigin, UnsupportedMediaType
 

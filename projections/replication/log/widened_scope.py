@@ -21,12 +21,12 @@ from domain.values.json_text import loads
 from projections.audit.hash_comparison import HashDifference
 from projections.entities.query import View
 from projections.log.reader import Log
-from projections.replication.comparison import RemoteSnapshot, find_differences, remote_snapshot, scope_roots
-from projections.replication.ingest import BATCH_EVENTS
 from projections.replication.link_state import LinkProgress
 from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.remote_client import RemoteClient, RemoteError
-from projections.replication.repair import apply_differences
+from projections.replication.log.comparison import RemoteSnapshot, find_differences, remote_snapshot, scope_roots
+from projections.replication.log.ingest import BATCH_EVENTS
+from projections.replication.log.repair import apply_differences
+from projections.replication.remote.remote_client import RemoteClient, RemoteError
 from projections.replication.standard.cached_responses import CachedResponses
 
 #: The fact with the position of the link's event up to which its scope is complete, as of the cursor.

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from domain.errors.http_errors import Diverged, InvalidLink
 from domain.replication.link import LOG, Link
-from projections.replication.comparison import RemoteSnapshot, find_differences, remote_snapshot
 from projections.replication.cycles import check_cycle
-from projections.replication.ingest import LogIngester
 from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.remote_client import RemoteClient, RemoteError
+from projections.replication.log.comparison import RemoteSnapshot, find_differences, remote_snapshot
+from projections.replication.log.ingest import LogIngester
+from projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 EQUAL: Final = "equal"
 DIFFERS: Final = "differs"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from api.http.connection_limits import HeadLimits
+from api.http.connections.connection_limits import HeadLimits
 from domain.errors.http_errors import HeadersTooLarge, UriTooLong
 from domain.errors.problems import Problem
 

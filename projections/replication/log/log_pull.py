@@ -9,12 +9,12 @@ from typing import Final, TypeVar
 
 from domain.replication.foreign_interaction import ForeignInteraction
 from domain.replication.link import Link
-from projections.replication.ingest import LogIngester
-from projections.replication.link_status import LinkStatusRecorder, record_status
 from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.log_lines import LogLineParser, parse_interactions
-from projections.replication.remote_client import RemoteClient
-from projections.replication.widened_scope import fetch_widened_scope
+from projections.replication.log.ingest import LogIngester
+from projections.replication.log.link_status import LinkStatusRecorder, record_status
+from projections.replication.log.log_lines import LogLineParser, parse_interactions
+from projections.replication.log.widened_scope import fetch_widened_scope
+from projections.replication.remote.remote_client import RemoteClient
 
 #: Seconds after which a stream ends at the next data, so that both registries are compared again; and seconds between
 #: checks for the end of the other log.

@@ -21,7 +21,7 @@ from projections.log.json_lines import log_lines
 from projections.log.reader import Log
 from projections.replication.cycles import check_cycle
 from projections.replication.link_worker import LinkWorkerContext
-from projections.replication.remote_client import RemoteClient, RemoteError
+from projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: Largest number of events in a batch, unless one interaction has more.
 PIECE_EVENTS: Final = 5000

@@ -18,9 +18,9 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from api.http.connection_limits import ConnectionLimits
-from api.http.gathered_writes import GatheredWrites
-from api.http.request_head import RequestHead, find_block_end
+from api.http.connections.connection_limits import ConnectionLimits
+from api.http.connections.gathered_writes import GatheredWrites
+from api.http.connections.request_head import RequestHead, find_block_end
 from api.http.response import Response
 from domain.errors.http_errors import RequestTimeout, TooManyConnections
 from domain.errors.problems import BadRequest, Problem

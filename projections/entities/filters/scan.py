@@ -14,12 +14,12 @@ from typing import Final
 from domain.filters import EntityFilter, depth
 from domain.values import xid as xids
 from projections.entities import xref
-from projections.entities.by_document import sort_key_of
-from projections.entities.by_index import COLUMNS
-from projections.entities.pages import CollectionMembers, PageKey
+from projections.entities.filters.by_document import sort_key_of
+from projections.entities.filters.by_index import COLUMNS
+from projections.entities.filters.pages import CollectionMembers, PageKey
+from projections.entities.filters.selection import FilterState, Selection, chunked
 from projections.entities.past_database import PastDatabase
 from projections.entities.rows import EntityRow, stored_row
-from projections.entities.selection import FilterState, Selection, chunked
 
 _BETWEEN: Final = f"SELECT {COLUMNS} FROM entity WHERE tree_key >= ? AND tree_key < ? AND {{}} ORDER BY tree_key"
 

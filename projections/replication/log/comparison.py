@@ -12,7 +12,7 @@ from domain.values.json_text import loads
 from projections.audit.hash_comparison import HashDifference, HashQuery, HashSource, differences
 from projections.audit.tree_hashes import KeyRange, TreeHashes, key_range_of, part_members
 from projections.entities.query import View
-from projections.replication.remote_client import RemoteClient, RemoteError
+from projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: The status of a registry that does not know the requested position.
 _NO_MOMENT: Final = 400

@@ -14,10 +14,10 @@ from typing import Final, TypeVar
 from domain.filters import Conjunction, EntityFilter, depth, is_above
 from domain.values import xid as xids
 from projections.database.drivers import Database
-from projections.entities.by_document import matches
-from projections.entities.by_index import COLUMNS, FilterCompiler, RowOverrides
+from projections.entities.filters.by_document import matches
+from projections.entities.filters.by_index import COLUMNS, FilterCompiler, RowOverrides
+from projections.entities.filters.sql import SqlFragment, ancestor_key, and_, between, join_fragments
 from projections.entities.rows import EntityRow, stored_row
-from projections.entities.sql import SqlFragment, ancestor_key, and_, between, join_fragments
 
 T = TypeVar("T")
 
