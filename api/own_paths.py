@@ -21,7 +21,7 @@ from domain.replication.link import MODES
 from domain.subscriptions import filters
 from domain.subscriptions.event_families import FAMILIES, XREGISTRY
 from domain.subscriptions.sink_uris import PROTOCOLS
-from projections.replication.link_status import DIFFERS, EQUAL, UNKNOWN
+from projections.replication.log.link_status import DIFFERS, EQUAL, UNKNOWN
 
 #: The folders with an `openapi.yaml`, in the order of the document.
 _SURFACES: Final = (

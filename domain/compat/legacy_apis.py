@@ -112,8 +112,3 @@ def document_hash(private: Mapping[str, Any]) -> str | None:
     """
     found: str | None = private.get("document") or private.get(FACADE, {}).get("document")
     return found
-
-
-def without_members(facade: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """The data of the legacy APIs without some of its members."""
-    return {name: value for name, value in facade.items() if name not in names}
