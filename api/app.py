@@ -130,10 +130,12 @@ def create_app(
         )
         app.state.stop_checking = registry.checker.stop
         feeds = Feeds(registry, following)
-        metrics.follow(lambda: (registry.store.tip().position, registry.readers.quick().position()))
+        metrics.add_position_gauges(
+            lambda: (registry.store.log_end().position, registry.readers.quick_view().position())
+        )
         copies = CanonicalLinks(registry.readers)
         xregistry = XRegistryRoutes(registry, settings.max_body, settings.pagelimit, settings.max_inlined, copies)
-        found = Mount(discovery.DiscoveryRoutes(settings.other_registries), open=True)
+        found = Mount(discovery.DiscoveryRoutes(settings.other_registries), allows_anonymous=True)
         fixed = dict.fromkeys(discovery.DISCOVERY_PATHS, found)
         service = build_delivery_service(settings, registry, metrics.registry, resolver) if delivers else None
         known = service.deliveries if service else deliveries
@@ -151,17 +153,19 @@ def create_app(
         own = {
             **_own_places(registry, metrics),
             **_messages(registry, settings.max_body),
-            CHECK: Mount(CheckRoutes(registry, settings.max_body), documents=True),
+            CHECK: Mount(CheckRoutes(registry, settings.max_body), accepts_documents=True),
             **_history(registry, feeds, families),
             LOG: Mount(LogFeedRoutes(feeds, replication.upstream)),
-            LINKS: Mount(LinksRoutes(LinkParts(registry, replication, copies.changed), gate), open=True),
-            PREVIEWS: Mount(PreviewRoutes(parts, gate, families), open=True),
+            LINKS: Mount(LinksRoutes(LinkParts(registry, replication, copies.invalidate), gate), allows_anonymous=True),
+            PREVIEWS: Mount(PreviewRoutes(parts, gate, families), allows_anonymous=True),
         }
         most = min(settings.compat_body, settings.max_body)
-        compat = Mount(CompatRoutes(registry, most, settings.inbound), documents=True)
+        compat = Mount(CompatRoutes(registry, most, settings.inbound), accepts_documents=True)
         trees = {SUBSCRIPTIONS: Mount(SubscriptionsRoutes(parts)), COMPAT: compat}
         mounts = CompatAliases(settings.compat_hosts, xregistry.is_free)
-        front = Dispatcher(xregistry, own, ROOT_ALIASES, fixed, manners, trees, mounts.mounted, registry.store.damage)
+        front = Dispatcher(
+            xregistry, own, ROOT_ALIASES, fixed, manners, trees, mounts.canonical_request, registry.store.damage
+        )
         app.router.default, app.state.refuse = front, front.refuse
         if service:
             observers.add(service)
@@ -191,11 +195,11 @@ def _own_places(registry: Registry, metrics: ServerMetrics) -> Mapping[str, Moun
     """Surfaces below `/-/` about the server and its OpenAPI documents."""
     health, described = HealthRoutes(registry), OpenapiRoutes(registry, OWN_PATH_ITEMS)
     return {
-        LIVEZ: Mount(health, open=True, leaf=True, any_host=True),
-        READYZ: Mount(health, open=True, leaf=True, any_host=True),
-        METRICS: Mount(MetricsRoutes(metrics), leaf=True),
-        OPENAPI: Mount(described, leaf=True),
-        DOCS: Mount(described, leaf=True),
+        LIVEZ: Mount(health, allows_anonymous=True, is_leaf=True, accepts_any_host=True),
+        READYZ: Mount(health, allows_anonymous=True, is_leaf=True, accepts_any_host=True),
+        METRICS: Mount(MetricsRoutes(metrics), is_leaf=True),
+        OPENAPI: Mount(described, is_leaf=True),
+        DOCS: Mount(described, is_leaf=True),
         COMPAT_OPENAPI: Mount(CompatOpenapiRoutes()),
         SHORTSELF_PATH: Mount(ShortselfRoutes(registry)),
     }

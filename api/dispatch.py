@@ -62,15 +62,15 @@ class DefaultSurface(Surface, Protocol):
 class Mount(NamedTuple):
     """A path with its own surface.
 
-    open: needs no authentication. leaf: has no paths below it. any_host: answers under any host name. documents:
-    accepts documents of any media type.
+    allows_anonymous: needs no authentication. is_leaf: has no paths below it. accepts_any_host: answers under any host
+    name. documents: accepts documents of any media type.
     """
 
     surface: Surface
-    open: bool = False
-    leaf: bool = False
-    any_host: bool = False
-    documents: bool = False
+    allows_anonymous: bool = False
+    is_leaf: bool = False
+    accepts_any_host: bool = False
+    accepts_documents: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class ServerConfig:
 
     public_url: str | None
     proxies: TrustedProxies
-    gate: Authenticator
+    authenticator: Authenticator
     cors: Cors
     metrics: ServerMetrics
     hosts: AllowedHosts
@@ -114,7 +114,7 @@ class Dispatcher:
         self._aliases = aliases
         self._fixed = fixed
         self._trees = trees or {}
-        self._manners = manners
+        self._config = manners
         self._mounted = mounted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -122,10 +122,10 @@ class Dispatcher:
             await send({"type": "websocket.close"})
             return
         since = start_timer()
-        host = request_host(scope, self._manners.proxies)
+        host = request_host(scope, self._config.proxies)
         request = self._request(scope, host)
         try:
-            answer = await self._finished(await self._guarded(request, host, scope, receive), request)
+            answer = await self._finished(await self._with_authentication(request, host, scope, receive), request)
         except ClientDisconnected:
             return
         try:
@@ -137,7 +137,7 @@ class Dispatcher:
                 return
             log_failure(request, error)
             raise
-        self._manners.metrics.answered(request, answer.status, since)
+        self._config.metrics.count_response(request, answer.status, since)
         log_response(request, answer.status, since)
 
     def refuse(self, problem: Problem, scope: Scope) -> Response:
@@ -145,21 +145,21 @@ class Dispatcher:
 
         scope: the part of the request that was read.
         """
-        since, request = start_timer(), self._request(scope, request_host(scope, self._manners.proxies))
-        answer = self._manners.cors.allowed(problem_response(problem, request), request)
+        since, request = start_timer(), self._request(scope, request_host(scope, self._config.proxies))
+        answer = self._config.cors.add_headers(problem_response(problem, request), request)
         answer = replace(answer, headers=[*answer.headers, *_always(request)])
-        self._manners.metrics.answered(request, answer.status, since)
+        self._config.metrics.count_response(request, answer.status, since)
         log_response(request, answer.status, since)
         return answer
 
     def _request(self, scope: Scope, host: str) -> Request:
-        request = build_request(scope, self._manners.public_url, self._manners.proxies)
+        request = build_request(scope, self._config.public_url, self._config.proxies)
         try:
             return self._mounted(request, host)
         except Exception:  # the model cannot be read; the surface fails for the same reason and reports it
             return request
 
-    async def _guarded(self, request: Request, host: str, scope: Scope, receive: Receive) -> Response:
+    async def _with_authentication(self, request: Request, host: str, scope: Scope, receive: Receive) -> Response:
         """The response, also if the surface fails. Raises: ClientDisconnected."""
         try:
             self._check_sender(request, host, scope)
@@ -189,31 +189,31 @@ class Dispatcher:
     def _check_sender(self, request: Request, host: str, scope: Scope) -> None:
         """Checks that no foreign web page caused the request. Raises: MisdirectedRequest, BadRequest, CrossOrigin."""
         try:
-            self._manners.hosts.check(host, scope)
+            self._config.hosts.check(host, scope)
         except Problem:
-            if not self._place(request.segments).any_host:
+            if not self._mount(request.segments).accepts_any_host:
                 raise
-        check_origin(request, host, self._manners.cors)
+        check_origin(request, host, self._config.cors)
         check_destination(request)
 
     async def _answer(self, request: Request, receive: Receive) -> Response:
-        if (preflight := self._manners.cors.preflight(request)) is not None:
+        if (preflight := self._config.cors.preflight(request)) is not None:
             return preflight
         check_path(request)
-        place = self._place(request.segments)
-        if not place.open:
-            caller = await self._manners.gate.caller(request)
+        place = self._mount(request.segments)
+        if not place.allows_anonymous:
+            caller = await self._config.authenticator.caller(request)
             request = request if caller is request.caller else replace(request, caller=caller)
-        if not place.documents:
+        if not place.accepts_documents:
             check_form(request)
         answer = await place.surface.answer(request, receive)
         return answer if request.method == "HEAD" else await buffer_short_body(answer)
 
-    def _place(self, segments: tuple[str, ...]) -> Mount:
+    def _mount(self, segments: tuple[str, ...]) -> Mount:
         """The mount of a path. Raises: ApiNotFound for an unknown path below `/-/`."""
         if segments[:1] == (OWN_PREFIX,):
             place = self._own.get(segments[1]) if len(segments) > 1 else None
-            if place is None or (place.leaf and len(segments) > 2):
+            if place is None or (place.is_leaf and len(segments) > 2):
                 raise problems.ApiNotFound()
             return place
         if segments in self._fixed:
@@ -222,12 +222,12 @@ class Dispatcher:
             return self._trees[segments[0]]
         if len(segments) == 1 and segments[0] in self._aliases and self._main.is_free(segments[0]):
             return self._own[segments[0]]
-        return Mount(self._main, documents=True)
+        return Mount(self._main, accepts_documents=True)
 
     async def _finished(self, answer: Response, request: Request) -> Response:
         """The response with compression and CORS headers. A response to HEAD is not compressed."""
         accepted = request.header(b"accept-encoding") if request.method != "HEAD" else None
-        return self._manners.cors.allowed(await compress_response(answer, accepted), request)
+        return self._config.cors.add_headers(await compress_response(answer, accepted), request)
 
 
 def _always(request: Request) -> Headers:

@@ -155,7 +155,7 @@ def _a_second(seen: list[Any]) -> float:
 async def _bare(rig: Rig, receiver: Receiver, events: int, together: int) -> float:
     """Requests a second of a client that only sends the same bodies."""
     reader = connect(rig.url)
-    _, told = EventMessageReader(lambda: Log(reader), FAMILIES).chunk(1, 100)
+    _, told = EventMessageReader(lambda: Log(reader), FAMILIES).read_chunk(1, 100)
     reader.close()
     bodies = [JSONFormat().write(each.cloudevent()) for each in told]
     left = iter(range(events))

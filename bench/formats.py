@@ -74,7 +74,7 @@ def _of_format(checker: DocumentChecker, format: str, words: str, size: int) -> 
     yield _beside(f"Check of {format}", words, checked, bare, "by the bare library", bound)
     room = formats.find_format(format)
     assert room is not None
-    if not room.compares:
+    if not room.can_compare:
         return
     older, parse = made(members - 1, "older"), room.load().parse
     known = parse(older, format)
@@ -116,7 +116,7 @@ def _beside(
 
 def _asked(checker: DocumentChecker, questions: set[DocumentCheck], contents: dict[str | None, bytes]) -> float:
     since = time.perf_counter()
-    verdicts = checker.answers(questions, contents.__getitem__)
+    verdicts = checker.check(questions, contents.__getitem__)
     seconds = time.perf_counter() - since
     assert verdicts.keys() == questions and not any(verdicts[one] for one in questions if isinstance(one, FormatCheck))
     return seconds
@@ -207,12 +207,12 @@ def _line(place: Place, lengths: tuple[int, ...]) -> Iterator[Figure]:
     """A new Version that is compared with all that it descends from, both ways: linear in them."""
     members = members_for(documents.avro, 2_000)
     with place.fresh() as (database, _), closing(open_registry(Settings(database=database))) as registry:
-        _write(registry.road, members, compatibility="full_transitive")
+        _write(registry.command_bus, members, compatibility="full_transitive")
         written, shortest = 1, 0.0
         for length in lengths:
             for _ in range(written, length):
-                _write(registry.road, members)
-            seconds = median(_seconds(lambda: _write(registry.road, members)) for _ in range(AT_EACH))
+                _write(registry.command_bus, members)
+            seconds = median(_seconds(lambda: _write(registry.command_bus, members)) for _ in range(AT_EACH))
             written = length + AT_EACH
             each = seconds / length
             shortest = shortest or each

@@ -204,8 +204,8 @@ class _Cut:
                 folder.put("log", range, count, log),
                 folder.put("documents", range, held, packed) if held else None,
             )
-        folder.add(self._entry(range, *files))
-        self._seen.settle()
+        folder.add_entry(self._entry(range, *files))
+        self._seen.merge_references()
         return self._last
 
     def _rows(self) -> Iterator[LogTableRow]:
@@ -215,7 +215,7 @@ class _Cut:
             for digest, content in told.decision.documents.items():
                 if digest not in self._seen:
                     self._documents[digest] = content
-                    self._seen.want(digest, told.interaction.last)
+                    self._seen.add_reference(digest, told.interaction.last)
             yield from table_rows(told.interaction, told.rows)
             if self._last.last - self._before.last >= self._events:
                 return
@@ -254,8 +254,8 @@ def fill(store: Store, history: Iterable[Told]) -> Iterator[Told]:
                 some.append(told)
                 if told.interaction.last - begun >= _TOGETHER:
                     break
-            if tx.tip.chain != some[-1].interaction.chain:
-                raise ValueError(f"the store has another log by position {tx.tip.position}")
+            if tx.log_end.chain != some[-1].interaction.chain:
+                raise ValueError(f"the store has another log by position {tx.log_end.position}")
         yield from some
 
 
@@ -265,13 +265,13 @@ def publish(history: Iterable[Told], servers: str, prefix: str, partitions: int 
     servers: `127.0.0.1:9092`, and more with commas.
     """
     cluster, made, place = KafkaCluster(servers), RecordBuilder(XRegistryEvents()), PublishedCounts()
-    cluster.make([f"{prefix}.{topic}" for topic in TOPICS], partitions)
+    cluster.create_topics([f"{prefix}.{topic}" for topic in TOPICS], partitions)
     with closing(Producer(cluster, prefix, lambda: False)) as producer:
         for told in history:
-            records, place = made.of(told.interaction, told.rows, place)
+            records, place = made.build(told.interaction, told.rows, place)
             for record in records:
                 producer.send(record)
-        producer.settle()
+        producer.flush()
     return place
 
 

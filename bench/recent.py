@@ -96,16 +96,16 @@ class RecentWorld:
         named = sorted((xids.tree_key(stream), entity) for members in found for stream, entity in members.items())
         return (entity for _, entity in named)
 
-    def sources(self, xid: str) -> Sequence[str]:
+    def xref_sources(self, xid: str) -> Sequence[str]:
         return ()
 
-    def prefetch_sources(self, names: Iterable[str]) -> None:
+    def prefetch_xref_sources(self, names: Iterable[str]) -> None:
         pass
 
-    def verdicts(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
+    def check_results(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
         return dict.fromkeys(questions, ())
 
-    def of_type(self, type: str) -> Iterator[Entity]:
+    def entities_of_type(self, type: str) -> Iterator[Entity]:
         return iter(())  # asked when a model comes, and here that is before all else
 
     def differences(self, xid: str, position: int) -> Iterator[StreamDifference]:
@@ -115,7 +115,7 @@ class RecentWorld:
         raise LookupError("no history reads a document")
 
     @property
-    def published(self) -> Publications:
+    def publications(self) -> Publications:
         return NoPublications()
 
     @property

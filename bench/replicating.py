@@ -164,7 +164,7 @@ def _caught_up(place: Place, events: int) -> Figure:
     with _two(place) as (primary, replica):
         with closing(Store(primary.database)) as store:
             append(store, events)
-            end = store.tip().position
+            end = store.log_end().position
             floor = rebuild(store).seconds
         primary.start()
         replica.start()

@@ -35,7 +35,7 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
 @contextmanager
 def _registry(place: Place) -> Iterator[Registry]:
     with place.fresh() as (database, _), closing(open_registry(Settings(database=database))) as registry:
-        _write(registry.road, 999_998)
+        _write(registry.command_bus, 999_998)
         yield registry
 
 
@@ -52,7 +52,7 @@ def _sequential(place: Place, writes: int) -> Figure:
     with _registry(place) as registry:
         before, began = rows_of(registry.store), time.perf_counter()
         for number in range(writes):
-            _write(registry.road, number)
+            _write(registry.command_bus, number)
         seconds = time.perf_counter() - began
         rows = added(before, rows_of(registry.store))
     with place.fresh() as (database, _), closing(open_registry(Settings(database=database))) as empty:
@@ -73,9 +73,9 @@ def _sequential(place: Place, writes: int) -> Figure:
 
 def _together(place: Place, writes: int) -> Iterator[Figure]:
     with _registry(place) as registry:
-        durable, commits = _clients(registry.road, registry.store, writes)
+        durable, commits = _clients(registry.command_bus, registry.store, writes)
         database = registry.store.engine.url.render_as_string(hide_password=False)
-        registry.road.close()
+        registry.command_bus.close()
         loose = Store(database, durable=False)
         road = CommandBus(loose, [EntityProjection()])
         with closing(loose), closing(road), closing(ViewPool(database)):

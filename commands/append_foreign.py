@@ -40,27 +40,27 @@ def append_foreign(tx: WriteTransaction, command: Follow, define: RecordModel) -
         raise NotFound(command.xid)
     if link.promoted or not link.enabled or not link.follows_log:
         raise NotReceiving(command.xid)
-    several = InteractionBatch(tx.world, tx.tip.chain, tx.tip.state)
+    several = InteractionBatch(tx.world, tx.log_end.chain, tx.log_end.state)
     recorded: list[tuple[int, EntityEvent]] = []
     documents: dict[str, bytes] = {}
     for foreign in _new_interactions(tx, command.interactions, link):
         if (model := required_model_change(foreign, link, tx.world)) is not None:
             several.write(tx.connection)  # the model change queries all entities of a type
             recorded += define(model).events
-            several = InteractionBatch(tx.world, tx.tip.chain, tx.tip.state)
+            several = InteractionBatch(tx.world, tx.log_end.chain, tx.log_end.state)
         events = local_events(foreign, link, tx.world)
         if events:
-            facts = _facts(foreign, tx.tip.position, len(events))
+            facts = _facts(foreign, tx.log_end.position, len(events))
             closed = several.add(facts._replace(salt=tx.store.new_salt()), events)
             if link.scope.whole and closed.state != foreign.state:
                 raise _diverged(link, foreign)
-            tx.tip = LogEnd(closed.last, foreign.time, closed.chain, closed.state, foreign.xregcorrelationid)
+            tx.log_end = LogEnd(closed.last, foreign.time, closed.chain, closed.state, foreign.xregcorrelationid)
             recorded += enumerate(events, closed.first)
             documents |= _documents(foreign, events)
     sql.insert(tx.connection, tables.document, list(documents.items()), "ON CONFLICT DO NOTHING")
     several.write(tx.connection)
     last = command.interactions[-1]
-    return Recorded(tuple(recorded), (), last.xregcorrelationid, tx.tip.position, last.time)
+    return Recorded(tuple(recorded), (), last.xregcorrelationid, tx.log_end.position, last.time)
 
 
 def _new_interactions(

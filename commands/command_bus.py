@@ -88,7 +88,7 @@ def record(tx: WriteTransaction, asked: PendingCommand, inline: Sequence[InlineP
 
     Raises: Forbidden; what the precondition or the decision raises.
     """
-    role = _role(asked.who, asked.command)
+    role = _role(asked.caller_with_role, asked.command)
     if asked.condition:
         asked.condition(tx)
     recorded = _record_events(tx, asked, role, decide)
@@ -107,9 +107,9 @@ def _record_events(tx: WriteTransaction, asked: PendingCommand, role: Role, deci
 
 
 def _decide_and_append(tx: WriteTransaction, asked: PendingCommand, role: Role, decide: Decide) -> Recorded:
-    who = asked.who
-    context = tx.context(who.name, role, dryrun=asked.dryrun, reads=who.reads, link=who.link)
-    tx.world.answers = asked.verdicts or {}
+    who = asked.caller_with_role
+    context = tx.context(who.name, role, dryrun=asked.dryrun, reads=who.can_read, link=who.link)
+    tx.world.known_results = asked.check_results or {}
     decision = decide(asked.command, tx.world, context)
     if isinstance(asked.command, Restore):
         _check_pointers(who, decision)
@@ -130,15 +130,15 @@ class CommandBus:
     ) -> None:
         """most: the maximum number of waiting commands. checker: answers the decisions' questions about documents."""
         self._store = store
-        self._most = most
+        self._max_waiting = most
         self._observer = observer
         self._inline = inline
         self._decide = decide or _default_decide()
         self._queue: SimpleQueue[PendingCommand | None] = SimpleQueue()
         self._gate = Gate()
         self._open = 0  # commands whose outcome was not delivered yet
-        self._closed = False
-        self._inquiry = CheckScheduler(store, checker or DocumentChecker(), self._queue.put, self._tell)
+        self._is_closed = False
+        self._inquiry = CheckScheduler(store, checker or DocumentChecker(), self._queue.put, self._complete)
         self._thread = Thread(target=self._run, name="annals-writer", daemon=True)
         self._thread.start()
 
@@ -160,9 +160,9 @@ class CommandBus:
         """
         asked = PendingCommand(command, caller, answer, condition, dryrun, again or _copy_for_rebuild(command))
         with self._gate:
-            if self._closed:
+            if self._is_closed:
                 raise RuntimeError("the store is being closed")
-            if self._queue.qsize() + self._inquiry.away >= self._most:
+            if self._queue.qsize() + self._inquiry.waiting_count >= self._max_waiting:
                 raise ServerBusy()
             self._open += 1
             self._queue.put(asked)
@@ -171,7 +171,7 @@ class CommandBus:
     def close(self) -> None:
         """Accepts no more commands and returns when the waiting ones are done."""
         with self._gate:
-            first, self._closed = not self._closed, True
+            first, self._is_closed = not self._is_closed, True
             self._gate.wait_for(lambda: not self._open)
             if first:
                 self._queue.put(None)
@@ -179,47 +179,47 @@ class CommandBus:
         self._inquiry.close()
 
     def _run(self) -> None:
-        while batch := self._next():
-            ready = [ready for asked in batch if (ready := self._foreseen(asked))]
-            running = [asked for asked in ready if self._runs(asked)]
-            outcomes = self._observed(running) if running else ()
+        while batch := self._next_batch():
+            ready = [ready for asked in batch if (ready := self._with_expected_checks(asked))]
+            running = [asked for asked in ready if self._claim(asked)]
+            outcomes = self._handle_observed(running) if running else ()
             for asked, outcome in zip(running, outcomes, strict=True):
                 if not isinstance(outcome, ChecksRequired):
-                    self._tell(asked, outcome)
-                elif not self._inquiry.takes(asked, outcome):
-                    self._tell(asked, ServerBusy())
+                    self._complete(asked, outcome)
+                elif not self._inquiry.retry(asked, outcome):
+                    self._complete(asked, ServerBusy())
 
-    def _foreseen(self, asked: PendingCommand) -> PendingCommand | None:
+    def _with_expected_checks(self, asked: PendingCommand) -> PendingCommand | None:
         """The command if it can be decided now or was cancelled; None if it waits for checks."""
         try:
-            return asked if asked.future.cancelled() else self._inquiry.foresee(asked)
+            return asked if asked.future.cancelled() else self._inquiry.prepare(asked)
         except Exception as error:  # all commands share this thread
-            self._tell(asked, error)
+            self._complete(asked, error)
             return None
 
-    def _runs(self, asked: PendingCommand) -> bool:
+    def _claim(self, asked: PendingCommand) -> bool:
         """Whether a command is still wanted. Until now it could be cancelled, also while its checks were running."""
         if asked.future.running() or asked.future.set_running_or_notify_cancel():
             return True
-        self._done()
+        self._count_done()
         return False
 
-    def _tell(self, asked: PendingCommand, outcome: CommandOutcome) -> None:
+    def _complete(self, asked: PendingCommand, outcome: CommandOutcome) -> None:
         # `close` waits until every command has its outcome.
-        if not self._runs(asked):
+        if not self._claim(asked):
             return
         if isinstance(outcome, Exception):
             asked.future.set_exception(outcome)
         else:
             asked.future.set_result(outcome)
-        self._done()
+        self._count_done()
 
-    def _done(self) -> None:
+    def _count_done(self) -> None:
         with self._gate:
             self._open -= 1
             self._gate.notify_all()
 
-    def _observed(self, running: Sequence[PendingCommand]) -> Sequence[CommandOutcome]:
+    def _handle_observed(self, running: Sequence[PendingCommand]) -> Sequence[CommandOutcome]:
         since = perf_counter()
         with _gc_paused():
             outcomes = self._outcomes(running)
@@ -234,7 +234,7 @@ class CommandBus:
         except Exception as error:
             return [error] * len(running)
 
-    def _next(self) -> list[PendingCommand]:
+    def _next_batch(self) -> list[PendingCommand]:
         """The commands that wait now, at least one; empty when the bus is closed and nothing waits."""
         first = self._queue.get()
         batch = [first] if first else []
@@ -260,7 +260,7 @@ def _role(caller: Caller, command: Command) -> Role:
 
 def _check_pointers(caller: Caller, decision: Decision) -> None:
     """Raises: Forbidden when restored Resources have xrefs to entities that the caller may not read."""
-    if caller.role is None and not all(map(caller.reads, filter(None, map(xref_target, decision.events)))):
+    if caller.role is None and not all(map(caller.can_read, filter(None, map(xref_target, decision.events)))):
         raise Forbidden(caller=caller.name)
 
 

@@ -25,8 +25,8 @@ class PendingCommand:
     """A command, its caller and precondition, and the future for its outcome.
 
     caller: a plain name has the writer role. dryrun: return the outcome and undo the command (FLAG-83).
-    again: builds the command again for another decision, because deciding modifies its trees. verdicts: results of
-    its document checks; None before the first lookup. turns: how often it was decided.
+    rebuild_command: builds the command again for another decision, because deciding modifies its trees. check_results:
+    results of its document checks; None before the first lookup. attempts: how often it was decided.
     """
 
     command: Command
@@ -34,12 +34,12 @@ class PendingCommand:
     answer: BuildAnswer | None = None
     condition: Precondition | None = None
     dryrun: bool = False
-    again: RebuildCommand | None = None
-    verdicts: CheckResults | None = None
-    turns: int = 0
+    rebuild_command: RebuildCommand | None = None
+    check_results: CheckResults | None = None
+    attempts: int = 0
     future: Future[Recorded] = field(default_factory=Future)
 
     @property
-    def who(self) -> Caller:
+    def caller_with_role(self) -> Caller:
         """The caller with its roles."""
         return Caller(self.caller, Role.WRITER) if isinstance(self.caller, str) else self.caller

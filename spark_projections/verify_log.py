@@ -134,7 +134,7 @@ def _first_finding(
         if None in row:
             yield links.position + 1, "a column has no value", file
             return
-        if finding := links.take(row):
+        if finding := links.check_row(row):
             yield finding.position, finding.what, file
             return
     if links.position != links.last or links.last != bounds.ends.position:

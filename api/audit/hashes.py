@@ -62,8 +62,8 @@ def hash_tree_parts(view: View, xid: str, wanted: HashParams, now: datetime) -> 
     """
     log = view.log
     ended = log.head() if wanted.asof is None else log.as_of(wanted.asof, now)
-    hashes = view.hashes(ended.last)
-    parts = hashes.cut(wanted.keys, wanted.parts) if wanted.parts else hashes.split(wanted.keys, wanted.at)
+    hashes = view.tree_hashes(ended.last)
+    parts = hashes.split_evenly(wanted.keys, wanted.parts) if wanted.parts else hashes.split_at(wanted.keys, wanted.at)
     whole = {"xid": xid, "asof": moment_members(ended)} | part_members(merge_parts(parts))
     return HashResult(ended.last, whole, parts)
 

@@ -47,9 +47,9 @@ def _all(registry: Registry, request: Request) -> RequestedTable:
     def look(view: View) -> TableContent:
         part = requested_span(wanted, view.log, registry.store.clock())
         found = paginate(
-            request, wanted, view.trail.interactions(part, wanted.caller, may_see_outside_tree(request.caller))
+            request, wanted, view.trail.interaction_ends(part, wanted.caller, may_see_outside_tree(request.caller))
         )
-        return TableContent(FACTS, view.trail.facts(found.positions), view.position(), links=found.links)
+        return TableContent(FACTS, view.trail.interactions_at(found.positions), view.position(), links=found.links)
 
     return wanted, look
 
@@ -75,5 +75,5 @@ def _seen(caller: Caller, found: Iterator[Revision]) -> Iterator[Revision]:
     return (
         revision
         for revision in found
-        if caller.reads(revision.event.xid) and (apart or not xids.is_outside_tree(revision.event.stream))
+        if caller.can_read(revision.event.xid) and (apart or not xids.is_outside_tree(revision.event.stream))
     )

@@ -57,7 +57,7 @@ def compare_moments(view: View, xid: str, wanted: AuditParams, now: datetime) ->
     _check_known(view, xid, below)
     before = log.as_of(wanted.start, now, "from")
     after = log.head() if wanted.end is None else log.as_of(wanted.end, now, "to")
-    compared = view.comparison(before.last, after.last)
+    compared = view.diff(before.last, after.last)
     return ComparedMoments(before, after, (compared.of_tree if below else compared.of_entity)(xid))
 
 
@@ -77,5 +77,5 @@ def _is_collection(xid: str) -> bool:
 
 def _check_known(view: View, xid: str, below: bool) -> None:
     trail = view.trail
-    if "\0" in xid or not (trail.knows(xid) or (below and trail.knows_below(xid))):
+    if "\0" in xid or not (trail.has_existed(xid) or (below and trail.has_existed_below(xid))):
         raise problems.NotFound(xid)

@@ -73,7 +73,7 @@ class FixedTokenVerifier:
     async def caller(self, token: str) -> Caller | None:
         return self._callers.get(_hash(token))
 
-    def named(self, name: str) -> list[Caller]:
+    def callers_named(self, name: str) -> list[Caller]:
         """The callers with a name, for all of their tokens."""
         return [caller for caller in self._callers.values() if caller.name == name]
 

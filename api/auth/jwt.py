@@ -40,33 +40,33 @@ class JwtVerifier:
     def __init__(self, keys: IssuerKeys, claims: ClaimSettings) -> None:
         self._keys = keys
         self._claims = claims
-        self._known: OrderedDict[bytes, tuple[float, Caller]] = OrderedDict()
-        self._told = (0, 0)
+        self._verified: OrderedDict[bytes, tuple[float, Caller]] = OrderedDict()
+        self._logged = (0, 0)
 
     async def caller(self, token: str) -> Caller | None:
         """See `callers.TokenVerifier`. Cost: about 100 µs for a token that is not in the cache."""
         if token.count(".") != 2:
             return None
         hash = hashlib.sha256(token.encode()).digest()
-        until, caller = self._known.get(hash, (0.0, None))
+        until, caller = self._verified.get(hash, (0.0, None))
         if caller is not None and time.time() < until:
             return caller
         try:
             caller, expires = await self._checked(token)
         except InvalidToken as error:
-            self._tell(error)
+            self._log_refusal(error)
             raise Unauthorized(error_detail="the token is unknown") from None
-        self._known[hash] = min(time.time() + CACHE_SECONDS, expires), caller
-        while len(self._known) > CACHE_SIZE:
-            self._known.popitem(last=False)
+        self._verified[hash] = min(time.time() + CACHE_SECONDS, expires), caller
+        while len(self._verified) > CACHE_SIZE:
+            self._verified.popitem(last=False)
         return caller
 
-    def _tell(self, error: InvalidToken) -> None:
+    def _log_refusal(self, error: InvalidToken) -> None:
         """Logs why a token is refused, with a limit per second, because any client can send invalid tokens."""
         second, lines = int(time.monotonic()), 0
-        if second == self._told[0]:
-            lines = self._told[1]
-        self._told = second, lines + 1
+        if second == self._logged[0]:
+            lines = self._logged[1]
+        self._logged = second, lines + 1
         if lines < MAX_LOG_LINES_PER_SECOND:
             _LOG.warning("a JWT is refused: %s", str(error)[:500])
 

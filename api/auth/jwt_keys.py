@@ -59,29 +59,29 @@ class IssuerKeys:
         self._keys: KeySet = {}
         self._looked: float | None = None
         self._good: float | None = None
-        self._look: asyncio.Task[None] | None = None
+        self._loading: asyncio.Task[None] | None = None
 
     async def find(self, id: str | None, algorithm: str) -> Any:
         """The key with an id for an algorithm; None if there is none. Without an id, the only key.
 
         A known key is returned at once. Only a request for an unknown key waits for a read of the source.
         """
-        found = self._known(id, algorithm)
+        found = self._find_key(id, algorithm)
         if self._is_due(found is not None):
             self._looked = time.monotonic()
-            self._look = asyncio.get_running_loop().create_task(self._load())
-        if found is None and self._look is not None and not self._look.done():
-            await asyncio.shield(self._look)
-            found = self._known(id, algorithm)
+            self._loading = asyncio.get_running_loop().create_task(self._load())
+        if found is None and self._loading is not None and not self._loading.done():
+            await asyncio.shield(self._loading)
+            found = self._find_key(id, algorithm)
         return found
 
-    def _known(self, id: str | None, algorithm: str) -> Any:
+    def _find_key(self, id: str | None, algorithm: str) -> Any:
         if id is None and len({id for id, _ in self._keys}) == 1:
             (id,) = {id for id, _ in self._keys}
         return self._keys.get((id, algorithm))
 
     def _is_due(self, known: bool) -> bool:
-        if self._look is not None and not self._look.done():
+        if self._loading is not None and not self._loading.done():
             return False
         if self._looked is None:
             return True
@@ -112,7 +112,7 @@ class IssuerKeys:
             await client.close()
         if answer.status != 200:
             raise ValueError(f"it answers {answer.status}")
-        if not answer.whole:
+        if not answer.is_complete:
             raise ValueError(f"the answer breaks off, or has more than {MAX_KEY_SET_BYTES} bytes")
         return answer.body
 

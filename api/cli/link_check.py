@@ -21,12 +21,12 @@ def check_link(console: SurfaceClient, id: str) -> LinkCheck:
     """A link, compared with its other end now. The verdict is `unknown` if the comparison fails. Raises: NotFound."""
     path = f"{COLLECTION}/{id}"
     try:
-        found = console.ask("POST", f"{path}/actions/check")
+        found = console.request("POST", f"{path}/actions/check")
     except RemoteUnavailable as problem:
-        found = console.ask("GET", path)
+        found = console.request("GET", path)
         found["status"] |= {"verdict": UNKNOWN, "error": problem.text()}
     except InvalidLink:  # its other end has no hashes
-        found = console.ask("GET", path)
+        found = console.request("GET", path)
     return LinkCheck(found, _wrong(id, found["status"]))
 
 

@@ -49,7 +49,7 @@ def _ensure(console: SurfaceClient, id: str, document: Mapping[str, Any]) -> Non
         return
     kept = {"enabled": link["enabled"]} if link is not None else {}
     try:
-        console.ask("PUT", f"{COLLECTION}/{id}", {**kept, **document})
+        console.request("PUT", f"{COLLECTION}/{id}", {**kept, **document})
     except InvalidLink:
         if link is not None or _found(console, id) is None:
             raise
@@ -58,6 +58,6 @@ def _ensure(console: SurfaceClient, id: str, document: Mapping[str, Any]) -> Non
 
 def _found(console: SurfaceClient, id: str) -> dict[str, Any] | None:
     with suppress(NotFound):
-        link: dict[str, Any] = console.ask("GET", f"{COLLECTION}/{id}")
+        link: dict[str, Any] = console.request("GET", f"{COLLECTION}/{id}")
         return link
     return None

@@ -25,7 +25,7 @@ class RemoteRegistry:
         """Closes its connections."""
         self._client.close()
 
-    def side(self, xid: str, asof: str | None) -> HashSource:
+    def hash_side(self, xid: str, asof: str | None) -> HashSource:
         """The hashes at and below an xid, at a moment or now. After the first response, all requests use its position.
 
         The returned function raises InvalidInput for an invalid response, StoreError without a response.

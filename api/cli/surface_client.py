@@ -20,7 +20,7 @@ class SurfaceClient:
     def __init__(self, surface: Surface) -> None:
         self._surface = surface
 
-    def ask(self, method: str, path: str, body: Any = None, caller: Caller = CONSOLE) -> Any:
+    def request(self, method: str, path: str, body: Any = None, caller: Caller = CONSOLE) -> Any:
         """The JSON of the response; None for no body. Raises: Problem."""
         content = b"" if body is None else body if isinstance(body, bytes) else dumps(body)
         path, _, query = path.partition("?")

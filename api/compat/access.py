@@ -32,7 +32,7 @@ def check_read(caller: Caller, target: CompatTarget, path: str) -> bool:
         if target.kind is CompatPathKind.GROUPS and not may_list(caller, target.family):
             raise Forbidden(caller=caller.name)
         return True
-    if caller.reads(target.groupxid):
+    if caller.can_read(target.groupxid):
         return True
     if not may_list(caller, target.family):
         raise problems.NotFound(path)

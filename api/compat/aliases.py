@@ -28,7 +28,7 @@ class CompatAliases:
         self._hosts = hosts
         self._is_free = is_free
 
-    def mounted(self, request: Request, host: str) -> Request:
+    def canonical_request(self, request: Request, host: str) -> Request:
         """The request with its canonical path; the same request if it is not for a legacy API.
 
         host: with or without a port.
@@ -36,12 +36,16 @@ class CompatAliases:
         family = self._hosts.get(host_name(host)) if self._hosts else None
         if family is not None:
             # URLs in responses are canonical, so canonical paths have to work on this host too.
-            return request if _is_below(request.raw, family.base) else request.at(family.base + request.raw)
+            return (
+                request
+                if _is_below(request.raw_path, family.base)
+                else request.with_path(family.base + request.raw_path)
+            )
         first = request.segments[0] if request.segments else ""
         family = ALIASES.get(first)
         if family is None or not self._is_free(first):
             return request
-        return request.at(family.base + request.raw)
+        return request.with_path(family.base + request.raw_path)
 
 
 def families_by_host(schemaregistry: Iterable[str], messagecatalog: Iterable[str]) -> dict[str, LegacyApi]:

@@ -48,7 +48,7 @@ def write_condition(
         return None
 
     def holds(transaction: WriteTransaction) -> None:
-        tag = current(View.over(transaction.connection))
+        tag = current(View.of_connection(transaction.connection))
         _check_match(request, tag)
         if known is not None and tag is not None and _names(known, tag):
             raise PreconditionFailed(name="If-None-Match", error_detail="the entity is in a state that it names")

@@ -39,14 +39,14 @@ class CompatReadContext(NamedTuple):
 
     request: Request
     target: CompatTarget
-    given: Mapping[str, str]
+    params: Mapping[str, str]
     view: View
     roots: tuple[str, ...]
 
     @property
-    def moment(self) -> str:
+    def asof_suffix(self) -> str:
         """The suffix that keeps URLs in the response at the same moment; empty without `asof`."""
-        return asof_suffix(self.given.get(ASOF))
+        return asof_suffix(self.params.get(ASOF))
 
 
 class CompatReadHandler:
@@ -70,22 +70,22 @@ class CompatReadHandler:
         """The response to a read. Raises: Problem, NotModified."""
         given = query_params(request, target)
         if ASOF not in given:
-            return await asyncio.to_thread(self._made, request, target, given)
+            return await asyncio.to_thread(self._read, request, target, given)
         then = await self._moments.find(given[ASOF])
         if then.position == 0:  # the registry did not exist yet
             raise not_found(request)
         try:
-            answer = await asyncio.to_thread(self._made, request, target, given, then)
+            answer = await asyncio.to_thread(self._read, request, target, given, then)
         except conditional.NotModified as unchanged:
             answer = conditional.not_modified_response(request, unchanged)
-        return then.told(answer, request)
+        return then.add_headers(answer, request)
 
-    def _made(
+    def _read(
         self, request: Request, target: CompatTarget, given: Mapping[str, str], then: Snapshot | None = None
     ) -> Response:
         roots = tuple(dict.fromkeys((self._root, request.base)))
         with self._readers.view() as view:
-            seen = then.seen(view) if then else view
+            seen = then.view(view) if then else view
             return self._handlers[target.kind](CompatReadContext(request, target, given, seen, roots))
 
 
@@ -135,11 +135,11 @@ def _looked_up(look: CompatReadContext) -> Response:
 
     A Version that the caller may not read is not found, so that a caller cannot probe for URIs (LEG-1104).
     """
-    uri = look.given.get(URI)
+    uri = look.params.get(URI)
     if not uri:
         raise invalid_definition(URI, "the URI of exactly one version is needed", "LEG-212")
     shown = version_by_uri(look.view, look.target.family, uri, look.roots)
-    if shown is None or not look.request.caller.reads(shown.row.xid):
+    if shown is None or not look.request.caller.can_read(shown.row.xid):
         raise not_found(look.request)
     return _document(look, xids.join(*xids.segments(shown.row.xid)[:4]), shown)
 
@@ -148,9 +148,9 @@ def _document(look: CompatReadContext, xid: str, shown: CompatVersion | None) ->
     found = read_definition(look.view, look.target.family, xid, shown, look.roots[0]) if shown is not None else None
     if found is None:
         raise not_found(look.request)
-    if found.elsewhere is None:
-        check_conditions(look.request, found.tag)
-    return document_response(found, look.request, look.moment)
+    if found.remote_url is None:
+        check_conditions(look.request, found.etag)
+    return document_response(found, look.request, look.asof_suffix)
 
 
 def _check_group(look: CompatReadContext) -> None:
@@ -176,7 +176,7 @@ def not_found(request: Request) -> problems.Problem:
 
 def _listed(look: CompatReadContext, members: Sequence[Any]) -> Response:
     """All members, or one page of them with a link to the next page (LEG-203). Raises: InvalidDefinition."""
-    limit, after = look.given.get(LIMIT), look.given.get(AFTER)
+    limit, after = look.params.get(LIMIT), look.params.get(AFTER)
     start = bisect_right(members, _position(members, after)) if after is not None else 0
     if limit is None:
         return json_response(look.request, 200, members[start:], [conditional.NO_CACHE])
@@ -202,6 +202,6 @@ def _size(limit: str) -> int:
 
 
 def _next(look: CompatReadContext, limit: str, last: str) -> tuple[bytes, bytes]:
-    path = look.request.raw.rstrip("/")
-    url = with_asof(f"{look.request.base}{path}?limit={limit}&after={quote(last, safe='')}", look.moment)
+    path = look.request.raw_path.rstrip("/")
+    url = with_asof(f"{look.request.base}{path}?limit={limit}&after={quote(last, safe='')}", look.asof_suffix)
     return b"link", f"<{escape_link_url(url)}>;rel=next".encode("latin-1", "replace")

@@ -44,7 +44,7 @@ def query_params(request: Request, target: CompatTarget) -> Mapping[str, str]:
     Raises: BadFlag for `asof` on a write or `dryrun` on a read; BadRequest for an unknown or repeated parameter, and
     for values that are not UTF-8.
     """
-    known = target.path.parameters["GET" if request.reads else request.method]
+    known = target.path.parameters["GET" if request.is_read else request.method]
     found: dict[str, str] = {}
     for parameter in filter(None, request.query.decode("latin-1").split("&")):
         raw, _, value = parameter.partition("=")

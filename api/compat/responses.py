@@ -41,12 +41,12 @@ def document_response(definition: CompatDefinition, request: Request, moment: st
     """
     attributes = attribute_headers(definition, request.base, moment)
     place = version_location(definition, request.base, moment)
-    if definition.elsewhere is not None:
+    if definition.remote_url is not None:
         return Response(
             303,
             [
                 root_link(request.base),
-                *location_headers(definition.elsewhere),
+                *location_headers(definition.remote_url),
                 (b"content-location", place),
                 *attributes,
             ],
@@ -56,19 +56,19 @@ def document_response(definition: CompatDefinition, request: Request, moment: st
         root_link(request.base),
         (b"location", place),
         *attributes,
-        (b"etag", definition.tag),
+        (b"etag", definition.etag),
         NO_CACHE,
         SANDBOX_POLICY,
         *attachment_headers(definition.contenttype),
     ]
-    return Response(200, headers, definition.content, as_stored=True)
+    return Response(200, headers, definition.content, is_document=True)
 
 
 def post_response(definition: CompatDefinition, request: Request, headers: Headers) -> Response:
     """The response to a POST, whether or not it created a new Version (LEG-521)."""
     place = (b"location", version_location(definition, request.base, ""))
     attributes = attribute_headers(definition, request.base, "")
-    return json_response(request, 200, {"id": definition.shown.id}, [place, *attributes, *headers])
+    return json_response(request, 200, {"id": definition.version.id}, [place, *attributes, *headers])
 
 
 def attribute_headers(definition: CompatDefinition, root: str, moment: str) -> Headers:
@@ -76,7 +76,7 @@ def attribute_headers(definition: CompatDefinition, root: str, moment: str) -> H
 
     Attributes without a value are left out; values are percent-encoded (LEG-503).
     """
-    family, shown = definition.family, definition.shown
+    family, shown = definition.family, definition.version
     lookup = lookup_url(root, family, shown.uri, moment)
     values = {
         "Id": shown.id,
@@ -85,7 +85,7 @@ def attribute_headers(definition: CompatDefinition, root: str, moment: str) -> H
         "Name": encode_segment(definition.child),
         "Format": definition.format,
         "Authority": definition.authority,
-        "Description": definition.about,
+        "Description": definition.definition_description,
         "Version-Description": definition.description,
         "Createdtimeutc": definition.createdat,
         "Updatedtimeutc": definition.modifiedat,
@@ -98,7 +98,7 @@ def attribute_headers(definition: CompatDefinition, root: str, moment: str) -> H
 
 def version_location(definition: CompatDefinition, root: str, moment: str) -> bytes:
     """The URL of the Version."""
-    number = definition.shown.number
+    number = definition.version.number
     return version_url(root, definition.family, definition.group, definition.child, number, moment).encode()
 
 

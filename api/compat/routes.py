@@ -31,15 +31,17 @@ class CompatRoutes:
     """
 
     def __init__(self, registry: Registry, most: int, inbound: bool = True) -> None:
-        self._quick = registry.readers.quick
-        self._latest = latest = registry.latest
+        self._quick = registry.readers.quick_view
+        self._latest = latest = registry.definitions
         root = registry.store.public_url or UNCONFIGURED_URL
-        self._reading = CompatReadHandler(registry, Snapshots(registry.readers, latest, registry.store.clock), root)
+        self._read_handler = CompatReadHandler(
+            registry, Snapshots(registry.readers, latest, registry.store.clock), root
+        )
         self._writing = CompatWriteHandler(registry, latest, root, most, inbound)
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`."""
-        target = resolve_path(request.raw)
+        target = resolve_path(request.raw_path)
         if request.method == "OPTIONS":
             allow = _allow(target).encode()
             headers = [(b"allow", allow), (b"access-control-allow-methods", allow)]
@@ -50,8 +52,8 @@ class CompatRoutes:
             return openapi_response(request, target.family)
         if "entities" not in self._latest.current(self._quick()).capabilities.available:
             raise problems.NotAvailable("/entities")
-        if request.reads:
-            return await self._reading.answer(request, target)
+        if request.is_read:
+            return await self._read_handler.answer(request, target)
         if target.kind is not CompatPathKind.CHILD:
             check_form(request)
         return await self._writing.answer(request, target, receive)

@@ -64,11 +64,11 @@ class CompatWriteHandler:
     """
 
     def __init__(self, registry: Registry, latest: DefinitionsCache, root: str, most: int, inbound: bool) -> None:
-        self._road = registry.road
+        self._command_bus = registry.command_bus
         self._readers = registry.readers
         self._latest = latest
         self._root = root
-        self._most = most
+        self._max_objects = most
         self._inbound = inbound
         self._handlers: Mapping[str, Handler] = {"PUT": self._put_group, "POST": self._post, "DELETE": self._delete}
 
@@ -81,14 +81,14 @@ class CompatWriteHandler:
     async def _put_group(self, request: Request, target: CompatTarget, receive: Receive) -> Response:
         """201 or 200 with the Group (S3)."""
         dryrun = DRYRUN in query_params(request, target)
-        body = await read_object(request, receive, self._most)
+        body = await read_object(request, receive, self._max_objects)
         made = partial(group_command, target.family, target.groupxid, self._root + target.family.base, body)
 
         def shown(transaction: Transaction, recorded: Recorded) -> object:
-            row = View.over(transaction.connection).entity(target.groupxid)
+            row = View.of_connection(transaction.connection).entity(target.groupxid)
             return (group_object(row, target.family), group_entity_tag(row)) if row is not None else None
 
-        recorded = await self._submitted(request, target, made, shown, dryrun)
+        recorded = await self._submit(request, target, made, shown, dryrun)
         if isinstance(recorded, Response):
             return recorded
         found, tag = recorded.answer
@@ -104,7 +104,7 @@ class CompatWriteHandler:
         given = query_params(request, target)
         told, contenttype = parse_attributes(request, family, given), sent_content_type(request)
         self._check_authority(told.authority, self._root + family.base, request)
-        content = await read_content(request, receive, self._most)
+        content = await read_content(request, receive, self._max_objects)
         if not content:
             raise invalid_definition("document", "the body is empty", "LEG-512")
         base = self._root + family.base
@@ -115,9 +115,9 @@ class CompatWriteHandler:
             made = partial(message_command, target.xid, base, told, content, contenttype, format, self._find(request))
 
         def shown(transaction: Transaction, recorded: Recorded) -> CompatDefinition | None:
-            return _processed(View.over(transaction.connection), target, recorded, self._root)
+            return _processed(View.of_connection(transaction.connection), target, recorded, self._root)
 
-        recorded = await self._submitted(request, target, made, shown, DRYRUN in given)
+        recorded = await self._submit(request, target, made, shown, DRYRUN in given)
         if isinstance(recorded, Response):
             return recorded
         return post_response(recorded.answer, request, _recorded(recorded))
@@ -126,7 +126,7 @@ class CompatWriteHandler:
         """204 (S4, S6, S9, S12)."""
         dryrun = DRYRUN in query_params(request, target)
         command = _deletion(target)
-        recorded = await self._submitted(request, target, lambda: command, None, dryrun)
+        recorded = await self._submit(request, target, lambda: command, None, dryrun)
         return recorded if isinstance(recorded, Response) else no_content_response(request, _recorded(recorded))
 
     def _check_authority(self, authority: str | None, base: str, request: Request) -> None:
@@ -142,7 +142,7 @@ class CompatWriteHandler:
 
     def _format(self, request: Request, target: CompatTarget) -> str:
         """The format of a Group. Raises: NotFound."""
-        row = self._readers.quick().entity(target.groupxid)
+        row = self._readers.quick_view().entity(target.groupxid)
         format = group_format(row, target.family) if row is not None else None
         if format is None:
             raise not_found(request)
@@ -151,9 +151,9 @@ class CompatWriteHandler:
     def _find(self, request: Request) -> FindSchema:
         """A function that finds schemas by URI, among those that the caller may read."""
         roots = tuple(dict.fromkeys((self._root, request.base)))
-        return lambda uri: schema_by_uri(self._readers.quick(), uri, roots, request.caller.reads)
+        return lambda uri: schema_by_uri(self._readers.quick_view(), uri, roots, request.caller.can_read)
 
-    async def _submitted(
+    async def _submit(
         self,
         request: Request,
         target: CompatTarget,
@@ -167,8 +167,8 @@ class CompatWriteHandler:
         try:
             command = await asyncio.to_thread(made)
             if dryrun:
-                return await dry_run(request, self._road, command, holds, shown)
-            submitted = self._road.submit(command, request.caller, shown, holds, again=made)
+                return await dry_run(request, self._command_bus, command, holds, shown)
+            submitted = self._command_bus.submit(command, request.caller, shown, holds, again=made)
             return await asyncio.wrap_future(submitted)
         except Problem as problem:
             raise _compat_problem(problem, request) from None
@@ -179,7 +179,7 @@ class CompatWriteHandler:
         Raises: NotFound if the model lacks the legacy API's types; MethodNotAllowed if the capabilities make entities
         read-only.
         """
-        definitions = self._latest.current(self._readers.quick())
+        definitions = self._latest.current(self._readers.quick_view())
         group = definitions.model.groups.get(target.family.groups)
         if group is None or target.family.resources not in group.resources:
             raise problems.NotFound(request.path, detail=f"the model has no {target.family.type}")
@@ -233,4 +233,4 @@ def _tag(root: str, target: CompatTarget, view: View) -> bytes | None:
     versions = CompatVersions(view)
     shown = versions.version(target.xid, target.number) if target.number else versions.latest(target.xid)
     found = read_definition(view, target.family, target.xid, shown, root) if shown is not None else None
-    return found.tag if found is not None else None
+    return found.etag if found is not None else None

@@ -42,6 +42,6 @@ class EventFeedRoutes:
         form = negotiate_format(request.header(b"accept"), EVENT_FORMATS)
         wanted = parse_feed_params(request, SELECTION_PARAMS)
         tests = [lambda message: sees(message.xid)] if sees else []
-        families = selected_families(wanted.given, self._families)
-        source = EventFeedSource(self._feeds.log, parse_selection(wanted.given, *tests), families)
+        families = selected_families(wanted.values, self._families)
+        source = EventFeedSource(self._feeds.log, parse_selection(wanted.values, *tests), families)
         return await self._feeds.answer(request, receive, wanted, form, source)

@@ -55,14 +55,14 @@ class Feeds:
     def __init__(self, registry: Registry, following: LogHeadWatcher) -> None:
         self._readers = registry.readers
         self._clock = registry.store.clock
-        self._following = following
-        self._shared = SharedPieces()
+        self._log_head = following
+        self._shared_pieces = SharedPieces()
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="annals-feed")
-        following.follow(lambda: registry.readers.quick().log.head().last)
+        following.start(lambda: registry.readers.quick_view().log.head().last)
 
     def log(self) -> Log:
         """The log, through the calling thread's connection."""
-        return self._readers.quick().log
+        return self._readers.quick_view().log
 
     def head(self, asof: str | None = None) -> Interaction:
         """The last interaction, or the last one that had ended at a moment. Raises: BadRequest (FLAG-80)."""
@@ -73,20 +73,22 @@ class Feeds:
     ) -> Response:
         """The feed response, from the position that the reader asks for. Raises: BadRequest, ClientDisconnected."""
         after = await self.run(self._after, asked)
-        if form.endless:
+        if form.is_endless:
             headers = [form.content_type, root_link(request.base), _UNKEPT, _VARY]
             endless = self._endless(FeedReader(source, form, after, asked.limit), form, source, receive)
-            return Response(200, headers, endless, ahead=(RETRY_LINE,))
+            return Response(200, headers, endless, first_chunks=(RETRY_LINE,))
         limit = asked.limit or form.limit
-        reader = FeedReader(source, form, after, min(limit, MAX_LIMIT) if limit and source.counts else None)
+        reader = FeedReader(source, form, after, min(limit, MAX_LIMIT) if limit and source.limits_by_count else None)
         until = time.monotonic() + asked.wait + PAGE_SECONDS
         async with _watch_client(receive) as gone:
-            first, end = await self._begun(reader, source, limit, asked.wait, gone)
+            first, end = await self._first_piece(reader, source, limit, asked.wait, gone)
             if reader.limit is None:
-                return Response(200, _headers(request, form, asked, end), self._rest(reader, form, first, end))
+                return Response(
+                    200, _headers(request, form, asked, end), self._following_pieces(reader, form, first, end)
+                )
             pieces = [first]
-            while not (reader.at(end) or time.monotonic() > until):
-                pieces.append(await self._some(reader, end, gone, until))
+            while not (reader.has_reached(end) or time.monotonic() > until):
+                pieces.append(await self._next_piece(reader, end, gone, until))
         body = b"".join((form.before, *pieces, form.after))
         return Response(200, _headers(request, form, asked, reader.position), body)
 
@@ -103,7 +105,7 @@ class Feeds:
         last = self.log().as_of(asked.after, self._clock(), asked.name).last
         return int(asked.after) if asked.after.isdigit() else last
 
-    async def _begun(
+    async def _first_piece(
         self, reader: FeedReader, source: FeedSource, limit: int | None, wait: float, gone: ClientGone
     ) -> tuple[bytes, int]:
         """The first piece with content, and the position at which the response ends.
@@ -113,63 +115,65 @@ class Feeds:
         until = time.monotonic() + wait
         while True:
             end = await self.run(source.end, reader.position, limit)
-            piece = await self._some(reader, end, gone, until + PAGE_SECONDS)
+            piece = await self._next_piece(reader, end, gone, until + PAGE_SECONDS)
             left = until - time.monotonic()
-            if piece or left <= 0 or not await self._following.beyond(reader.position, left, gone):
+            if piece or left <= 0 or not await self._log_head.wait_beyond(reader.position, left, gone):
                 return piece, end
 
-    async def _some(self, reader: FeedReader, end: int, gone: ClientGone, until: float) -> bytes:
+    async def _next_piece(self, reader: FeedReader, end: int, gone: ClientGone, until: float) -> bytes:
         """The next piece with content; empty if there is none up to `end`, or if the time is over.
 
         until: a time of the monotonic clock. Raises: ClientDisconnected.
         """
         piece = b""
-        while not (piece or reader.at(end)):
+        while not (piece or reader.has_reached(end)):
             if gone.done():
                 raise ClientDisconnected
-            piece = await self.run(reader.piece, end)
+            piece = await self.run(reader.next_piece, end)
             if time.monotonic() > until:
                 break
         return piece
 
-    async def _rest(self, reader: FeedReader, form: FeedFormat, first: bytes, end: int) -> AsyncGenerator[bytes, None]:
+    async def _following_pieces(
+        self, reader: FeedReader, form: FeedFormat, first: bytes, end: int
+    ) -> AsyncGenerator[bytes, None]:
         yield form.before + first
-        while not reader.at(end):
-            yield await self.run(reader.piece, end)
+        while not reader.has_reached(end):
+            yield await self.run(reader.next_piece, end)
         yield form.after
 
     async def _endless(
         self, reader: FeedReader, form: FeedFormat, source: FeedSource, receive: Receive
     ) -> AsyncGenerator[bytes, None]:
         async with _watch_client(receive) as gone:
-            while not (reader.full or gone.done() or self._following.stopped):
-                if found := await self._of_many(reader, form, source):
+            while not (reader.is_full or gone.done() or self._log_head.stopped):
+                if found := await self._shared_piece(reader, form, source):
                     yield found
                 end = await self.run(source.end, reader.position, None) if found is None else reader.position
-                while not (reader.at(end) or gone.done() or self._following.stopped):
-                    yield await self.run(reader.piece, end)
-                if not reader.full and not await self._following.beyond(end, HEARTBEAT_SECONDS, gone):
+                while not (reader.has_reached(end) or gone.done() or self._log_head.stopped):
+                    yield await self.run(reader.next_piece, end)
+                if not reader.is_full and not await self._log_head.wait_beyond(end, HEARTBEAT_SECONDS, gone):
                     yield heartbeat(reader.position)
 
-    async def _of_many(self, reader: FeedReader, form: FeedFormat, source: FeedSource) -> bytes | None:
+    async def _shared_piece(self, reader: FeedReader, form: FeedFormat, source: FeedSource) -> bytes | None:
         """Everything after the reader's position, from a piece that readers at this position share; moves the reader.
 
         None if the reader shares nothing with others, or if one piece does not reach the end of the log.
         """
-        if source.shared is None or reader.limit is not None:
+        if source.share_key is None or reader.limit is not None:
             return None
-        place = (source.shared, form.content_type, reader.position)
-        piece = await self._shared.piece(place, partial(self.run, self._piece, source, form, reader.position))
-        if not piece.whole:
+        place = (source.share_key, form.content_type, reader.position)
+        piece = await self._shared_pieces.get(place, partial(self.run, self._read_piece, source, form, reader.position))
+        if not piece.is_complete:
             return None
         reader.position = piece.position
         return piece.content
 
-    def _piece(self, source: FeedSource, form: FeedFormat, after: int) -> FeedPiece:
+    def _read_piece(self, source: FeedSource, form: FeedFormat, after: int) -> FeedPiece:
         end = source.end(after, None)
         reader = FeedReader(source, form, after, None)
-        content = reader.piece(end)
-        return FeedPiece(content, reader.position, reader.at(end))
+        content = reader.next_piece(end)
+        return FeedPiece(content, reader.position, reader.has_reached(end))
 
 
 @asynccontextmanager

@@ -22,11 +22,11 @@ _WEIGHT: Final = re.compile(r"q\s*=\s*([01](?:\.[0-9]{0,3})?)\Z")
 
 
 class PositionLines(NamedTuple):
-    """The lines of one log position. A feed never splits them. counted: how many of them count towards a limit."""
+    """The lines of one log position. A feed never splits them. event_count: how many of them count towards a limit."""
 
     position: int
     items: Sequence[LogLine]
-    counted: int
+    event_count: int
 
 
 #: Serializes groups. The flag is true for the first groups of a response.
@@ -37,7 +37,7 @@ WriteLines = Callable[[Iterable[PositionLines], bool], bytes]
 class FeedFormat:
     """before, after: bytes around all groups. limit: default number of events; None for all.
 
-    endless: whether the response continues until the client disconnects.
+    is_endless: whether the response continues until the client disconnects.
     """
 
     content_type: tuple[bytes, bytes]
@@ -45,7 +45,7 @@ class FeedFormat:
     before: bytes = b""
     after: bytes = b""
     limit: int | None = None
-    endless: bool = False
+    is_endless: bool = False
 
 
 def _array(groups: Iterable[PositionLines], first: bool) -> bytes:
@@ -90,7 +90,7 @@ def _typed(media_type: str) -> tuple[bytes, bytes]:
 PAGE_SIZE: Final = 1000
 _JSON: Final = FeedFormat(JSON, _array, b"[", b"]", PAGE_SIZE)
 _LINES: Final = FeedFormat(_typed(NDJSON), _lines)
-_EVENT_STREAM: Final = FeedFormat(_typed(EVENT_STREAM), _server_sent, endless=True)
+_EVENT_STREAM: Final = FeedFormat(_typed(EVENT_STREAM), _server_sent, is_endless=True)
 #: The formats of each feed by media type. The first is the default.
 EVENT_FORMATS: Final = {
     CLOUDEVENTS_BATCH: FeedFormat(_typed(CLOUDEVENTS_BATCH), _array, b"[", b"]", PAGE_SIZE),

@@ -28,7 +28,7 @@ class LogHeadWatcher:
         self._looked = -MIN_POLL_SECONDS
         self.stopped = False
 
-    def follow(self, head: Callable[[], int]) -> None:
+    def start(self, head: Callable[[], int]) -> None:
         """Starts watching. head: returns the position of the log's last event, in well under a millisecond."""
         self._head = head
         self._next = None
@@ -36,19 +36,19 @@ class LogHeadWatcher:
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
         """Makes waiting readers check the log soon; see `commands.command_bus.CommitListener`."""
-        self._in_loop(self._soon)
+        self._in_loop(self._schedule_check)
 
     def stop(self) -> None:
         """Ends all waits, now and later, because the server is shutting down."""
         self.stopped = True
-        self._in_loop(self._let_go)
+        self._in_loop(self._release_waiters)
 
     @property
     def waiting(self) -> int:
         """The number of waiting readers."""
         return len(self._waiting)
 
-    async def beyond(self, position: int, seconds: float, gone: asyncio.Future[None]) -> bool:
+    async def wait_beyond(self, position: int, seconds: float, gone: asyncio.Future[None]) -> bool:
         """Whether the log grew past a position within so many seconds.
 
         gone: done as soon as the client has disconnected, which ends the wait, as `stop` does.
@@ -66,7 +66,7 @@ class LogHeadWatcher:
         gone.add_done_callback(give_up)
         over = self._loop.call_later(seconds, give_up)
         try:
-            self._soon()  # after registration: a commit before it would not wake this reader
+            self._schedule_check()  # after registration: a commit before it would not wake this reader
             self._looking = self._looking or asyncio.create_task(self._keep_looking())
             return await waiter  # asyncio.wait would cost as much as the rest of this function
         finally:
@@ -77,16 +77,16 @@ class LogHeadWatcher:
     async def _keep_looking(self) -> None:
         try:
             while self._waiting:
-                self._soon()
+                self._schedule_check()
                 await asyncio.sleep(POLL_SECONDS)
         finally:
             self._looking = None
 
-    def _soon(self) -> None:
+    def _schedule_check(self) -> None:
         if self._next is None and self._loop is not None:
-            self._next = self._loop.call_at(self._looked + MIN_POLL_SECONDS, self._look)
+            self._next = self._loop.call_at(self._looked + MIN_POLL_SECONDS, self._check_head)
 
-    def _look(self) -> None:
+    def _check_head(self) -> None:
         self._next = None
         if not self._waiting or self._loop is None:
             return
@@ -96,7 +96,7 @@ class LogHeadWatcher:
             if head > position and not waiter.done():
                 waiter.set_result(True)
 
-    def _let_go(self) -> None:
+    def _release_waiters(self) -> None:
         for waiter in self._waiting:
             if not waiter.done():
                 waiter.set_result(False)

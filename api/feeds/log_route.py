@@ -48,7 +48,7 @@ class LogFeedRoutes:
             return await (self._head if below == (HEAD,) else self._followed)(request)
         form = negotiate_format(request.header(b"accept"), LOG_FORMATS)
         wanted = parse_feed_params(request, (_DOCUMENTS,))
-        documents = is_switched_on(wanted.given, _DOCUMENTS)
+        documents = is_switched_on(wanted.values, _DOCUMENTS)
         source = LogFeedSource(self._feeds.log, visible_streams(request.caller), documents=documents)
         return await self._feeds.answer(request, receive, wanted, form, source)
 

@@ -19,30 +19,30 @@ MAX_PIECE_SECONDS: Final = 0.5
 class FeedReader:
     """limit: number of events that the reader wants; None for all. position: everything up to it was checked.
 
-    full: whether the reader has all events that it wants.
+    is_full: whether the reader has all events that it wants.
     """
 
     def __init__(self, source: FeedSource, form: FeedFormat, after: int, limit: int | None) -> None:
         self.limit = limit
         self.position = after
-        self.full = False
+        self.is_full = False
         self._source = source
         self._form = form
-        self._counted = 0
-        self._begun = False
+        self._count = 0
+        self._has_begun = False
         self._groups: Iterator[PositionLines] | None = None
 
-    def at(self, end: int) -> bool:
+    def has_reached(self, end: int) -> bool:
         """Whether nothing up to a position remains for this reader."""
-        return self.full or self.position >= end
+        return self.is_full or self.position >= end
 
-    def piece(self, end: int) -> bytes:
+    def next_piece(self, end: int) -> bytes:
         """The next piece, up to a position; empty if this stretch of the log has nothing for the reader.
 
         end: has to stay the same from one piece to the next until the reader reaches it.
         """
         groups = self._next(end)
-        first, self._begun = not self._begun, self._begun or any(group.items for group in groups)
+        first, self._has_begun = not self._has_begun, self._has_begun or any(group.items for group in groups)
         return self._form.write(groups, first)
 
     def _next(self, end: int) -> list[PositionLines]:
@@ -50,24 +50,24 @@ class FeedReader:
         size, until = 0, time.monotonic() + MAX_PIECE_SECONDS
         self._groups = self._groups or self._source.groups(self.position, end)
         for group in self._groups:
-            if not self._fits(group):
+            if not self._has_room(group):
                 return found
             found.append(group)
             self.position = group.position
             size += sum([len(item.data) for item in group.items])
-            if self.full or size > MAX_PIECE_BYTES or len(found) == MAX_PIECE_POSITIONS or time.monotonic() > until:
+            if self.is_full or size > MAX_PIECE_BYTES or len(found) == MAX_PIECE_POSITIONS or time.monotonic() > until:
                 return found
         self.position, self._groups = max(end, self.position), None
         return found
 
-    def _fits(self, group: PositionLines) -> bool:
+    def _has_room(self, group: PositionLines) -> bool:
         """Whether a group fits into the limit; counts its events.
 
         A position is never split, so the first group may exceed the limit.
         """
         if self.limit is None:
             return True
-        fits = not self._counted or self._counted + group.counted <= self.limit
-        self._counted += group.counted
-        self.full = self._counted >= self.limit
+        fits = not self._count or self._count + group.event_count <= self.limit
+        self._count += group.event_count
+        self.is_full = self._count >= self.limit
         return fits

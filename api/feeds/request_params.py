@@ -29,14 +29,14 @@ _PAGING: Final = (_AFTER, "limit", "wait")
 class FeedParams:
     """after: a moment of the log as text. name: the parameter or header that gave it. limit: None if not given.
 
-    given: the parameters that select events. query: the raw query without `after`, for the `next` link.
+    values: the parameters that select events. query: the raw query without `after`, for the `next` link.
     """
 
     after: str
     name: str
     limit: int | None
     wait: float
-    given: QueryParams
+    values: QueryParams
     query: str
 
 
@@ -50,7 +50,7 @@ def parse_feed_params(request: Request, choosing: Iterable[str] = ()) -> FeedPar
         name=_RESUMED.decode() if resumed else _AFTER,
         limit=_limit(single_value(given, "limit")),
         wait=_wait(single_value(given, "wait")),
-        given={name: values for name, values in given.items() if name not in _PAGING},
+        values={name: values for name, values in given.items() if name not in _PAGING},
         query=query_without(request, _AFTER),
     )
 

@@ -37,4 +37,4 @@ def visible_subjects(caller: Caller) -> VisibilityTest | None:
         return None
     if not caller.groups:
         raise Forbidden(caller=caller.name)
-    return caller.reads
+    return caller.can_read

@@ -40,14 +40,14 @@ class EventSelection:
         """Whether the selection includes a message of the range."""
         return all(test(message) for test in self.tests)
 
-    def happened(self, time: str) -> bool:
+    def covers_time(self, time: str) -> bool:
         """Whether the selection includes an interaction with this time."""
         return (self.since is None or self.since <= time) and (self.until is None or time <= self.until)
 
-    def stretch(self, log: Log, after: int, end: int) -> tuple[int, int]:
+    def position_range(self, log: Log, after: int, end: int) -> tuple[int, int]:
         """The part of a log range that can contain selected messages."""
         if self.since is not None or self.until is not None:
-            first, last = log.during(self.since or _EVER, self.until or _FOREVER)
+            first, last = log.positions_between(self.since or _EVER, self.until or _FOREVER)
             after, end = max(after, first), min(end, last)
         if self.interaction is not None:
             found = log.interaction(self.interaction)

@@ -19,12 +19,12 @@ CACHE_SIZE: Final = 32
 class FeedPiece(NamedTuple):
     """The content after a position, and the position that it reaches.
 
-    whole: whether the piece reaches the end of the log.
+    is_complete: whether the piece reaches the end of the log.
     """
 
     content: bytes
     position: int
-    whole: bool
+    is_complete: bool
 
 
 class SharedPieces:
@@ -33,7 +33,7 @@ class SharedPieces:
     def __init__(self) -> None:
         self._pieces: OrderedDict[Hashable, asyncio.Task[FeedPiece]] = OrderedDict()
 
-    async def piece(self, place: Hashable, make: Callable[[], Coroutine[Any, Any, FeedPiece]]) -> FeedPiece:
+    async def get(self, place: Hashable, make: Callable[[], Coroutine[Any, Any, FeedPiece]]) -> FeedPiece:
         """The piece for a place, which is the feed as a reader sees it and the position.
 
         An empty piece is removed at once, because later events will follow. Raises: what `make` raises.

@@ -20,14 +20,14 @@ MAX_SILENT_POSITIONS: Final = 100
 class FeedSource(Protocol):
     """One feed, as one reader may see it.
 
-    counts: whether a limit is reached by counting, because only reading the events shows which are selected. shared: a
-    key; readers with equal keys receive the same pieces. None if readers share nothing.
+    limits_by_count: whether a limit is reached by counting, because only reading the events shows which are selected.
+    share_key: a key; readers with equal keys receive the same pieces. None if readers share nothing.
     """
 
     @property
-    def counts(self) -> bool: ...
+    def limits_by_count(self) -> bool: ...
     @property
-    def shared(self) -> Hashable | None: ...
+    def share_key(self) -> Hashable | None: ...
 
     def groups(self, after: int, end: int) -> Iterator[PositionLines]:
         """The lines of the positions after one and up to another. A group without lines reports progress only."""
@@ -39,8 +39,8 @@ class FeedSource(Protocol):
 class EventFeedSource:
     """CloudEvents of some families: a position has several, and the reader selects some of them."""
 
-    counts: Final = True
-    shared: Final = None
+    limits_by_count: Final = True
+    share_key: Final = None
 
     def __init__(self, logs: OpenLog, choice: EventSelection, families: Sequence[EventFamily]) -> None:
         self._logs = logs
@@ -50,16 +50,16 @@ class EventFeedSource:
 
     def groups(self, after: int, end: int) -> Iterator[PositionLines]:
         """See FeedSource."""
-        for interaction, rows in interactions(self._logs, *self._choice.stretch(self._logs(), after, end)):
-            if self._choice.happened(interaction.time):
-                yield from self._told(interaction, rows)
+        for interaction, rows in interactions(self._logs, *self._choice.position_range(self._logs(), after, end)):
+            if self._choice.covers_time(interaction.time):
+                yield from self._position_lines(interaction, rows)
             yield PositionLines(min(interaction.last, end), (), 0)
 
     def end(self, after: int, limit: int | None) -> int:
         """See FeedSource."""
         return self._logs().head().last
 
-    def _told(self, interaction: Interaction, rows: Iterator[LogRow]) -> Iterator[PositionLines]:
+    def _position_lines(self, interaction: Interaction, rows: Iterator[LogRow]) -> Iterator[PositionLines]:
         items: list[LogLine] = []
         position, last, passed, test = 0, 0, 0, self._test
         for _, message in published_events(
@@ -84,7 +84,7 @@ class EventFeedSource:
 class LogFeedSource:
     """The log itself: stored events, with a line before each interaction that describes it."""
 
-    counts: Final = False
+    limits_by_count: Final = False
 
     def __init__(self, logs: OpenLog, sees: VisibilityTest | None, *, documents: bool = False) -> None:
         """sees: which streams the reader may see; None for all. documents: whether to include documents."""
@@ -93,7 +93,7 @@ class LogFeedSource:
         self._documents = documents
 
     @property
-    def shared(self) -> Hashable:
+    def share_key(self) -> Hashable:
         return self._sees, self._documents
 
     def groups(self, after: int, end: int) -> Iterator[PositionLines]:

@@ -29,7 +29,7 @@ def with_asof(url: str, parameter: str) -> str:
 def url_without_asof(request: Request) -> str:
     """The URL of the same request for the present."""
     query = query_without(request, "asof")
-    return escape_link_url(f"{request.base}{request.raw or '/'}{'?' if query else ''}{query}")
+    return escape_link_url(f"{request.base}{request.raw_path or '/'}{'?' if query else ''}{query}")
 
 
 def escape_link_url(url: str) -> str:

@@ -30,13 +30,13 @@ class CanonicalLinks:
     def __init__(self, readers: ViewPool) -> None:
         self._readers = readers
         self._links: tuple[Link, ...] = ()
-        self._until = 0.0
+        self._expires = 0.0
 
-    def changed(self) -> None:
+    def invalidate(self) -> None:
         """Makes the next read load the links again."""
-        self._until = 0.0
+        self._expires = 0.0
 
-    def told(self, answer: Response, request: Request) -> Response:
+    def add_header(self, answer: Response, request: Request) -> Response:
         """The response to a read, with a link to the canonical URL if the entity or collection is a copy."""
         links = self._inbound()
         if not links or answer.status >= 400:
@@ -50,10 +50,10 @@ class CanonicalLinks:
         return replace(answer, headers=[*answer.headers, (b"link", header.encode("ascii"))])
 
     def _inbound(self) -> tuple[Link, ...]:
-        if time.monotonic() >= self._until:
-            self._until = time.monotonic() + MAX_AGE_SECONDS
-            found = self._readers.quick().links.all()
-            self._links = tuple(link for link in found if link.inbound and not link.promoted)
+        if time.monotonic() >= self._expires:
+            self._expires = time.monotonic() + MAX_AGE_SECONDS
+            found = self._readers.quick_view().links.all()
+            self._links = tuple(link for link in found if link.is_inbound and not link.promoted)
         return self._links
 
     def _private(self, xid: str) -> dict[str, Any]:
@@ -62,5 +62,5 @@ class CanonicalLinks:
         if len(segments) == 1:
             return {}
         marked = segments[: _RESOURCE if len(segments) >= _RESOURCE else _GROUP]
-        row = self._readers.quick().entity(xids.join(*marked))
+        row = self._readers.quick_view().entity(xids.join(*marked))
         return dict(loads(row.private)) if row is not None else {}

@@ -43,12 +43,12 @@ async def compress_response(answer: Response, accepted: str | None) -> Response:
         return answer
     headers = [*answer.headers, VARY]
     coding = choose_coding(accepted) if accepted and answer.status != 304 else None
-    if coding is None or (isinstance(answer.body, bytes) and not answer.ahead and len(answer.body) < MIN_SIZE):
-        return Response(answer.status, headers, answer.body, None, answer.ahead)
+    if coding is None or (isinstance(answer.body, bytes) and not answer.first_chunks and len(answer.body) < MIN_SIZE):
+        return Response(answer.status, headers, answer.body, None, answer.first_chunks)
     headers = [*(_tag_with_coding(header, coding) for header in headers), (b"content-encoding", coding.encode())]
     if not isinstance(answer.body, bytes):
         return replace(answer, headers=headers, compressor=_CODINGS[coding]())
-    body = b"".join((*answer.ahead, answer.body))
+    body = b"".join((*answer.first_chunks, answer.body))
     if len(body) > THREAD_SIZE:
         return Response(answer.status, headers, await asyncio.to_thread(_whole, body, coding))
     return Response(answer.status, headers, _whole(body, coding))
@@ -74,7 +74,7 @@ def _weight(item: str) -> tuple[str, float]:
 
 def _ours(answer: Response) -> bool:
     """Whether the body is data of the registry. Documents are sent as stored."""
-    if answer.as_stored:
+    if answer.is_document:
         return False
     return any(name == b"content-type" and value.startswith(COMPRESSIBLE_TYPES) for name, value in answer.headers)
 

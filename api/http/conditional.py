@@ -102,7 +102,7 @@ def write_condition(request: Request, xid: str) -> Callable[[WriteTransaction], 
 
     def holds(transaction: WriteTransaction) -> None:
         entity = transaction.world.get(xid)
-        now = {_at(transaction.tip.position)} | ({base36(entity.position)} if entity else set())
+        now = {_at(transaction.log_end.position)} | ({base36(entity.position)} if entity else set())
         if wanted is not None and not _meets(wanted, entity is not None, now):
             raise PreconditionFailed(name="If-Match", error_detail="the entity is in another state")
         if unwanted is not None and _meets(unwanted, entity is not None, now):

@@ -57,10 +57,10 @@ def limit_rows(rows: Iterable[T], most: int) -> Iterator[T]:
 
 def check_path(request: Request) -> None:
     """Checks the path. Raises: BadRequest if it is not percent-encoded UTF-8."""
-    if request.raw.isascii() and "%" not in request.raw:
+    if request.raw_path.isascii() and "%" not in request.raw_path:
         return
     try:
-        unquote_to_bytes(request.raw).decode()
+        unquote_to_bytes(request.raw_path).decode()
     except UnicodeDecodeError:
         raise BadRequest(error_detail="the path is not percent-encoded UTF-8") from None
 

@@ -43,15 +43,15 @@ def check_caller(request: Request) -> None:
     single Groups passes: the command checks what the body names.
     """
     caller = request.caller
-    if caller.role in _WRITERS or (request.reads and caller.role is not None):
+    if caller.role in _WRITERS or (request.is_read and caller.role is not None):
         return
-    if not request.reads:
+    if not request.is_read:
         if not any(role in _WRITERS for role in caller.groups.values()):
             raise Forbidden(caller=caller.name)
     elif not caller.groups or len(request.segments) < 2:
         if not caller.groups or not _DEFINITIONS.issuperset(request.segments[:1] or (xids.REGISTRY,)):
             raise Forbidden(caller=caller.name)
-    elif not caller.reads(xid := xids.join(*request.segments)):
+    elif not caller.can_read(xid := xids.join(*request.segments)):
         raise problems.NotFound(xid)
 
 

@@ -63,7 +63,7 @@ def root_link(base: str) -> tuple[bytes, bytes]:
 
 def _instance(request: Request) -> str:
     """The requested URL without its query. Characters that a URL cannot contain are encoded."""
-    return request.base + quote(request.raw, safe="/%:@!$&'()*+,;=", encoding="latin-1")
+    return request.base + quote(request.raw_path, safe="/%:@!$&'()*+,;=", encoding="latin-1")
 
 
 def _subject(problem: Problem, request: Request) -> str | None:

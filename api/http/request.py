@@ -26,8 +26,8 @@ class ClientDisconnected(Exception):
 class Request:
     """path: decoded, below the registry's root, as errors name it. segments: the path's segments, without `$details`.
 
-    base: absolute URL of the registry's root, without a trailing `/`. raw: the path as sent, one character per byte.
-    caller: ANONYMOUS until the caller is authenticated.
+    base: absolute URL of the registry's root, without a trailing `/`. raw_path: the path as sent, one character per
+    byte. caller: ANONYMOUS until the caller is authenticated.
     """
 
     method: str
@@ -37,11 +37,11 @@ class Request:
     query: bytes
     headers: list[tuple[bytes, bytes]]
     base: str
-    raw: str = ""
+    raw_path: str = ""
     caller: Caller = ANONYMOUS
 
     @property
-    def reads(self) -> bool:
+    def is_read(self) -> bool:
         """True if the method does not change the registry."""
         return self.method in READ_METHODS
 
@@ -50,10 +50,10 @@ class Request:
         """The absolute URL of the request."""
         return self.base + self.path + ("?" + self.query.decode("latin-1") if self.query else "")
 
-    def at(self, raw: str) -> Request:
+    def with_path(self, raw: str) -> Request:
         """The same request for another path. raw: the undecoded path."""
         path, segments, details = _parts(raw)
-        return replace(self, path=path, segments=segments, details=details, raw=raw)
+        return replace(self, path=path, segments=segments, details=details, raw_path=raw)
 
     def with_headers(self, headers: list[tuple[bytes, bytes]]) -> Request:
         """The same request with other headers."""
@@ -70,7 +70,7 @@ def build_request(scope: Scope, public_url: str | None = None, proxies: TrustedP
     raw = scope["raw_path"].decode("latin-1")
     raw = raw[len(root) :] if root and raw.startswith(root) else raw
     path, segments, details = _parts(raw)
-    base = public_url if public_url is not None else (proxies.root(scope) or _base(scope)) + root
+    base = public_url if public_url is not None else (proxies.root_url(scope) or _base(scope)) + root
     query, headers = scope["query_string"], scope["headers"]
     return Request(scope["method"], path, segments, details, query, headers, base, raw)
 
@@ -91,7 +91,7 @@ def _parts(raw: str) -> tuple[str, tuple[str, ...], bool]:
 
 def request_host(scope: Scope, proxies: TrustedProxies = _NONE) -> str:
     """The host of a request, from the client or from a trusted proxy; empty if unknown."""
-    root = proxies.root(scope)
+    root = proxies.root_url(scope)
     return urlsplit(root).netloc if root is not None else _host(scope)
 
 

@@ -29,16 +29,16 @@ class Compressor(Protocol):
 class Response:
     """A response: headers by lower-case name, and a body that is complete or streamed.
 
-    compressor: compresses a streamed body while it is sent. ahead: parts of the body before `body`, already in memory.
-    as_stored: the body is a document and is sent byte for byte.
+    compressor: compresses a streamed body while it is sent. first_chunks: parts of the body before `body`, already in
+    memory. is_document: the body is a document and is sent byte for byte.
     """
 
     status: int
     headers: Headers
     body: bytes | AsyncGenerator[bytes, None] = b""
     compressor: Compressor | None = None
-    ahead: tuple[bytes, ...] = ()
-    as_stored: bool = False
+    first_chunks: tuple[bytes, ...] = ()
+    is_document: bool = False
 
 
 async def buffer_short_body(answer: Response) -> Response:
@@ -48,13 +48,13 @@ async def buffer_short_body(answer: Response) -> Response:
 
     Raises: what making the first two pieces raises.
     """
-    if isinstance(answer.body, bytes) or answer.ahead:
+    if isinstance(answer.body, bytes) or answer.first_chunks:
         return answer
     first = await anext(answer.body, b"")
     second = await anext(answer.body, None)
     if second is None:
         return Response(answer.status, answer.headers, first)
-    return Response(answer.status, answer.headers, answer.body, ahead=(first, second))
+    return Response(answer.status, answer.headers, answer.body, first_chunks=(first, second))
 
 
 async def send_response(
@@ -77,10 +77,10 @@ async def _send_whole(answer: Response, body: bytes, send: Send, head: bool, als
     length = (
         []
         if answer.status in BODYLESS_STATUSES
-        else [(b"content-length", b"%d" % (sum(map(len, answer.ahead)) + len(body)))]
+        else [(b"content-length", b"%d" % (sum(map(len, answer.first_chunks)) + len(body)))]
     )
     await send(_start(answer.status, answer.headers + length + also))
-    for part in () if head else answer.ahead:
+    for part in () if head else answer.first_chunks:
         await send(_part(part, more=True))
     await send(_part(b"" if head else body, more=False))
 
@@ -89,10 +89,10 @@ async def _send_chunks(answer: Response, chunks: AsyncGenerator[bytes, None], re
     """Sends a streamed body. False if the client disconnected meanwhile."""
     client = _Client(receive)
     try:
-        for chunk in answer.ahead:
+        for chunk in answer.first_chunks:
             await _send_chunk(chunk, answer.compressor, send)
         async for chunk in chunks:
-            if client.gone():
+            if client.is_gone():
                 return False
             await _send_chunk(chunk, answer.compressor, send)
         return True
@@ -105,20 +105,20 @@ class _Client:
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
-        self._heard = asyncio.ensure_future(receive())
+        self._receiving = asyncio.ensure_future(receive())
 
-    def gone(self) -> bool:
+    def is_gone(self) -> bool:
         """Whether the client has disconnected. Other messages from it are ignored."""
-        if not self._heard.done():
+        if not self._receiving.done():
             return False
-        if self._heard.result()["type"] == "http.disconnect":
+        if self._receiving.result()["type"] == "http.disconnect":
             return True
-        self._heard = asyncio.ensure_future(self._receive())
+        self._receiving = asyncio.ensure_future(self._receive())
         return False
 
     def close(self) -> None:
         """Stops listening to the client."""
-        self._heard.cancel()
+        self._receiving.cancel()
 
 
 async def _send_chunk(chunk: bytes, compressor: Compressor | None, send: Send) -> None:

@@ -50,7 +50,7 @@ class StreamingPool:
         running = asyncio.wrap_future(self._pool.submit(relay.fill, job))
         running.add_done_callback(_retrieve_exception)
         try:
-            while (item := await relay.take()) is not _END:
+            while (item := await relay.get()) is not _END:
                 yield item
             await running
         finally:
@@ -78,7 +78,7 @@ class _ChunkQueue:
         self._patience = patience
         self._queue: asyncio.Queue[Any] = asyncio.Queue()
         self._room = Semaphore(0)
-        self._begun = False
+        self._has_begun = False
         self._stopped = False
 
     def fill(self, job: Job) -> None:
@@ -98,10 +98,10 @@ class _ChunkQueue:
             items.close()
             self._loop.call_soon_threadsafe(self._queue.put_nowait, _END)
 
-    async def take(self) -> Any:
+    async def get(self) -> Any:
         item = await self._queue.get()
-        self._room.release(1 if self._begun else MAX_WAITING_CHUNKS)
-        self._begun = True
+        self._room.release(1 if self._has_begun else MAX_WAITING_CHUNKS)
+        self._has_begun = True
         return item
 
     def stop(self) -> None:

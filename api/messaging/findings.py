@@ -72,7 +72,7 @@ class FindingsRoutes:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._latest = registry.latest
+        self._latest = registry.definitions
         self._moments = Snapshots(registry.readers, self._latest, registry.store.clock)
 
     async def answer(self, request: Request, receive: Receive) -> Response:
@@ -88,7 +88,7 @@ class FindingsRoutes:
                 self._registry,
                 request,
                 wanted.common,
-                lambda view: self._look(view, request, xid, wanted, self._latest.current(view).model),
+                lambda view: self._read_findings(view, request, xid, wanted, self._latest.current(view).model),
             )
         return await self._then(request, xid, wanted, await self._moments.find(wanted.asof))
 
@@ -96,19 +96,21 @@ class FindingsRoutes:
         if then.position == 0:
             raise problems.NotFound(request.path)
         # Another release of this program may find more, so findings about the past are not cached forever.
-        then = replace(then, closed=False)
+        then = replace(then, is_immutable=False)
 
         def look(view: View) -> TableContent:
-            return self._look(then.seen(view), request, xid, wanted, then.definitions.model)
+            return self._read_findings(then.view(view), request, xid, wanted, then.definitions.model)
 
         try:
-            return then.told(await stream_table(self._registry, request, wanted.common, look), request)
+            return then.add_headers(await stream_table(self._registry, request, wanted.common, look), request)
         except conditional.NotModified as unchanged:
-            return then.told(conditional.not_modified_response(request, unchanged), request)
+            return then.add_headers(conditional.not_modified_response(request, unchanged), request)
 
-    def _look(self, view: View, request: Request, xid: str, wanted: _FindingsRequest, model: Model) -> TableContent:
+    def _read_findings(
+        self, view: View, request: Request, xid: str, wanted: _FindingsRequest, model: Model
+    ) -> TableContent:
         _check_there(view, request, xid, model)
-        check, reads = _checks(self._registry.checker), request.caller.reads
+        check, reads = _checks(self._registry.checker), request.caller.can_read
         each = (one for one in read_findings(view, xid, model, check, reads, wanted.after) if wanted.has(one.finding))
         things, links = _page(request, wanted.common.limit, each)
         return TableContent(_TABLE, things, view.position(), ListWrapper({"xid": xid}, FINDINGS), links)
@@ -136,8 +138,8 @@ def _after(value: str | None) -> FindingCursor | None:
 def _check_there(view: View, request: Request, xid: str, model: Model) -> None:
     """Checks that the entity, or the collection's owner, exists. Raises: NotFound."""
     target = resolve_path(xids.segments(xid), model)
-    owner = xids.parent(f"{xid}/-") or xids.REGISTRY if target.kind in COLLECTION_KINDS else target.owner
-    if target.kind not in _KINDS or view.shown(owner) is None:
+    owner = xids.parent(f"{xid}/-") or xids.REGISTRY if target.kind in COLLECTION_KINDS else target.row_xid
+    if target.kind not in _KINDS or view.resolved_entity(owner) is None:
         raise problems.NotFound(xid)
 
 
@@ -146,7 +148,7 @@ def _checks(checker: DocumentChecker) -> SchemaCheck:
 
     def check(name: str, document: bytes) -> str | None:
         question = FormatCheck(name.lower(), digest(document))
-        verdict = checker.answers([question], lambda sha256: document)[question]
+        verdict = checker.check([question], lambda sha256: document)[question]
         return verdict[0].text if verdict else None
 
     return check

@@ -40,7 +40,7 @@ class MatchRoutes:
 
     def __init__(self, registry: Registry, max_body: int = MAX_BODY) -> None:
         self._readers = registry.readers
-        self._latest = registry.latest
+        self._latest = registry.definitions
         self._max_body = max_body
 
     async def answer(self, request: Request, receive: Receive) -> Response:
@@ -53,16 +53,16 @@ class MatchRoutes:
         check_caller(replace(request, method="GET", segments=request.segments[_ABOVE:]))
         query_params(request, ())
         body = await read_body(request, receive, self._max_body)
-        return await asyncio.to_thread(self._look, request, body)
+        return await asyncio.to_thread(self._match, request, body)
 
-    def _look(self, request: Request, body: bytes) -> Response:
+    def _match(self, request: Request, body: bytes) -> Response:
         value = _parsed(body)
         messages = [_taken(each) for each in (value if isinstance(value, list) else [value])]
         with self._readers.view() as view:
             target = locate_messages(request.segments[_ABOVE:], self._latest.current(view))
             if not is_message_group(target):
                 raise problems.BadRequest(error_detail=f'"{target.xid}" is not a Group that has messages')
-            definitions = effective_messages_of(target, view, MessageDefinitions(view, request.caller.reads))
+            definitions = effective_messages_of(target, view, MessageDefinitions(view, request.caller.can_read))
         found = [{"matches": _matches(definitions, message)} for message in messages]
         return json_response(request, 200, found if isinstance(value, list) else found[0])
 

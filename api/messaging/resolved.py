@@ -36,7 +36,7 @@ class ResolvedMessagesRoutes:
 
     def __init__(self, registry: Registry) -> None:
         self._readers = registry.readers
-        self._latest = registry.latest
+        self._latest = registry.definitions
         self._moments = Snapshots(registry.readers, self._latest, registry.store.clock)
 
     async def answer(self, request: Request, receive: Receive) -> Response:
@@ -49,23 +49,23 @@ class ResolvedMessagesRoutes:
         check_caller(replace(request, segments=request.segments[_ABOVE:]))
         asof = single_value(query_params(request, {_ASOF}), _ASOF)
         if asof is None:
-            return await asyncio.to_thread(self._look, request, None)
+            return await asyncio.to_thread(self._resolve, request, None)
         then = await self._moments.find(asof)
         if then.position == 0:
             raise problems.NotFound(request.path)
         try:
-            return then.told(await asyncio.to_thread(self._look, request, then), request)
+            return then.add_headers(await asyncio.to_thread(self._resolve, request, then), request)
         except conditional.NotModified as unchanged:
-            return then.told(conditional.not_modified_response(request, unchanged), request)
+            return then.add_headers(conditional.not_modified_response(request, unchanged), request)
 
-    def _look(self, request: Request, then: Snapshot | None) -> Response:
+    def _resolve(self, request: Request, then: Snapshot | None) -> Response:
         with self._readers.view() as now:
-            view = then.seen(now) if then else now
+            view = then.view(now) if then else now
             definitions = then.definitions if then else self._latest.current(view)
             tag = conditional.log_tag(view.position(), request, definitions.positions)
             conditional.check_conditions(request, tag)
             target = locate_messages(request.segments[_ABOVE:], definitions)
-            messages = MessageDefinitions(view, request.caller.reads)
+            messages = MessageDefinitions(view, request.caller.can_read)
             found = (
                 resolved_messages(target, view, messages)
                 if is_message_group(target)

@@ -86,7 +86,7 @@ def refusals(problems: str, statuses: Iterable[int]) -> dict[str, Schema]:
 
 def _schema(kind: type[Problem]) -> Schema:
     required = ["args"] if kind.placeholders() else []
-    if kind.about != NO_SUBJECT:
+    if kind.fixed_subject != NO_SUBJECT:
         required.append("subject")
     properties: dict[str, Schema] = {"type": _type(kind)}
     if kind.placeholders():

@@ -23,11 +23,11 @@ class DiscoveryRoutes:
     """The surface of both paths. others: URLs of other registries."""
 
     def __init__(self, others: Sequence[str] = ()) -> None:
-        self._others = others
+        self._other_registries = others
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """This registry's URL and those of the others. Raises: MethodNotAllowed."""
         if (options := read_only_options(request)) is not None:
             return options
-        registries = dict.fromkeys((request.base, *self._others))
+        registries = dict.fromkeys((request.base, *self._other_registries))
         return json_response(request, 200, {"registries": list(registries)})

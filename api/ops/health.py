@@ -42,14 +42,14 @@ class HealthRoutes:
         Ready means: the store answers, it has no known damage, and the read model has the whole log.
         """
         try:
-            head = self._registry.store.tip().position
+            head = self._registry.store.log_end().position
             with self._registry.readers.view() as view:
                 applied = view.position()
         except Exception as error:
             if not self._registry.store.damage.note(error):
                 reason = f"the store cannot be reached ({type(error).__name__})"
                 return 503, {"status": "unavailable", "reason": reason}
-        if (damaged := self._registry.store.damage.found) is not None:
+        if (damaged := self._registry.store.damage.first_damage) is not None:
             return 503, {"status": "unavailable", "reason": f"the store cannot be used: {damaged}"}
         if not isinstance(applied, int) or applied < head:
             reason = "the read model is behind the log"

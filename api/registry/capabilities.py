@@ -34,7 +34,7 @@ class Capabilities:
             shortself=bool(capabilities.get("shortself")),
         )
 
-    def at(self, role: Role | None) -> Capabilities:
+    def for_role(self, role: Role | None) -> Capabilities:
         """The capabilities for a caller. An admin can always change the capabilities themselves (CAP-5, CAP-13)."""
         return replace(self, available={**self.available, "capabilities": True}) if role is Role.ADMIN else self
 

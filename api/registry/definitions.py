@@ -24,7 +24,7 @@ class RegistryDefinitions:
     capabilities: Capabilities
     headers: dict[str, HeaderCodec] = field(default_factory=dict)
 
-    def headers_of(self, type: ResourceType) -> HeaderCodec:
+    def header_codec(self, type: ResourceType) -> HeaderCodec:
         """The codec for a Resource type's attributes in headers; built on first use."""
         return self.headers.get(type.origin) or self.headers.setdefault(type.origin, HeaderCodec(type))
 
@@ -44,14 +44,14 @@ class DefinitionsCache:
 
         Costs one small query if nothing has changed.
         """
-        found = self.within(view)
+        found = self.read_uncached(view)
         if found is not self.definitions:
             with self._lock:
                 if found.positions > self.definitions.positions:
                     self.definitions = found
         return found
 
-    def within(self, view: View) -> RegistryDefinitions:
+    def read_uncached(self, view: View) -> RegistryDefinitions:
         """The definitions in force in a view; not cached, because an uncommitted write may still be undone."""
         known = self.definitions
         return known if view.definitions() == known.positions else read_definitions(view)

@@ -40,7 +40,7 @@ class HeaderCodec:
         self.type = type
         self._types: dict[str, str] = dict(_types(type.version.definitions))
 
-    def headers(self, shown: Mapping[str, Json]) -> Headers:
+    def encode(self, shown: Mapping[str, Json]) -> Headers:
         """The headers of attributes, in their order. Values that are not scalars or maps of scalars are left out."""
         found: Headers = []
         for name, value in shown.items():
@@ -50,7 +50,7 @@ class HeaderCodec:
                 found.append((_header_name(name), _header_value(value)))
         return found
 
-    def attributes(self, given: Iterable[tuple[str, str]], xid: str) -> dict[str, Json]:
+    def decode(self, given: Iterable[tuple[str, str]], xid: str) -> dict[str, Json]:
         """The attributes in the headers of a document write.
 
         given: names in lower case without prefix, and raw values.

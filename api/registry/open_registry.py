@@ -55,23 +55,23 @@ class Registry:
     """
 
     store: Store
-    road: CommandBus
+    command_bus: CommandBus
     readers: ViewPool
     checker: DocumentChecker
     streams: StreamingPool = field(default_factory=StreamingPool)
 
     @cached_property
-    def latest(self) -> DefinitionsCache:
+    def definitions(self) -> DefinitionsCache:
         """The definitions that this process read last.
 
         All surfaces share them, because compiling a model takes long.
         """
-        return DefinitionsCache(self.readers.quick())
+        return DefinitionsCache(self.readers.quick_view())
 
     def close(self) -> None:
         """Finishes waiting writes, except those that wait for checks, and releases all connections."""
         self.checker.stop()
-        self.road.close()
+        self.command_bus.close()
         self.streams.close()
         self.readers.close()
         self.store.close()
@@ -103,7 +103,7 @@ def open_registry(
     entities = EntityProjection(most=settings.indexed_leaves)
     store.create()
     if address:
-        store.name(address)
+        store.ensure_public_url(address)
     with store.writing() as transaction:
         entities.create(transaction.connection)
     checker = DocumentChecker(CheckLimits(settings.check_workers, settings.check_seconds, settings.check_memory << 20))
@@ -124,7 +124,7 @@ class _AlreadyCreated(Exception):
 
 def _create(registry: Registry, registryid: str) -> None:
     """Records the first interaction of an empty log."""
-    if registry.store.tip().position:
+    if registry.store.log_end().position:
         return
 
     def first(writing: WriteTransaction, recorded: Recorded) -> Any:
@@ -132,6 +132,6 @@ def _create(registry: Registry, registryid: str) -> None:
             raise _AlreadyCreated
 
     try:
-        registry.road.submit(CreateRegistry(registryid, default_source()), answer=first).result()
+        registry.command_bus.submit(CreateRegistry(registryid, default_source()), answer=first).result()
     except _AlreadyCreated:
         return

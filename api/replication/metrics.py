@@ -36,12 +36,12 @@ class _LinkMetricsCollector(Collector):
         lags = GaugeMetricFamily("annals_link_lag_positions", _LAG, labels=("link",))
         states = GaugeMetricFamily("annals_link_state", _STATE, labels=("link", "state"))
         equal = GaugeMetricFamily("annals_link_equal", _EQUAL, labels=("link",))
-        for link in self._readers.quick().links.all():
+        for link in self._readers.quick_view().links.all():
             progress = self._replication.progress(link)
             if (lag := replication_lag(progress)) is not None:
                 lags.add_metric((link.id,), lag["positions"])
             for name in LINK_STATES:
                 states.add_metric((link.id, name), float(name == link_state_name(link, progress)))
-            if (verdict := progress.facts.get("verdict")) is not None:
+            if (verdict := progress.status.get("verdict")) is not None:
                 equal.add_metric((link.id,), float(verdict == "equal"))
         return (lags, states, equal)

@@ -51,16 +51,16 @@ class LinkNotificationHandler:
 
     def __init__(self, parts: LinkApiContext) -> None:
         self._parts = parts
-        self._taken = 0
+        self._running_count = 0
         self._waking: set[asyncio.Future[None]] = set()
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """202 for events. Raises: MethodNotAllowed, UnsupportedMediaType, BodyTooLarge, ParsingData, BadRequest."""
         if request.method not in ("POST", "OPTIONS"):
             raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), _ALLOW[1].decode())
-        if self._taken >= MAX_CONCURRENT:
+        if self._running_count >= MAX_CONCURRENT:
             return Response(429, [root_link(request.base), (b"retry-after", b"1")])
-        self._taken += 1
+        self._running_count += 1
         try:
             if request.method == "OPTIONS":
                 return _consent(request, await asyncio.to_thread(self._origins))
@@ -70,17 +70,17 @@ class LinkNotificationHandler:
             if link is not None:
                 self._wake(link, subjects)
         finally:
-            self._taken -= 1
+            self._running_count -= 1
         return Response(202, [root_link(request.base)])
 
     def _link(self, id: str) -> Link | None:
         """The link that receives notifications; None if no such link exists."""
-        link = self._parts.registry.readers.quick().links.one(id) if ID.match(id) else None
+        link = self._parts.registry.readers.quick_view().links.get(id) if ID.match(id) else None
         return link if link is not None and link.mode == EVENTS else None
 
     def _origins(self) -> set[str]:
         """The hosts of the registries that send notifications to links."""
-        links = self._parts.registry.readers.quick().links.all()
+        links = self._parts.registry.readers.quick_view().links.all()
         return {urlsplit(link.url).hostname or "" for link in links if link.mode == EVENTS}
 
     def _wake(self, link: Link, subjects: Sequence[str]) -> None:
@@ -88,14 +88,14 @@ class LinkNotificationHandler:
 
         The response does not wait: its duration would reveal the link.
         """
-        work = asyncio.to_thread(self._parts.replication.wake, link.id, subjects if link.is_older else ())
+        work = asyncio.to_thread(self._parts.replication.wake, link.id, subjects if link.is_legacy else ())
         waking = asyncio.ensure_future(work)
-        self._taken += 1
+        self._running_count += 1
         self._waking.add(waking)
         waking.add_done_callback(self._woken)
 
     def _woken(self, waking: asyncio.Future[None]) -> None:
-        self._taken -= 1
+        self._running_count -= 1
         self._waking.discard(waking)
         if not waking.cancelled() and (error := waking.exception()) is not None:
             _LOG.warning("a link cannot be notified and reads again after its interval: %s", error)

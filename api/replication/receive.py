@@ -60,8 +60,8 @@ class LogReceiveHandler:
         return json_response(request, 200, {"position": position})
 
     def _received(self, id: str, after: int, body: _RequestBody) -> int:
-        link = find_link(self._parts.registry.readers.quick(), id)
-        return self._parts.replication.receive(link, after, body.lines())
+        link = find_link(self._parts.registry.readers.quick_view(), id)
+        return self._parts.replication.receive(link, after, body.iter_lines())
 
 
 class _RequestBody:
@@ -71,9 +71,9 @@ class _RequestBody:
         self._receive = receive
         self._loop = asyncio.get_running_loop()
         self._waiting: Future[Any] | None = None
-        self._ended = False
+        self._has_ended = False
 
-    def lines(self) -> Iterator[bytes]:
+    def iter_lines(self) -> Iterator[bytes]:
         """The lines of the body.
 
         Raises: ClientDisconnected if the body breaks off or the request was given up; BodyTooLarge.
@@ -91,12 +91,12 @@ class _RequestBody:
 
     def end(self) -> None:
         """Stops reading: the request is over."""
-        self._ended = True
+        self._has_ended = True
         if self._waiting is not None:
             self._waiting.cancel()
 
     def _next(self) -> Any:
-        if self._ended:
+        if self._has_ended:
             raise ClientDisconnected
         self._waiting = asyncio.run_coroutine_threadsafe(asyncio.wait_for(self._receive(), PART_SECONDS), self._loop)
         try:

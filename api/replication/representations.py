@@ -35,11 +35,14 @@ def _nobody() -> None:
 
 @dataclass(frozen=True, slots=True)
 class LinkApiContext:
-    """The dependencies of the link handlers. replication: runs the links. changed: called after a link has changed."""
+    """The dependencies of the link handlers.
+
+    replication: runs the links. on_change: called after a link has changed.
+    """
 
     registry: Registry
     replication: PassiveReplication
-    changed: Callable[[], None] = _nobody
+    on_change: Callable[[], None] = _nobody
 
 
 def check_admin(caller: Caller) -> None:
@@ -50,7 +53,7 @@ def check_admin(caller: Caller) -> None:
 
 def find_link(view: View, id: str) -> Link:
     """A link. Raises: NotFound."""
-    found = view.links.one(id)
+    found = view.links.get(id)
     if found is None:
         raise problems.NotFound(f"{COLLECTION}/{id}")
     return found
@@ -64,7 +67,7 @@ def link_document(link: Link) -> dict[str, Any]:
 
 def link_status_document(link: Link, progress: LinkProgress) -> dict[str, Any]:
     """The status of a link: state, position, lag, whether both ends are equal, and the last error."""
-    facts = {name: value for name, value in progress.facts.items() if name not in _INNER}
+    facts = {name: value for name, value in progress.status.items() if name not in _INNER}
     found: dict[str, Any] = {"state": link_state_name(link, progress), "position": progress.cursor or 0}
     if (lag := replication_lag(progress)) is not None:
         found["lag"] = lag
@@ -79,9 +82,9 @@ def link_state_name(link: Link, progress: LinkProgress) -> str:
         return "promoted"
     if not link.enabled:
         return "resting"
-    if progress.facts.get("diverged") or progress.facts.get("verdict") == DIFFERS:
+    if progress.status.get("diverged") or progress.status.get("verdict") == DIFFERS:
         return "diverged"
-    return "failing" if progress.facts.get("error") else "active"
+    return "failing" if progress.status.get("error") else "active"
 
 
 def replication_lag(progress: LinkProgress) -> dict[str, Any] | None:
@@ -90,7 +93,7 @@ def replication_lag(progress: LinkProgress) -> dict[str, Any] | None:
     positions: number of log positions. seconds: from the last received interaction to the end of the other log. None if
     the link has never read the other log.
     """
-    head, taken = progress.facts.get("head"), progress.facts.get("taken")
+    head, taken = progress.status.get("head"), progress.status.get("taken")
     if not isinstance(head, dict):
         return None
     behind = max(0, head["position"] - (progress.cursor or 0))

@@ -61,7 +61,7 @@ class LinksRoutes:
         self._registry: Registry = parts.registry
         self._handlers: Mapping[int, Mapping[str, Handler]] = {
             0: {"GET": self._list, "POST": self._create},
-            1: {"GET": self._one, "PUT": self._put, "DELETE": self._delete},
+            1: {"GET": self._read_link, "PUT": self._put, "DELETE": self._delete},
         }
         self._actions: Mapping[str, Handler] = {
             **{name: partial(self._control, name) for name in ("promote", "pause", "resume")},
@@ -98,12 +98,12 @@ class LinksRoutes:
     async def _list(self, request: Request, receive: Receive) -> Response:
         query_params(request, ())
         return await asyncio.to_thread(
-            lambda: _json_response(request, 200, [self._shown(link) for link in self._all()])
+            lambda: _json_response(request, 200, [self._link_with_status(link) for link in self._all()])
         )
 
-    async def _one(self, request: Request, receive: Receive) -> Response:
+    async def _read_link(self, request: Request, receive: Receive) -> Response:
         query_params(request, ())
-        found = await asyncio.to_thread(lambda: self._shown(find_link(self._quick(), request.segments[2])))
+        found = await asyncio.to_thread(lambda: self._link_with_status(find_link(self._quick(), request.segments[2])))
         return _json_response(request, 200, found)
 
     async def _create(self, request: Request, receive: Receive) -> Response:
@@ -118,48 +118,50 @@ class LinksRoutes:
         body = await _document(request, receive)
         if isinstance(body, dict) and body.get("id") not in (None, id):
             raise InvalidLink.at("idmismatch", "/id", "the path has another id")
-        there = await asyncio.to_thread(lambda: self._quick().links.one(id))
+        there = await asyncio.to_thread(lambda: self._quick().links.get(id))
         if there is None and not ID.match(id):
             raise InvalidLink.at("value", "/id", "it is not the id of a link")
         return await self._write(request, id, body, there is None)
 
     async def _write(self, request: Request, id: str, body: Any, new: bool) -> Response:
         found = parse_link(body)
-        if found.secrets and not self._registry.store.vault.usable:
+        if found.secrets and not self._registry.store.vault.has_key:
             reason = "this server has no master key, so it cannot store secrets; set ANNALS_MASTER_KEY"
             raise InvalidLink.at("credentialsunavailable", f"/{CREDENTIAL.strip('.')}", reason)
         command = WriteLink(f"{COLLECTION}/{id}", new, found.attributes, found.secrets)
         if not new:
-            return await self._submitted(request, command, 200)
+            return await self._submit(request, command, 200)
         await asyncio.to_thread(self._forget, command.xid)
         await asyncio.to_thread(self._check_ring, command)
-        answer = await self._submitted(request, command, 201)
+        answer = await self._submit(request, command, 201)
         try:  # checks again: two concurrent requests may close a cycle, and the later check sees both links
             await asyncio.to_thread(self._check_ring, command)
         except InvalidLink:
-            await self._submitted(request, DeleteLink(command.xid), 204)
+            await self._submit(request, DeleteLink(command.xid), 204)
             raise
         return answer
 
     async def _delete(self, request: Request, receive: Receive) -> Response:
         found = await asyncio.to_thread(lambda: find_link(self._quick(), request.segments[2]))
-        return await self._submitted(request, DeleteLink(found.xid), 204)
+        return await self._submit(request, DeleteLink(found.xid), 204)
 
     async def _control(self, name: str, request: Request, receive: Receive) -> Response:
         found = await asyncio.to_thread(lambda: find_link(self._quick(), request.segments[2]))
-        return await self._submitted(request, ControlLink(found.xid, name), 200)
+        return await self._submit(request, ControlLink(found.xid, name), 200)
 
     async def _check(self, request: Request, receive: Receive) -> Response:
-        link = await self._asked(request, self._parts.replication.check)
-        return _json_response(request, 200, await asyncio.to_thread(self._shown, link))
+        link = await self._call_remote(request, self._parts.replication.check)
+        return _json_response(request, 200, await asyncio.to_thread(self._link_with_status, link))
 
     async def _repair(self, request: Request, receive: Receive) -> Response:
         """The link, with the number of entities that differed under `repaired`."""
         counts: list[int] = []
-        link = await self._asked(request, lambda link: counts.append(self._parts.replication.repair(link)))
-        return _json_response(request, 200, {**await asyncio.to_thread(self._shown, link), "repaired": counts[0]})
+        link = await self._call_remote(request, lambda link: counts.append(self._parts.replication.repair(link)))
+        return _json_response(
+            request, 200, {**await asyncio.to_thread(self._link_with_status, link), "repaired": counts[0]}
+        )
 
-    async def _asked(self, request: Request, work: Callable[[Link], None]) -> Link:
+    async def _call_remote(self, request: Request, work: Callable[[Link], None]) -> Link:
         """The link after work that calls the other registry. Raises: RemoteUnavailable, BadRequest."""
         if _DRYRUN in query_params(request, (_DRYRUN,)):
             raise problems.BadRequest(
@@ -173,11 +175,11 @@ class LinksRoutes:
             raise RemoteUnavailable(link.xid, error_detail=str(error)) from None
         return await asyncio.to_thread(lambda: find_link(self._quick(), id))
 
-    async def _submitted(self, request: Request, command: LinkCommand, code: int) -> Response:
+    async def _submit(self, request: Request, command: LinkCommand, code: int) -> Response:
         if _DRYRUN in query_params(request, (_DRYRUN,)):
-            return await dry_run(request, self._registry.road, command, None, own=True)
-        recorded: Recorded = await asyncio.wrap_future(self._registry.road.submit(command, request.caller))
-        self._parts.changed()
+            return await dry_run(request, self._registry.command_bus, command, None, own=True)
+        recorded: Recorded = await asyncio.wrap_future(self._registry.command_bus.submit(command, request.caller))
+        self._parts.on_change()
         known = recorded.xregcorrelationid
         headers = [(CORRELATION_HEADER, known.encode())] if known is not None else []
         if code == 204:
@@ -185,27 +187,27 @@ class LinksRoutes:
         if code == 201:
             headers.append((b"location", f"{request.base}{command.xid}".encode()))
         link = await asyncio.to_thread(lambda: find_link(self._quick(), command.xid.rpartition("/")[2]))
-        return _json_response(request, code, await asyncio.to_thread(self._shown, link), headers)
+        return _json_response(request, code, await asyncio.to_thread(self._link_with_status, link), headers)
 
     def _forget(self, xid: str) -> None:
         """Removes stored progress of an earlier link with the same id, which is not valid for a new link."""
         id = xid.rpartition("/")[2]
-        if self._quick().links.one(id) is None:
+        if self._quick().links.get(id) is None:
             self._parts.replication.forget(id)
 
     def _check_ring(self, command: WriteLink) -> None:
         """Checks that a new link closes no cycle. Raises: InvalidLink."""
         made = Entity(command.xid, TYPE, 1, dict(command.attributes), {})
-        self._parts.replication.check_ring(Link.of(made, 0), command.secrets)
+        self._parts.replication.check_cycle(Link.of(made, 0), command.secrets)
 
-    def _shown(self, link: Link) -> dict[str, Any]:
+    def _link_with_status(self, link: Link) -> dict[str, Any]:
         return {**link_document(link), "status": link_status_document(link, self._parts.replication.progress(link))}
 
     def _all(self) -> list[Link]:
         return list(self._quick().links.all())
 
     def _quick(self) -> Any:
-        return self._registry.readers.quick()
+        return self._registry.readers.quick_view()
 
 
 def _json_response(request: Request, code: int, body: Any, headers: Headers = NO_HEADERS) -> Response:

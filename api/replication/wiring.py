@@ -37,15 +37,15 @@ class PassiveReplication:
     def progress(self, link: Link) -> LinkProgress:
         """The progress and the state of a link."""
         found = self._states.read(link.id)
-        return found if link.inbound else outbound_progress(found, self._tools.readers.quick().log)
+        return found if link.is_inbound else outbound_progress(found, self._tools.readers.quick_view().log)
 
     def wake(self, link: str, subjects: Sequence[str] = ()) -> None:
         """Makes a link read the other registry now. Another process runs the link and polls for this note.
 
         link: its id. subjects: xids to read, for links that copy single objects.
         """
-        self._states.hear(link, subjects)
-        self._states.note(link, None, **{NOTIFIED_FACT: time.time()})
+        self._states.add_subjects(link, subjects)
+        self._states.update(link, None, **{NOTIFIED_FACT: time.time()})
 
     def receive(self, link: Link, after: int, lines: Iterable[bytes]) -> int:
         """Receives a piece of another log; see `projections.replication.log.receive`."""
@@ -53,20 +53,20 @@ class PassiveReplication:
 
     def upstream(self) -> Mapping[str, Any]:
         """The id of this registry and of the registries that it follows; see `projections.replication.cycles`."""
-        return upstream_registries(self._tools.readers.quick(), self._states)
+        return upstream_registries(self._tools.readers.quick_view(), self._states)
 
-    def check_ring(self, link: Link, secrets: Mapping[str, str]) -> None:
+    def check_cycle(self, link: Link, secrets: Mapping[str, str]) -> None:
         """Checks whether a link would close a cycle, if the other registry answers. secrets: of the link, by name.
 
         Raises: InvalidLink.
         """
         tools = replace(self._tools, reveal=lambda link: secrets)
-        with closing(tools.remote(link)) as remote:
+        with closing(tools.connect(link)) as remote:
             check_cycle_promptly(link, tools, remote)
 
     def forget(self, link: str) -> None:
         """Removes the stored progress of a deleted link. link: its id."""
-        self._states.forget(link)
+        self._states.delete(link)
 
     def check(self, link: Link) -> None:
         """Compares both registries now and stores the result in the progress. Raises: RemoteError, InvalidLink."""
@@ -88,7 +88,7 @@ class ActiveReplication(PassiveReplication):
         self._service = service
 
     def wake(self, link: str, subjects: Sequence[str] = ()) -> None:
-        self._states.hear(link, subjects)
+        self._states.add_subjects(link, subjects)
         if not self._service.wake(link):
             super().wake(link)
 
@@ -97,10 +97,10 @@ def build_link_context(settings: Settings, registry: Registry, states: LinkState
     """The dependencies of link workers."""
 
     def submit(command: Command, caller: Caller) -> Future[Recorded]:
-        return registry.road.submit(command, caller)
+        return registry.command_bus.submit(command, caller)
 
     def reveal(link: Link) -> Mapping[str, str]:
-        return registry.readers.quick().links.reveal(registry.store.vault, link)
+        return registry.readers.quick_view().links.reveal(registry.store.vault, link)
 
     root = registry.store.public_url or UNCONFIGURED_URL
     return LinkWorkerContext(
@@ -112,6 +112,6 @@ def build_link_service(settings: Settings, registry: Registry, states: LinkState
     """The service that runs the links of a registry, not started yet."""
 
     def links() -> Sequence[Link]:
-        return list(registry.readers.quick().links.all())
+        return list(registry.readers.quick_view().links.all())
 
     return ReplicationService(settings.database, build_link_context(settings, registry, states), links)

@@ -49,7 +49,7 @@ class SubscriptionActionHandler:
         if name not in _NAMES:
             raise problems.ApiNotFound()
         dryrun = _DRYRUN in query_params(request, (_DRYRUN,))
-        found = await asyncio.to_thread(self._found, request, id)
+        found = await asyncio.to_thread(self._find, request, id)
         check_writer(request.caller)
         given = await read_optional_json(request, receive, self._parts.body)
         arguments = await asyncio.to_thread(self._arguments, name, given)
@@ -60,28 +60,28 @@ class SubscriptionActionHandler:
         )
         holds = holds or write_condition(request, command.xid, request.caller)
         if dryrun:
-            return await dry_run(request, self._parts.registry.road, command, holds, own=True)
-        return await self.done(request, command, holds)
+            return await dry_run(request, self._parts.registry.command_bus, command, holds, own=True)
+        return await self.record(request, command, holds)
 
-    async def done(self, request: Request, command: ControlSubscription, holds: Any) -> Response:
+    async def record(self, request: Request, command: ControlSubscription, holds: Any) -> Response:
         """Records a command and returns the status after it."""
-        road = self._parts.registry.road
+        road = self._parts.registry.command_bus
         recorded = await asyncio.wrap_future(road.submit(command, request.caller, condition=holds))
         status = await asyncio.to_thread(self._status, request, name=command.name)
         return json_response(request, 202, status, xregcorrelationid=recorded.xregcorrelationid)
 
-    def _found(self, request: Request, id: str) -> Subscription:
-        return find_subscription(self._parts.registry.readers.quick(), id, request.caller)
+    def _find(self, request: Request, id: str) -> Subscription:
+        return find_subscription(self._parts.registry.readers.quick_view(), id, request.caller)
 
     def _status(self, request: Request, name: str) -> Mapping[str, Any]:
-        found = self._found(request, request.segments[1])
+        found = self._find(request, request.segments[1])
         if name == "pause":
-            self._parts.deliveries.heard(found)
+            self._parts.deliveries.wait_until_applied(found)
         return self._parts.deliveries.status(found)
 
     def _looked(self, name: str, found: Subscription) -> bool:
         """Whether deliveries have stopped without a `pause`. Raises: ReplayRunning."""
-        if name == "replay" and self._parts.deliveries.replaying(found):
+        if name == "replay" and self._parts.deliveries.is_replaying(found):
             raise ReplayRunning()
         return name == "resume" and self._parts.deliveries.status(found).get("state") not in _RUNNING
 
@@ -89,14 +89,14 @@ class SubscriptionActionHandler:
         """The arguments of an action, parsed from its body. Raises: InvalidSubscription."""
         place = ErrorPlace()
         if not isinstance(given, dict):
-            raise place.refused("type", "an object is needed")
+            raise place.error("type", "an object is needed")
         for member in given:
             if name != "replay" or member not in _REPLAY:
-                raise place.at(member).refused("unknown", f"the action {name} does not take this member")
+                raise place.at(member).error("unknown", f"the action {name} does not take this member")
         return parse_replay_range(given, self._position) if name == "replay" else {}
 
     def _position(self, time: str) -> int:
-        return position_of_time(self._parts.registry.readers.quick().log, time)
+        return position_of_time(self._parts.registry.readers.quick_view().log, time)
 
 
 def parse_replay_range(given: Mapping[str, Any], position: Any) -> dict[str, Json]:
@@ -106,7 +106,7 @@ def parse_replay_range(given: Mapping[str, Any], position: Any) -> dict[str, Jso
     """
     place = ErrorPlace()
     if (given.get("fromposition") is None) == (given.get("fromtime") is None):
-        raise place.at("fromposition").refused("required", "either fromposition or fromtime is needed")
+        raise place.at("fromposition").error("required", "either fromposition or fromtime is needed")
     found: dict[str, Json] = {}
     for name, member in (("from", "fromposition"), ("to", "toposition")):
         if given.get(member) is not None:
@@ -114,13 +114,13 @@ def parse_replay_range(given: Mapping[str, Any], position: Any) -> dict[str, Jso
     if given.get("fromtime") is not None:
         found["from"] = position(_time(given["fromtime"], place.at("fromtime")))
     if not isinstance(given.get("parallel") or False, bool):
-        raise place.at("parallel").refused("type", "true or false is needed")
+        raise place.at("parallel").error("type", "true or false is needed")
     return found | ({"parallel": True} if given.get("parallel") else {})
 
 
 def _position(given: Any, place: ErrorPlace) -> int:
     if type(given) is not int or given < 0:
-        raise place.refused("value", "a position of the log is needed")
+        raise place.error("value", "a position of the log is needed")
     return max(1, given)
 
 
@@ -128,7 +128,7 @@ def _time(given: Any, place: ErrorPlace) -> str:
     try:
         return to_utc(given)
     except (ValueError, OverflowError, TypeError) as error:
-        raise place.refused("value", f"an RFC 3339 time is needed: {error}") from None
+        raise place.error("value", f"an RFC 3339 time is needed: {error}") from None
 
 
 def _no_other_replay(found: Subscription, holds: Any) -> Any:

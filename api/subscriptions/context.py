@@ -29,12 +29,12 @@ _MOMENT: Final = timedelta(microseconds=1)
 class SubscriptionApiContext:
     """The dependencies of the Subscriptions API.
 
-    offered: returns what this server supports; called on first need. resolver: resolves the addresses of sinks. owned:
-    maximum number of subscriptions of one caller. body: maximum size of a request body in bytes.
+    supported: returns what this server supports; called on first need. resolver: resolves the addresses of sinks.
+    owned: maximum number of subscriptions of one caller. body: maximum size of a request body in bytes.
     """
 
     registry: Registry
-    offered: Callable[[], SubscriptionSupport]
+    supported: Callable[[], SubscriptionSupport]
     resolver: Resolver
     deliveries: Deliveries = field(default_factory=NoDeliveries)
     owned: int = 1000
@@ -49,7 +49,7 @@ def check_caller(caller: Caller) -> None:
 
 def check_writer(caller: Caller) -> None:
     """Checks that the caller may write. Raises: Forbidden for a caller that may write nowhere."""
-    if caller.subscribes not in (Role.WRITER, Role.ADMIN):
+    if caller.subscription_role not in (Role.WRITER, Role.ADMIN):
         raise Forbidden(caller=caller.name)
 
 
@@ -60,7 +60,7 @@ def can_see(caller: Caller, subscription: Subscription) -> bool:
 
 def find_subscription(view: View, id: str, caller: Caller) -> Subscription:
     """A subscription that the caller may see. Raises: NotFound."""
-    found = view.subscriptions.one(id)
+    found = view.subscriptions.get(id)
     if found is None or not can_see(caller, found):
         raise problems.NotFound(subscription_xid(id))
     return found

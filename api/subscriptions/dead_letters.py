@@ -34,9 +34,9 @@ class DeadLetterHandler:
         """A page of dead letters, in their order. Raises: NotFound, BadRequest."""
         return await asyncio.to_thread(self._list, request)
 
-    async def one(self, request: Request, receive: Receive) -> Response:
+    async def read_one(self, request: Request, receive: Receive) -> Response:
         """One dead letter. Raises: NotFound."""
-        return json_response(request, 200, await asyncio.to_thread(self._found, request))
+        return json_response(request, 200, await asyncio.to_thread(self._find, request))
 
     async def redeliver(self, request: Request, receive: Receive) -> Response:
         """202: the dead letter receives a fresh set of attempts. Raises: NotFound, Forbidden."""
@@ -52,12 +52,12 @@ class DeadLetterHandler:
     async def _recorded(
         self, request: Request, name: str, effect: Callable[[str, str], None]
     ) -> tuple[str | None, JsonObject]:
-        letter = await asyncio.to_thread(self._found, request)
+        letter = await asyncio.to_thread(self._find, request)
         check_writer(request.caller)
         query_params(request, ())
         id, sequence = request.segments[1], request.segments[3]
         command = ControlSubscription(subscription_xid(id), name, {"sequence": sequence})
-        recorded = await asyncio.wrap_future(self._parts.registry.road.submit(command, request.caller))
+        recorded = await asyncio.wrap_future(self._parts.registry.command_bus.submit(command, request.caller))
         await asyncio.to_thread(effect, id, sequence)
         return recorded.xregcorrelationid, letter
 
@@ -76,11 +76,11 @@ class DeadLetterHandler:
             return ""
         if (found := parse_sequence(value)) is None:
             raise invalid_param("after", f"{value!r} is not the sequence of a dead letter")
-        if position_of(found) > (head := self._parts.registry.readers.quick().log.head().last):
+        if position_of(found) > (head := self._parts.registry.readers.quick_view().log.head().last):
             raise invalid_param("after", f"{value!r} is after the last event; the log ends at position {head}")
         return value
 
-    def _found(self, request: Request) -> JsonObject:
+    def _find(self, request: Request) -> JsonObject:
         subscription = self._subscription(request)
         letter = self._parts.deliveries.deadletter(subscription.id, request.segments[3])
         if letter is None:
@@ -88,7 +88,7 @@ class DeadLetterHandler:
         return letter
 
     def _subscription(self, request: Request) -> Subscription:
-        return find_subscription(self._parts.registry.readers.quick(), request.segments[1], request.caller)
+        return find_subscription(self._parts.registry.readers.quick_view(), request.segments[1], request.caller)
 
 
 def _limit(value: str | None) -> int:

@@ -30,7 +30,7 @@ def build_delivery_service(
     ports = DeliveryPorts(
         found,
         secrets=StoredSecrets(registry.store),
-        reads=build_owner_rights(settings, registry),
+        may_read=build_owner_rights(settings, registry),
         validator=WebhookHandshake(found),
         policy=settings.sinks_validation,
         renew=TokenRenewal(found),

@@ -24,7 +24,7 @@ def write_endpoint(registry: Registry, id: str, base: str) -> bool:
     base: root of the registry. A model without endpoints needs no write. If the registry refuses the endpoint, the
     server logs a warning and still starts.
     """
-    view = registry.readers.quick()
+    view = registry.readers.quick_view()
     model = view.entity("/model")
     if model is None or ENDPOINTS not in loads(model.attributes)["model"].get("groups", {}):
         return False
@@ -35,7 +35,7 @@ def write_endpoint(registry: Registry, id: str, base: str) -> bool:
         return False
     method = WriteMethod.PATCH if row else WriteMethod.PUT
     try:
-        registry.road.submit(WriteTree(xid, wanted, method, ignore=frozenset({"epoch"})), _CALLER).result()
+        registry.command_bus.submit(WriteTree(xid, wanted, method, ignore=frozenset({"epoch"})), _CALLER).result()
     except Problem as problem:
         _LOG.warning("the endpoint %s, which makes the subscriptions known, cannot be written: %s", xid, problem)
         return False

@@ -26,30 +26,30 @@ class OwnerRights:
         issued: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._named = named
+        self._callers_named = named
         self._subscriptions = subscriptions
         self._issued = issued
         self._clock = clock
-        self._known: dict[str, tuple[float, Sequence[Caller]]] = {}
+        self._cache: dict[str, tuple[float, Sequence[Caller]]] = {}
 
     def __call__(self, owner: str, xid: str) -> bool:
         """Whether an owner may read an entity."""
-        if self._named is None and not self._issued:
+        if self._callers_named is None and not self._issued:
             return True
-        return any(caller.reads(xid) for caller in self._callers(owner))
+        return any(caller.can_read(xid) for caller in self._callers(owner))
 
     def _callers(self, owner: str) -> Sequence[Caller]:
-        since, found = self._known.get(owner, (0.0, None))
+        since, found = self._cache.get(owner, (0.0, None))
         now = self._clock()
         if found is None or now - since >= CACHE_SECONDS:
             found = self._looked_up(owner)
-            self._known[owner] = now, found
+            self._cache[owner] = now, found
         return found
 
     def _looked_up(self, owner: str) -> Sequence[Caller]:
         if owner == CONSOLE.name:
             return (CONSOLE,)
-        listed = self._named(owner) if self._named else ()
+        listed = self._callers_named(owner) if self._callers_named else ()
         if listed or not self._issued:
             return listed
         own = (found.subscription for found in self._subscriptions().all() if found.subscription.owner == owner)

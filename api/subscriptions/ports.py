@@ -21,7 +21,7 @@ class Deliveries(Protocol):
     def status(self, subscription: Subscription) -> JsonObject:
         """`state` and every other known member of the status (SUB-841)."""
 
-    def replaying(self, subscription: Subscription) -> bool:
+    def is_replaying(self, subscription: Subscription) -> bool:
         """Whether a replay runs, or was requested and has not begun (SUB-834)."""
 
     def deadletters(self, id: str, after: str, limit: int) -> Sequence[JsonObject]:
@@ -36,7 +36,7 @@ class Deliveries(Protocol):
     def discard(self, id: str, sequence: str) -> None:
         """Removes a dead letter. The log already has the request, so this may do nothing."""
 
-    def heard(self, subscription: Subscription) -> bool:
+    def wait_until_applied(self, subscription: Subscription) -> bool:
         """Whether the deliverer has read the log up to a subscription's position; waits briefly for that.
 
         A response to a request that stops deliveries waits for this, because no attempt may start after it (SUB-504,
@@ -57,7 +57,7 @@ class NoDeliveries:
         """See Deliveries."""
         return {"state": "paused" if subscription.paused else "active", "position": subscription.starts - 1}
 
-    def replaying(self, subscription: Subscription) -> bool:
+    def is_replaying(self, subscription: Subscription) -> bool:
         """See Deliveries."""
         return False
 
@@ -75,7 +75,7 @@ class NoDeliveries:
     def discard(self, id: str, sequence: str) -> None:
         """See Deliveries."""
 
-    def heard(self, subscription: Subscription) -> bool:
+    def wait_until_applied(self, subscription: Subscription) -> bool:
         """See Deliveries."""
         return True
 

@@ -42,9 +42,9 @@ def parse_preview_params(body: Any, offer: SubscriptionSupport, log: Log) -> Pre
     first, last = span["from"], span.get("to", head)
     for name, position in (("toposition", last), ("fromposition", first)):
         if position > head and (head or position > 1):
-            raise place.at(name).refused("value", f"the log ends at position {head}")
+            raise place.at(name).error("value", f"the log ends at position {head}")
     if last < first and head:
-        raise place.at("toposition").refused("value", "it is before the first position of the range")
+        raise place.at("toposition").error("value", "it is before the first position of the range")
     return PreviewParams(attributes, first, last, limit)
 
 
@@ -54,7 +54,7 @@ def preview_result(tally: PreviewCounts, errors: Sequence[ExpressionErrors]) -> 
         "from": tally.first,
         "to": tally.last,
         "position": tally.position,
-        "complete": tally.complete,
+        "complete": tally.is_complete,
         "considered": tally.considered.total(),
         "matched": tally.matched.total(),
         "families": _families(tally.considered, tally.matched),

@@ -84,22 +84,22 @@ class PreviewRoutes:
     async def _preview(self, request: Request, body: Any) -> Response:
         check_caller(request.caller)
         query_params(request, ())
-        quick = self._parts.registry.readers.quick
-        wanted = await asyncio.to_thread(lambda: parse_preview_params(body, self._parts.offered(), quick().log))
+        quick = self._parts.registry.readers.quick_view
+        wanted = await asyncio.to_thread(lambda: parse_preview_params(body, self._parts.supported(), quick().log))
         lines = NDJSON in (request.header(b"accept") or "")
 
         def job() -> Generator[Any, None, None]:
             yield [_LINES if lines else JSON, root_link(request.base), (b"cache-control", b"no-store")]
-            yield from self._pieces(request, wanted, lines)
+            yield from self._stream_lines(request, wanted, lines)
 
         headers, pieces = await self._parts.registry.streams.start(job)
         return Response(200, headers, pieces)
 
-    def _pieces(self, request: Request, wanted: PreviewParams, lines: bool) -> Generator[bytes, None, None]:
+    def _stream_lines(self, request: Request, wanted: PreviewParams, lines: bool) -> Generator[bytes, None, None]:
         """The result in pieces. With `lines`, progress lines come before it."""
         readers = self._parts.registry.readers
         look = Preview(
-            lambda: readers.quick().log, self._families, wanted.attributes, request.caller.reads, wanted.limit
+            lambda: readers.quick_view().log, self._families, wanted.attributes, request.caller.can_read, wanted.limit
         )
         result = None
         for tally in look.scan(wanted.first, wanted.last):

@@ -51,11 +51,11 @@ class SubscriptionReadHandler:
         """All subscriptions that the caller may see, in order of creation (SUB-505). Raises: BadRequest."""
         return await asyncio.to_thread(self._list, request)
 
-    async def one(self, request: Request, receive: Receive) -> Response:
+    async def read_one(self, request: Request, receive: Receive) -> Response:
         """One subscription. Raises: NotFound, BadRequest, NotModified."""
-        return await asyncio.to_thread(self._one, request)
+        return await asyncio.to_thread(self._read_one, request)
 
-    def shown(self, subscription: Subscription, view: View, caller: Caller, *, live: bool = True) -> dict[str, Any]:
+    def render(self, subscription: Subscription, view: View, caller: Caller, *, live: bool = True) -> dict[str, Any]:
         """The response body of a subscription. live: whether it includes the delivery status."""
         vault, stored = self._parts.registry.store.vault, view.subscriptions
 
@@ -65,14 +65,14 @@ class SubscriptionReadHandler:
         members = subscription_document(subscription, caller, reveal)
         return members | {"status": self._parts.deliveries.status(subscription)} if live else members
 
-    def _one(self, request: Request) -> Response:
+    def _read_one(self, request: Request) -> Response:
         asof = single_value(query_params(request, (_ASOF,)), _ASOF)
         then = self._then(request, asof)
         found = find_subscription(then.view, request.segments[1], request.caller)
         current = entity_tag(found, request.caller)
         if has_entity_tag(request, current):
             raise conditional.NotModified(current)
-        members = self.shown(found, then.view, request.caller, live=then.live)
+        members = self.render(found, then.view, request.caller, live=then.live)
         return json_response(request, 200, members, [*subscription_headers(found, request.caller), *then.headers])
 
     def _list(self, request: Request) -> Response:
@@ -83,7 +83,7 @@ class SubscriptionReadHandler:
         after = _number("after", named["after"], 0, (1 << 63) - 1) or 0
         found = list(islice(self._wanted(then, request.caller, named, after), limit + 1 if limit else None))
         more = limit is not None and len(found) > limit
-        shown = [self.shown(each.subscription, then.view, request.caller, live=then.live) for each in found[:limit]]
+        shown = [self.render(each.subscription, then.view, request.caller, live=then.live) for each in found[:limit]]
         links = [_next(request, named, found[limit - 1].born)] if more and limit else []
         return json_response(request, 200, shown, [(b"cache-control", b"no-cache"), *links, *then.headers])
 
@@ -102,7 +102,7 @@ class SubscriptionReadHandler:
 
     def _then(self, request: Request, asof: str | None) -> _SubscriptionSnapshot:
         """The snapshot that answers a request. Raises: BadRequest."""
-        view = self._parts.registry.readers.quick()
+        view = self._parts.registry.readers.quick_view()
         if asof is None:
             return _SubscriptionSnapshot(view, True, [])
         moment = view.log.as_of(asof, self._parts.registry.store.clock())

@@ -38,7 +38,7 @@ class SubscriptionsRoutes:
         reading, writing = SubscriptionReadHandler(parts), SubscriptionWriteHandler(parts)
         actions, letters = SubscriptionActionHandler(parts), DeadLetterHandler(parts)
         collection: Mapping[str, Handler] = {"GET": reading.list, "POST": writing.create}
-        item: Mapping[str, Handler] = {"GET": reading.one, "PUT": writing.replace, "DELETE": writing.delete}
+        item: Mapping[str, Handler] = {"GET": reading.read_one, "PUT": writing.replace, "DELETE": writing.delete}
         action: Mapping[str, Handler] = {"POST": actions.answer}
         #: Handlers by kind of path. The handlers themselves look up the action or the dead letter.
         self._handlers: Mapping[str, Mapping[str, Handler]] = {
@@ -46,7 +46,7 @@ class SubscriptionsRoutes:
             "id": item,
             "actions": action,
             "deadletters": {"GET": letters.list},
-            "deadletter": {"GET": letters.one, "DELETE": letters.discard},
+            "deadletter": {"GET": letters.read_one, "DELETE": letters.discard},
             "redeliver": {"POST": letters.redeliver},
         }
 
@@ -71,11 +71,11 @@ class SubscriptionsRoutes:
         """What a client can subscribe to, and how (SUB-506). Raises: NotFound."""
         if len(request.segments) > 1:
             await asyncio.to_thread(self._find, request)
-        described = await asyncio.to_thread(lambda: options_document(self._parts.offered()))
+        described = await asyncio.to_thread(lambda: options_document(self._parts.supported()))
         return json_response(request, 200, described, [(b"allow", allow.encode()), (_METHODS, allow.encode())])
 
     def _find(self, request: Request) -> None:
-        find_subscription(self._parts.registry.readers.quick(), request.segments[1], request.caller)
+        find_subscription(self._parts.registry.readers.quick_view(), request.segments[1], request.caller)
 
 
 async def with_problem_codes(work: Awaitable[Response]) -> Response:

@@ -57,8 +57,8 @@ def open_deliveries(settings: Settings) -> Iterator[Deliveries]:
 
 def build_owner_rights(settings: Settings, registry: Registry) -> OwnerRights:
     """The rights of subscription owners."""
-    listed = parse_fixed_tokens(settings.tokens).named if settings.tokens else None
-    return OwnerRights(listed, lambda: registry.readers.quick().subscriptions, settings.jwt_keys is not None)
+    listed = parse_fixed_tokens(settings.tokens).callers_named if settings.tokens else None
+    return OwnerRights(listed, lambda: registry.readers.quick_view().subscriptions, settings.jwt_keys is not None)
 
 
 def build_guard(settings: Settings) -> DestinationGuard:

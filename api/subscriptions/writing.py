@@ -43,7 +43,7 @@ class SubscriptionWriteHandler:
 
     def __init__(self, parts: SubscriptionApiContext) -> None:
         self._parts = parts
-        self._reading = SubscriptionReadHandler(parts)
+        self._read_handler = SubscriptionReadHandler(parts)
 
     async def create(self, request: Request, receive: Receive) -> Response:
         """201 with the new subscription. The server has not contacted its sink yet (SUB-501). Raises: Problem."""
@@ -51,30 +51,30 @@ class SubscriptionWriteHandler:
         dryrun = _DRYRUN in query_params(request, (_DRYRUN,))
         command = await self._command(request, await read_json(request, receive, self._parts.body), str(uuid4()), True)
         if dryrun:
-            return await dry_run(request, self._parts.registry.road, command, None, own=True)
-        recorded = await self._submitted(request, command, _written_subscription)
+            return await dry_run(request, self._parts.registry.command_bus, command, None, own=True)
+        recorded = await self._submit(request, command, _written_subscription)
         location = (b"location", f"{request.base}{command.xid}".encode("latin-1", "replace"))
-        return await self._told(request, recorded, 201, [location])
+        return await self._response(request, recorded, 201, [location])
 
     async def replace(self, request: Request, receive: Receive) -> Response:
         """200 with the new state of the subscription (SUB-502, SUB-503). Raises: Problem."""
         dryrun = _DRYRUN in query_params(request, (_DRYRUN,))
-        id = await self._found(request)
+        id = await self._find(request)
         check_writer(request.caller)
         body = await read_json(request, receive, self._parts.body)
         if isinstance(body, dict) and body.get("id") not in (None, id):
-            raise ErrorPlace().at("id").refused("idmismatch", "the path has another id")
+            raise ErrorPlace().at("id").error("idmismatch", "the path has another id")
         command = await self._command(request, body, id, False)
         holds = write_condition(request, command.xid, request.caller)
         if dryrun:
-            return await dry_run(request, self._parts.registry.road, command, holds, own=True)
-        recorded = await self._submitted(request, command, _written_subscription, holds)
-        return await self._told(request, recorded, 200)
+            return await dry_run(request, self._parts.registry.command_bus, command, holds, own=True)
+        recorded = await self._submit(request, command, _written_subscription, holds)
+        return await self._response(request, recorded, 200)
 
     async def delete(self, request: Request, receive: Receive) -> Response:
         """200 with the last state of the subscription (SUB-504). Raises: Problem."""
         dryrun = _DRYRUN in query_params(request, (_DRYRUN,))
-        id = await self._found(request)
+        id = await self._find(request)
         check_writer(request.caller)
         command = DeleteSubscription(subscription_xid(id))
         holds = write_condition(request, command.xid, request.caller)
@@ -90,21 +90,23 @@ class SubscriptionWriteHandler:
                 ]
 
         if dryrun:
-            return await dry_run(request, self._parts.registry.road, command, remembered, own=True)
-        recorded = await self._submitted(request, command, lambda transaction, recorded: None, remembered)
+            return await dry_run(request, self._parts.registry.command_bus, command, remembered, own=True)
+        recorded = await self._submit(request, command, lambda transaction, recorded: None, remembered)
         subscription, shown = last[-1]
-        await asyncio.to_thread(self._parts.deliveries.heard, replace(subscription, position=recorded.position))
+        await asyncio.to_thread(
+            self._parts.deliveries.wait_until_applied, replace(subscription, position=recorded.position)
+        )
         return json_response(request, 200, shown, xregcorrelationid=recorded.xregcorrelationid)
 
-    async def _found(self, request: Request) -> str:
+    async def _find(self, request: Request) -> str:
         """The id of the requested subscription. Raises: NotFound."""
-        quick = self._parts.registry.readers.quick
+        quick = self._parts.registry.readers.quick_view
         await asyncio.to_thread(lambda: find_subscription(quick(), request.segments[1], request.caller))
         return request.segments[1]
 
     async def _command(self, request: Request, body: Any, id: str, new: bool) -> WriteSubscription:
         """The command for a body. Raises: InvalidSubscription, QuotaExceeded."""
-        wanted = await asyncio.to_thread(lambda: parse_subscription(body, self._parts.offered()))
+        wanted = await asyncio.to_thread(lambda: parse_subscription(body, self._parts.supported()))
         self._check_vault(wanted)
         await check_addresses(wanted.attributes, self._parts.resolver)
         time = wanted.attributes["config"].get("starttime")
@@ -126,27 +128,27 @@ class SubscriptionWriteHandler:
 
         Raises: InvalidSubscription if there are secrets and the server has no master key.
         """
-        if wanted.secrets and not self._parts.registry.store.vault.usable:
+        if wanted.secrets and not self._parts.registry.store.vault.has_key:
             reason = (
                 "this server has no master key, so it cannot store secrets or URIs with a query; set ANNALS_MASTER_KEY"
             )
             raise invalid_subscription("credentialsunavailable", secret_pointer(min(wanted.secrets)), reason)
 
     def _position(self, time: str) -> int:
-        return position_of_time(self._parts.registry.readers.quick().log, time)
+        return position_of_time(self._parts.registry.readers.quick_view().log, time)
 
-    async def _submitted(
+    async def _submit(
         self, request: Request, command: Any, built: Built, holds: Callable[[Transaction], None] | None = None
     ) -> Recorded:
-        road = self._parts.registry.road
+        road = self._parts.registry.command_bus
         return await asyncio.wrap_future(road.submit(command, request.caller, built, holds))
 
-    async def _told(
+    async def _response(
         self, request: Request, recorded: Recorded, status: int, more: list[tuple[bytes, bytes]] | None = None
     ) -> Response:
         subscription: Subscription = recorded.answer
-        quick = self._parts.registry.readers.quick
-        shown = await asyncio.to_thread(lambda: self._reading.shown(subscription, quick(), request.caller))
+        quick = self._parts.registry.readers.quick_view
+        shown = await asyncio.to_thread(lambda: self._read_handler.render(subscription, quick(), request.caller))
         headers = [*subscription_headers(subscription, request.caller), *(more or [])]
         return json_response(request, status, shown, headers, recorded.xregcorrelationid)
 
@@ -154,7 +156,7 @@ class SubscriptionWriteHandler:
 def _written_subscription(transaction: Transaction, recorded: Recorded) -> Subscription | None:
     """The subscription as a command left it."""
     id = recorded.processed[0].rpartition("/")[2]
-    return View.over(transaction.connection).subscriptions.one(id)
+    return View.of_connection(transaction.connection).subscriptions.get(id)
 
 
 def _groups(caller: Caller) -> tuple[str, ...] | None:

@@ -21,19 +21,19 @@ from projections.entities.filters.pages import PageKey
 class Cursor:
     """position: of the log. count: members of the set. after: the key after which the page begins; None for an end.
 
-    backwards: the page ends before the key, or at the end of the set. take: a page size below the limit.
+    backwards: the page ends before the key, or at the end of the set. page_size: a page size below the limit.
     """
 
     position: int
     count: int
     after: PageKey | None = None
     backwards: bool = False
-    take: int | None = None
+    page_size: int | None = None
 
     def text(self, request: str) -> str:
         """The text of the cursor. request: everything that the set depends on; the text contains its checksum."""
         place = [*self.after.key, self.after.tree_key] if self.after else None
-        value = [crc32(request.encode()), self.position, self.count, place, self.backwards, self.take]
+        value = [crc32(request.encode()), self.position, self.count, place, self.backwards, self.page_size]
         return urlsafe_b64encode(json.dumps(value, separators=(",", ":")).encode()).decode().rstrip("=")
 
 

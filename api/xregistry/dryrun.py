@@ -27,7 +27,7 @@ from projections.entities.query import View
 #: The number of findings, from rules beyond the model, in what a request wrote.
 FINDINGS_HEADER: Final = b"annals-findings"
 
-_FORMS: Final = {name: form for name, form in LOG_FORMATS.items() if not form.endless}
+_FORMS: Final = {name: form for name, form in LOG_FORMATS.items() if not form.is_endless}
 
 
 async def dry_run(
@@ -62,7 +62,7 @@ def findings_headers(recorded: Recorded) -> Headers:
 
 def _lines(transaction: WriteTransaction, recorded: Recorded, sees: VisibilityTest | None, form: FeedFormat) -> bytes:
     """The log lines of a command before its rollback, limited to those that its caller may read."""
-    log = View.over(transaction.connection).log
+    log = View.of_connection(transaction.connection).log
     source = LogFeedSource(lambda: log, sees)
     groups = source.groups(recorded.position - len(recorded.events), recorded.position)
     return form.before + form.write(groups, True) + form.after
@@ -72,4 +72,4 @@ def _seen_by(caller: Caller) -> VisibilityTest | None:
     """The streams that a caller may read; a caller with roles in Groups only reads those Groups."""
     if caller.role is not None:
         return visible_streams(caller)
-    return lambda stream: is_public_stream(stream) and caller.reads(stream)
+    return lambda stream: is_public_stream(stream) and caller.can_read(stream)

@@ -34,7 +34,7 @@ class ImportRoutes:
 
     def __init__(self, registry: Registry, max_body: int = MAX_BODY) -> None:
         self._max_body = max_body
-        self._writing = XRegistryWriteHandler(registry.road, registry.readers, registry.latest)
+        self._writing = XRegistryWriteHandler(registry.command_bus, registry.readers, registry.definitions)
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`."""
@@ -50,7 +50,7 @@ class ImportRoutes:
         body = await read_body(request, receive, self._max_body)
         translated = await asyncio.to_thread(_translated, dialect, body)
         query = _DRYRUN.encode() if _DRYRUN in given else b""
-        written = replace(request, segments=(), path="/", raw="/", query=query)
+        written = replace(request, segments=(), path="/", raw_path="/", query=query)
         answer = await self._writing.answer(written, dumps(translated.tree))
         return answer if _DRYRUN in given else _with_report(answer, translated)
 

@@ -51,7 +51,7 @@ def sort_of(flags: Flags, target: RequestTarget, model: Model) -> Sort | None:
 def scope_of(target: RequestTarget) -> PathScope:
     """The scope at which the paths of a request's filter start."""
     if target.kind is PathKind.META:
-        return PathScope(xids.type_of(target.owner), meta=True)
+        return PathScope(xids.type_of(target.row_xid), meta=True)
     return PathScope(xids.REGISTRY if target.kind is PathKind.EXPORT else xids.type_of(target.xid))
 
 
@@ -81,8 +81,10 @@ def list_collection(
     places, links = found.page(min(limit or MAX_PAGE, MAX_PAGE))
     if found.narrowing and places:
         keys = [place.tree_key for place in places]
-        found.narrowing.within(min(keys), f'{max(keys)}"')
-    return CollectionListing(found.selection.below(found.members.rows(places), types), links, found.narrowing)
+        found.narrowing.set_key_range(min(keys), f'{max(keys)}"')
+    return CollectionListing(
+        found.selection.with_descendants(found.members.rows(places), types), links, found.narrowing
+    )
 
 
 def _path(target: RequestTarget) -> str:
@@ -101,9 +103,9 @@ class _CollectionQuery:
         head = view.position()
         self._cursor = parse_cursor(flags.cursor, self._identity, head) if flags.cursor is not None else None
         position = self._cursor.position if self._cursor else head
-        view = view.pinned(position)
+        view = view.at_cursor(position)
         filter, self._sort = filter_of(flags, target, model), sort_of(flags, target, model)
-        moment = view.moment(target.xid, types_with_xref(target, model), position if position < head else None)
+        moment = view.row_overrides(target.xid, types_with_xref(target, model), position if position < head else None)
         type = xids.type_of(target.xid)
         size = int(split_members(owner.attributes).get(f"{type.rpartition('.')[2]}count", "0"))
         self.selection = view.selection(target.xid, filter, request.base, moment)
@@ -116,7 +118,7 @@ class _CollectionQuery:
         """All members, with the rows inlined below them."""
         selection = self.selection
         if (self._sort or BY_ID).path or (self._sort and self._sort.descending):
-            return selection.below(self.members.rows(self.members.places()), types)
+            return selection.with_descendants(self.members.rows(self.members.page_keys()), types)
         return selection.rows(selection.state, {self._type, *types}, selection.low, selection.high)
 
     def page(self, limit: int) -> tuple[list[PageKey], Headers]:
@@ -124,8 +126,8 @@ class _CollectionQuery:
         start = (
             self._start if self._start.count >= 0 else Cursor(self._start.position, self.selection.count(self._type))
         )
-        take = min(limit, start.take or limit)
-        places = list(islice(self.members.places(start.after, start.backwards, take + 1), take + 1))
+        take = min(limit, start.page_size or limit)
+        places = list(islice(self.members.page_keys(start.after, start.backwards, take + 1), take + 1))
         more = len(places) > take
         places = places[:take][:: -1 if start.backwards else 1]
         last = start.count % limit or limit
@@ -137,7 +139,9 @@ class _CollectionQuery:
             if places and (more if start.backwards else start.after)
             else None,
             "first": Cursor(start.position, start.count),
-            "last": Cursor(start.position, start.count, backwards=True, take=last) if start.count > limit else None,
+            "last": Cursor(start.position, start.count, backwards=True, page_size=last)
+            if start.count > limit
+            else None,
         }
         return places, [self._link(rel, cursor) for rel, cursor in targets.items() if cursor]
 

@@ -63,54 +63,54 @@ class XRegistryReadHandler:
     async def answer(self, request: Request) -> Response:
         """The response to a GET. Raises: Problem."""
         if request.query and (asof := requested_asof(request.query)) is not None:
-            return await self._then(request, asof)
+            return await self._answer_as_of(request, asof)
         known = self._latest.definitions
         while True:
             try:
-                answer = self._quick(request, known)
-                return answer or await self._streamed(request, whole=self._whole(request, known))
+                answer = self._answer_from_row(request, known)
+                return answer or await self._stream(request, whole=self._stored_collection(request, known))
             except (OutdatedDefinitions, problems.Problem):
-                if (now := self._latest.current(self._readers.quick())) is known:
+                if (now := self._latest.current(self._readers.quick_view())) is known:
                     raise
                 known = now
 
-    async def offered(self, request: Request) -> Response:
+    async def offered_capabilities(self, request: Request) -> Response:
         """The capabilities that this server can offer.
 
         They depend on the program only; with `asof`, the past capabilities decide whether this path was available.
         Raises: Problem.
         """
         asof = requested_asof(request.query)
-        then = await self._found(request, asof) if asof is not None else None
-        parse_target_and_flags(request, then.definitions if then else self._latest.current(self._readers.quick()))
+        then = await self._snapshot(request, asof) if asof is not None else None
+        parse_target_and_flags(request, then.definitions if then else self._latest.current(self._readers.quick_view()))
         answer = Response(200, [JSON, root_link(request.base)], dumps(offered_capabilities()))
-        return then.told(answer, request) if then else answer
+        return then.add_headers(answer, request) if then else answer
 
-    async def _then(self, request: Request, asof: str) -> Response:
+    async def _answer_as_of(self, request: Request, asof: str) -> Response:
         """The response as of a moment. Raises: Problem."""
-        then = await self._found(request, asof)
+        then = await self._snapshot(request, asof)
         tag = conditional.log_tag(then.position, request, then.definitions.positions)
         try:
             if b"filter" in request.query:
                 # A filter on a Resource may have to read many Versions, so it does not run in the event loop.
-                answer = await asyncio.to_thread(self._quick, request, then.definitions, then)
+                answer = await asyncio.to_thread(self._answer_from_row, request, then.definitions, then)
             else:
-                answer = self._quick(request, then.definitions, then)
+                answer = self._answer_from_row(request, then.definitions, then)
             if answer:
                 conditional.check_conditions(request, tag)
                 answer = conditional.add_entity_tag(answer, tag)
-            return then.told(answer or await self._streamed(request, then), request)
+            return then.add_headers(answer or await self._stream(request, then), request)
         except conditional.NotModified as unchanged:
-            return then.told(conditional.not_modified_response(request, unchanged), request)
+            return then.add_headers(conditional.not_modified_response(request, unchanged), request)
 
-    async def _found(self, request: Request, asof: str) -> Snapshot:
+    async def _snapshot(self, request: Request, asof: str) -> Snapshot:
         """The snapshot that a request names. Raises: BadRequest; NotFound if the registry did not exist then."""
         then = await self._moments.find(asof)
         if then.position == 0:
             raise problems.NotFound(request.path)
         return then
 
-    def _quick(
+    def _answer_from_row(
         self, request: Request, definitions: RegistryDefinitions, then: Snapshot | None = None
     ) -> Response | None:
         """The response if a single row is enough, otherwise None. A response about the past has no entity tag.
@@ -120,30 +120,30 @@ class XRegistryReadHandler:
         target, flags = parse_target_and_flags(request, definitions)
         if flags.inline is not None:
             parse_inline(flags.inline, target, definitions.model, definitions.capabilities)
-        document = target.document and not flags.doc
+        document = target.has_document_body and not flags.doc
         if target.kind in COLLECTION_KINDS or ((flags.inline is not None or flags.filter is not None) and not document):
             return None
-        view = self._readers.quick()
+        view = self._readers.quick_view()
         if then:
-            view = then.seen(view)
+            view = then.view(view)
         content = b""
         if document:
-            row, *positions, content = view.entity_with_document(target.owner)
+            row, *positions, content = view.entity_with_document(target.row_xid)
         else:
-            row, *positions = view.entity_with_definitions(target.owner)
+            row, *positions = view.entity_with_definitions(target.row_xid)
         if tuple(positions) != definitions.positions:
             raise OutdatedDefinitions
         if row is None or xref_of(row):
-            return self._pointed(request, view, target, flags, definitions)
+            return self._answer_from_xref(request, view, target, flags, definitions)
         if flags.filter is not None:
-            return self._filtered(request, view, target, flags, definitions, row)
+            return self._filtered_document(request, view, target, flags, definitions, row)
         tag = None if then else conditional.row_tag(row, request, definitions.positions)
         conditional.check_conditions(request, tag)
         shown = ResponseContent(target, definitions, flags, NO_INLINE, (row,))
         answer = document_response if document else json_response
         return answer(shown, request.base, lambda _: content, conditional.tag_headers(tag) if tag else NO_HEADERS)
 
-    def _pointed(
+    def _answer_from_xref(
         self, request: Request, view: View, target: RequestTarget, flags: Flags, definitions: RegistryDefinitions
     ) -> Response | None:
         """The document of a Resource with `xref`, or of one of its Versions; None if the request is not for a document.
@@ -153,11 +153,11 @@ class XRegistryReadHandler:
         row = load_row(view, target, flags)
         if row is None:
             raise problems.NotFound(target.xid)
-        if not target.document or flags.doc:
+        if not target.has_document_body or flags.doc:
             return None
-        return self._filtered(request, view, target, flags, definitions, row)
+        return self._filtered_document(request, view, target, flags, definitions, row)
 
-    def _filtered(
+    def _filtered_document(
         self,
         request: Request,
         view: View,
@@ -181,21 +181,21 @@ class XRegistryReadHandler:
         return document_response(shown, request.base, view.document)
 
     @contextmanager
-    def _looked(
+    def _open_content(
         self, request: Request, then: Snapshot | None, whole: ResponseContent | None
     ) -> Iterator[tuple[ResponseContent, EntityRow | None, int, ReadDocument]]:
         """The content of a response, the row of its entity, its log position, and the reader of its documents."""
         if whole:
-            with self._readers.listed(whole.target.xid, whole.definitions.positions) as listed:
+            with self._readers.stream_collection(whole.target.xid, whole.definitions.positions) as listed:
                 if listed:
                     yield replace(whole, texts=listed.texts), None, listed.position, _no_document
                     return
         with self._readers.view() as now:
-            view = then.seen(now) if then else now
+            view = then.view(now) if then else now
             definitions = then.definitions if then else self._latest.current(view)
             yield *load_response_content(request, view, definitions, self._pagelimit), view.position(), view.document
 
-    def _whole(self, request: Request, definitions: RegistryDefinitions) -> ResponseContent | None:
+    def _stored_collection(self, request: Request, definitions: RegistryDefinitions) -> ResponseContent | None:
         """The content of a full collection of Resources or Versions that stored texts can render; otherwise None.
 
         Also None for a HEAD request, which would abort the database cursor. Raises: Problem, NotModified.
@@ -203,18 +203,18 @@ class XRegistryReadHandler:
         target, flags = parse_target_and_flags(request, definitions)
         pages = self._pagelimit if definitions.capabilities.pagination else 0
         whole = ResponseContent(target, definitions, flags, NO_INLINE, ())
-        if target.kind not in _LISTED or flags != NO_FLAGS or pages or whole.short or request.method == "HEAD":
+        if target.kind not in _LISTED or flags != NO_FLAGS or pages or whole.has_shortself or request.method == "HEAD":
             return None
-        view = self._readers.quick()
+        view = self._readers.quick_view()
         if conditional.is_conditional(request) and view.entity(_entity_of(target)):
             conditional.check_conditions(request, conditional.log_tag(view.position(), request, definitions.positions))
         return whole
 
-    async def _streamed(
+    async def _stream(
         self, request: Request, then: Snapshot | None = None, whole: ResponseContent | None = None
     ) -> Response:
         def job() -> Generator[Any, None, None]:
-            with self._looked(request, then, whole) as (shown, row, position, documents):
+            with self._open_content(request, then, whole) as (shown, row, position, documents):
                 tag = conditional.log_tag(position, request, shown.definitions.positions)
                 conditional.check_conditions(request, tag)
                 if self._max_inlined and shown.inline:
@@ -230,13 +230,13 @@ class XRegistryReadHandler:
         (headers, ahead, ended), body = await self._streams.start(job)
         if ended:
             await body.aclose()
-            return Response(200, headers, ahead[-1], ahead=ahead[:-1])
-        return Response(200, headers, body, ahead=ahead)
+            return Response(200, headers, ahead[-1], first_chunks=ahead[:-1])
+        return Response(200, headers, body, first_chunks=ahead)
 
 
 def parse_target_and_flags(request: Request, definitions: RegistryDefinitions) -> tuple[RequestTarget, Flags]:
     """The target and the flags of a request, under the model and the capabilities. Raises: Problem."""
-    target = resolve_path(request.segments, definitions.model, request.details, not request.reads)
+    target = resolve_path(request.segments, definitions.model, request.details, not request.is_read)
     check_method(request, target, definitions.capabilities)
     return target, parse_flags(request.query, target, request.method, definitions.capabilities)
 
@@ -262,11 +262,11 @@ def load_response_content(
 
 
 def load_row(view: View, target: RequestTarget, flags: Flags) -> EntityRow | None:
-    """The row that has to exist, with its `xref` resolved: a collection's owner, or `RequestTarget.owner`.
+    """The row that has to exist, with its `xref` resolved: a collection's owner, or `RequestTarget.row_xid`.
 
     Raises: CannotDocXref for Versions of a Resource with `xref` in a document view.
     """
-    row = view.shown(_entity_of(target))
+    row = view.resolved_entity(_entity_of(target))
     if flags.doc and row is not None and target.kind in (PathKind.VERSIONS, PathKind.VERSION):
         resource = xids.join(*xids.segments(target.xid)[:4])
         if xref_of(view.entity(resource)):
@@ -287,7 +287,7 @@ def inlined_rows(
     narrowing: FilterEffects | None = None,
 ) -> Iterator[EntityRow]:
     """The rows inlined below an entity, in response order."""
-    subtree = narrowing.below(row) if narrowing else subtree
+    subtree = narrowing.surviving_rows_below(row) if narrowing else subtree
     if row.xid != xids.REGISTRY:
         return subtree(row.xid, set(inlined_types(row.type, inline)))
     groups = (plural for plural in definitions.model.groups if plural in inline)
@@ -306,7 +306,7 @@ def filter_entity(
     filter = filter_of(flags, target, definitions.model)
     if filter is None:
         return None
-    moment = view.moment(row.xid, types_with_xref(target, definitions.model))
+    moment = view.row_overrides(row.xid, types_with_xref(target, definitions.model))
     selection = view.selection(row.xid, filter, request.base, moment)
     if not selection.survives(row):
         raise problems.NotFound(target.xid)
@@ -360,7 +360,7 @@ def _no_document(sha256: str) -> bytes:
 
 
 def _entity_of(target: RequestTarget) -> str:
-    """The xid of the entity that has to exist: a collection's owner, or `RequestTarget.owner`."""
+    """The xid of the entity that has to exist: a collection's owner, or `RequestTarget.row_xid`."""
     if target.kind in COLLECTION_KINDS:
         return xids.parent(f"{target.xid}/-") or xids.REGISTRY
-    return target.owner
+    return target.row_xid

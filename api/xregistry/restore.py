@@ -54,7 +54,7 @@ class RestoreRoutes:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._latest = registry.latest
+        self._latest = registry.definitions
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`."""
@@ -63,12 +63,12 @@ class RestoreRoutes:
         check_caller(request)
         await read_body(request, receive, 0)  # the log has everything that a restore needs, so a body is refused
         try:
-            return await self._carried_out(request, self._understood(request))
+            return await self._execute(request, self._parse(request))
         except Problem as problem:
             raise MethodNotAllowed(problem, POST_METHODS) if problem.status == 405 else problem from None
 
-    def _understood(self, request: Request) -> _RestoreRequest:
-        view = self._registry.readers.quick()
+    def _parse(self, request: Request) -> _RestoreRequest:
+        view = self._registry.readers.quick_view()
         target = _target(request, self._latest.current(view))
         given = _given(request)
         moment = single_value(given, _ASOF)
@@ -76,10 +76,10 @@ class RestoreRoutes:
             raise invalid_param(_ASOF, "it is needed: a position of the log, a time or a correlation id")
         then = view.log.as_of(moment, self._registry.store.clock())
         command = Command(_restored(target), then.last, _include(given, target))
-        return _RestoreRequest(command, target.owner, then, _DRYRUN in given)
+        return _RestoreRequest(command, target.row_xid, then, _DRYRUN in given)
 
-    async def _carried_out(self, request: Request, asked: _RestoreRequest) -> Response:
-        road, condition = self._registry.road, conditional.write_condition(request, asked.owner)
+    async def _execute(self, request: Request, asked: _RestoreRequest) -> Response:
+        road, condition = self._registry.command_bus, conditional.write_condition(request, asked.owner)
         if asked.dryrun:
             return await dry_run(request, road, asked.command, condition)
         recorded = await asyncio.wrap_future(road.submit(asked.command, request.caller, condition=condition))
@@ -94,7 +94,7 @@ def _target(request: Request, definitions: RegistryDefinitions) -> RequestTarget
     if target.kind in _SHOWN:
         raise problems.NotFound(target.xid)
     kept = "modelsource" if target.kind is PathKind.MODEL else availability_name(target.kind)
-    if not definitions.capabilities.at(request.caller.role).available.get(kept):
+    if not definitions.capabilities.for_role(request.caller.role).available.get(kept):
         detail = f'"{kept}" is not mutable according to the "available" capability'
         raise problems.ActionNotSupported(action=request.method, detail=detail)
     return target

@@ -40,34 +40,36 @@ class XRegistryRoutes:
         self._max_body = max_body
         self._readers = registry.readers
         self._streams = StreamingPool()
-        self._latest = registry.latest
+        self._latest = registry.definitions
         moments = Snapshots(registry.readers, self._latest, registry.store.clock)
-        self._reading = XRegistryReadHandler(
+        self._read_handler = XRegistryReadHandler(
             registry.readers, self._latest, moments, self._streams, pagelimit, max_inlined
         )
         self._copies = copies or CanonicalLinks(registry.readers)
-        self._writing = XRegistryWriteHandler(registry.road, registry.readers, self._latest)
+        self._writing = XRegistryWriteHandler(registry.command_bus, registry.readers, self._latest)
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`."""
         if request.method == "OPTIONS":
             return self._options(request)
         check_caller(request)
-        if not request.reads:
+        if not request.is_read:
             return await self._writing.answer(request, await read_body(request, receive, self._max_body))
         if request.segments == (OFFERED_PATH,):
-            return await self._reading.offered(request)
-        return self._copies.told(await self._reading.answer(request), request)
+            return await self._read_handler.offered_capabilities(request)
+        return self._copies.add_header(await self._read_handler.answer(request), request)
 
     def allow(self, request: Request) -> str:
         """The value of Allow for a path. Raises: Problem if there is no such path."""
-        definitions = self._latest.current(self._readers.quick())
+        definitions = self._latest.current(self._readers.quick_view())
         target = resolve_path(request.segments, definitions.model, request.details)
-        return allow_header(target.kind, definitions.capabilities.at(request.caller.role), target.document)
+        return allow_header(
+            target.kind, definitions.capabilities.for_role(request.caller.role), target.has_document_body
+        )
 
     def is_free(self, name: str) -> bool:
         """Whether no Group type and no attribute of the registry uses a name."""
-        model = self._latest.current(self._readers.quick()).model
+        model = self._latest.current(self._readers.quick_view()).model
         return name not in model.groups and name not in model.registry.definitions
 
     def close(self) -> None:

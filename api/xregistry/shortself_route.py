@@ -41,7 +41,7 @@ class ShortselfRoutes:
         token, *below = request.segments[TOKEN_SEGMENT:] or ("",)
         xid = await asyncio.to_thread(self._find, token) if _TOKEN.match(token) else None
         target = xids.join(*xids.segments(xid), *below) if xid is not None else None
-        if target is None or not request.caller.reads(target):
+        if target is None or not request.caller.can_read(target):
             raise problems.NotFound(request.path)
         query = "?" + request.query.decode("latin-1") if request.query else ""
         location = f"{request.base}{target}{DETAILS_SUFFIX if request.details else ''}{query}"
@@ -55,5 +55,5 @@ class ShortselfRoutes:
         created = [event for at, event in self._store.events(position - 1, 1) if at == position]
         if not created or not isinstance(created[0], EntityCreated):
             return None
-        row = self._readers.quick().entity(created[0].xid)
+        row = self._readers.quick_view().entity(created[0].xid)
         return row.xid if row is not None and row.born == position else None

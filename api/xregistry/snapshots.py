@@ -32,27 +32,27 @@ IMMUTABLE_CACHE: Final = (b"cache-control", b"max-age=31536000, immutable")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A moment of the past. closed: whether later events cannot change it; a time is open until it has passed."""
+    """A moment of the past. is_immutable: whether later events cannot change it; a time is open until it has passed."""
 
     interaction: Interaction
     definitions: RegistryDefinitions
-    closed: bool
+    is_immutable: bool
 
     @property
     def position(self) -> int:
         """Position of the last event before or at the moment."""
         return self.interaction.last
 
-    def seen(self, view: View) -> View:
+    def view(self, view: View) -> View:
         """The view as of the moment, on the same connection."""
         return view.as_of(self.position, self.definitions.positions)
 
-    def told(self, answer: Response, request: Request) -> Response:
+    def add_headers(self, answer: Response, request: Request) -> Response:
         """A response about the moment, with its headers.
 
         A closed moment with an entity tag is cacheable without limit.
         """
-        cached = NO_CACHE in answer.headers and self.closed
+        cached = NO_CACHE in answer.headers and self.is_immutable
         headers = [header for header in answer.headers if not (cached and header == NO_CACHE)]
         return replace(answer, headers=[*headers, *([IMMUTABLE_CACHE] if cached else []), *self._dated(request)])
 
@@ -69,12 +69,12 @@ class Snapshots:
         self._readers = readers
         self._latest = latest
         self._clock = clock
-        self._known: dict[str, Snapshot] = {}
+        self._cache: dict[str, Snapshot] = {}
         self._definitions: dict[tuple[int, int], RegistryDefinitions] = {}
 
     async def find(self, asof: str) -> Snapshot:
         """The snapshot that a request names. Raises: BadRequest."""
-        known = self._known.get(asof)
+        known = self._cache.get(asof)
         return known if known else await asyncio.to_thread(self._find, asof)
 
     def _find(self, asof: str) -> Snapshot:
@@ -84,7 +84,7 @@ class Snapshots:
         closed = asof.isdecimal() or asof.casefold() == interaction.folded
         then = Snapshot(interaction, definitions, closed)
         if closed:
-            _keep(self._known, asof, then)
+            _keep(self._cache, asof, then)
         return then
 
     def _read(self, view: View) -> RegistryDefinitions:

@@ -52,33 +52,35 @@ class XRegistryWriteHandler:
     """Handles requests that change the registry."""
 
     def __init__(self, road: CommandBus, readers: ViewPool, latest: DefinitionsCache) -> None:
-        self._road = road
+        self._command_bus = road
         self._readers = readers
         self._latest = latest
 
     async def answer(self, request: Request, body: bytes) -> Response:
         """The response to a write that is durable, or to a dry run. Raises: Problem."""
-        definitions = self._latest.current(self._readers.quick())
+        definitions = self._latest.current(self._readers.quick_view())
         target, flags = parse_target_and_flags(request, definitions)
         parsed = partial(parse_command, request, target, flags, definitions, body)
         command = await asyncio.to_thread(parsed) if len(body) > LARGE_BODY else parsed()
 
         def shown(transaction: Transaction, recorded: Recorded) -> ResponseContent | None:
-            return self._shown(View.over(transaction.connection), request, target, flags, recorded)
+            return self._response_content(View.of_connection(transaction.connection), request, target, flags, recorded)
 
-        condition = conditional.write_condition(request, target.owner)
+        condition = conditional.write_condition(request, target.row_xid)
         if flags.dryrun:
-            return await dry_run(request, self._road, command, condition, shown)
-        recorded = await asyncio.wrap_future(self._road.submit(command, request.caller, shown, condition, again=parsed))
-        return await self._told(request, recorded)
+            return await dry_run(request, self._command_bus, command, condition, shown)
+        recorded = await asyncio.wrap_future(
+            self._command_bus.submit(command, request.caller, shown, condition, again=parsed)
+        )
+        return await self._response(request, recorded)
 
-    def _shown(
+    def _response_content(
         self, view: View, request: Request, target: RequestTarget, flags: Flags, recorded: Recorded
     ) -> ResponseContent | None:
         """The content of a write's response; None if the response has no body. Runs before the commit."""
         if request.method == "DELETE":
             return None
-        definitions = self._latest.within(view)
+        definitions = self._latest.read_uncached(view)
         post = request.method == "POST"
         if post and target.kind is PathKind.RESOURCE:
             target = target.version(recorded.processed[0])
@@ -94,7 +96,7 @@ class XRegistryWriteHandler:
             narrowing = _filter_effects(view, request, shown)
             rows = _written_rows(view, recorded, lambda row: inline.get(_plural(row), {}), subtree, narrowing)
             return replace(shown, rows=_rows_of_view(rows, flags), maps=True, narrowing=narrowing)
-        row = view.shown(target.owner)
+        row = view.resolved_entity(target.row_xid)
         if row is None:
             return None
         texts = inlined_configuration(view, inline) if target.kind is PathKind.REGISTRY else {}
@@ -102,22 +104,22 @@ class XRegistryWriteHandler:
         below_it = inlined_rows(subtree, row, inline, definitions, narrowing)
         rows = (row, *(without_resolved(below_it) if flags.doc else below_it))
         # The counts are read now, inside the uncommitted transaction.
-        return replace(shown, rows=rows, configuration=texts, narrowing=narrowing and narrowing.settled(rows))
+        return replace(shown, rows=rows, configuration=texts, narrowing=narrowing and narrowing.load_counts(rows))
 
-    async def _told(self, request: Request, recorded: Recorded) -> Response:
+    async def _response(self, request: Request, recorded: Recorded) -> Response:
         headers = findings_headers(recorded)
         if recorded.xregcorrelationid is not None:
             headers.append((CORRELATION_HEADER, recorded.xregcorrelationid.encode()))
         shown: ResponseContent | None = recorded.answer
         if shown is None:
             return Response(204, [root_link(request.base), *headers])
-        answer = await self._rendered(shown, request.base)
+        answer = await self._render_response(shown, request.base)
         if shown.is_new:
             kept = [(name, value) for name, value in answer.headers if name != b"location"]
-            answer = replace(answer, status=201, headers=[*kept, shown.location(request.base)])
+            answer = replace(answer, status=201, headers=[*kept, shown.location_header(request.base)])
         return replace(answer, headers=[*answer.headers, *headers])
 
-    async def _rendered(self, shown: ResponseContent, base: str) -> Response:
+    async def _render_response(self, shown: ResponseContent, base: str) -> Response:
         rows = tuple(shown.rows)
         if len(rows) > MANY_ROWS:
             return await asyncio.to_thread(self._render, shown, base)
@@ -125,8 +127,8 @@ class XRegistryWriteHandler:
 
     def _render(self, shown: ResponseContent, base: str) -> Response:
         # Documents never change, so this thread's reader reads them after the commit.
-        documents = self._readers.quick().document
-        return document_response(shown, base, documents) if shown.document else json_response(shown, base, documents)
+        documents = self._readers.quick_view().document
+        return document_response(shown, base, documents) if shown.is_document else json_response(shown, base, documents)
 
 
 def _created(recorded: Recorded) -> tuple[str, ...]:
@@ -144,13 +146,13 @@ def _written_rows(
     """The entities that a request named and that still exist, in order, each with the rows inlined below it."""
     found: list[EntityRow] = []
     stored = view.entities(tuple(dict.fromkeys(recorded.processed)))
-    rows = [(view.shown(row.xid) or row) if xref_of(row) else row for row in stored]
+    rows = [(view.resolved_entity(row.xid) or row) if xref_of(row) else row for row in stored]
     for row in sorted(rows, key=lambda row: sort_key_of(row, sort), reverse=sort.descending):
         if narrowing is None or narrowing.survives(row):
-            inside = narrowing.below(row) if narrowing else subtree
+            inside = narrowing.surviving_rows_below(row) if narrowing else subtree
             found += (row, *inside(row.xid, set(inlined_types(row.type, inline_of(row)))))
     if narrowing:
-        narrowing.settled(found)
+        narrowing.load_counts(found)
     return tuple(found)
 
 
@@ -163,10 +165,10 @@ def _filter_effects(view: View, request: Request, shown: ResponseContent) -> Fil
     filter = filter_of(shown.flags, shown.target, shown.definitions.model)
     if filter is None:
         return None
-    moment = view.moment(shown.target.xid, types_with_xref(shown.target, shown.definitions.model))
+    moment = view.row_overrides(shown.target.xid, types_with_xref(shown.target, shown.definitions.model))
     selection = view.selection(shown.target.xid, filter, request.base, moment)
-    owner = None if shown.target.kind in COLLECTION_KINDS else view.entity(shown.target.owner)
-    return FilterEffects(selection, selection.state.into(owner, request.base) if owner else None)
+    owner = None if shown.target.kind in COLLECTION_KINDS else view.entity(shown.target.row_xid)
+    return FilterEffects(selection, selection.state.descend(owner, request.base) if owner else None)
 
 
 def _plural(row: EntityRow) -> str:

@@ -38,8 +38,8 @@ _START: Final = (
 class CheckResponse(NamedTuple):
     """The response of a process: results of the first questions, and the reason if the rest have none."""
 
-    verdicts: list[CheckResult]
-    lost: Incompatibility | None = None
+    results: list[CheckResult]
+    failure: Incompatibility | None = None
 
 
 class CheckProcessPool:
@@ -52,12 +52,12 @@ class CheckProcessPool:
         self._idle: list[_CheckProcess] = []
         atexit.register(self.stop)
 
-    def ask(self, asker: CheckClient, asked: CheckRequest, content: LoadDocument) -> Future[CheckResponse]:
+    def submit(self, asker: CheckClient, asked: CheckRequest, content: LoadDocument) -> Future[CheckResponse]:
         """The response of a process to some questions.
 
         The future raises what `content` raises, and ServerBusy when the client has left.
         """
-        return self._threads.submit(self._ask, asker, asked, content)
+        return self._threads.submit(self._submit, asker, asked, content)
 
     def stop(self) -> None:
         """Ends the idle processes."""
@@ -66,12 +66,12 @@ class CheckProcessPool:
         for worker in idle:
             worker.end()
 
-    def _ask(self, asker: CheckClient, asked: CheckRequest, content: LoadDocument) -> CheckResponse:
-        asker.check()
-        worker = self._taken()
+    def _submit(self, asker: CheckClient, asked: CheckRequest, content: LoadDocument) -> CheckResponse:
+        asker.ensure_open()
+        worker = self._acquire()
         try:
-            with asker.employing(worker):
-                told = worker.ask(asked, content)
+            with asker.using(worker):
+                told = worker.check(asked, content)
         except BaseException:
             worker.end()
             raise
@@ -82,12 +82,12 @@ class CheckProcessPool:
             worker.end()
         return told
 
-    def _taken(self) -> _CheckProcess:
+    def _acquire(self) -> _CheckProcess:
         """The process used last, because it has most parsed documents in its cache; or a new one."""
         with self._lock:
             while self._idle:
                 worker = self._idle.pop()
-                if worker.lives:
+                if worker.is_alive:
                     return worker
                 worker.end()
         return _CheckProcess(self._memory)
@@ -99,32 +99,32 @@ class CheckClient:
     def __init__(self) -> None:
         self._lock = Lock()
         self._working: set[_CheckProcess] = set()
-        self._gone = False
+        self._is_gone = False
 
-    def leave(self) -> None:
+    def close(self) -> None:
         """Kills the processes that work for this client; it can start no more checks."""
         with self._lock:
-            self._gone = True
+            self._is_gone = True
             for worker in self._working:
                 worker.kill()
 
-    def check(self) -> None:
+    def ensure_open(self) -> None:
         """Raises: ServerBusy when the client has left."""
-        if self._gone:
+        if self._is_gone:
             raise ServerBusy(detail="the server is stopping and no longer checks documents")
 
     @contextmanager
-    def employing(self, worker: _CheckProcess) -> Iterator[None]:
+    def using(self, worker: _CheckProcess) -> Iterator[None]:
         """Marks a process as working for this client. Raises: ServerBusy when the client left, before or meanwhile."""
         with self._lock:
-            self.check()
+            self.ensure_open()
             self._working.add(worker)
         try:
             yield
         finally:
             with self._lock:
                 self._working.discard(worker)
-        self.check()
+        self.ensure_open()
 
 
 class _CheckProcess:
@@ -138,10 +138,10 @@ class _CheckProcess:
         self.usable = True
 
     @property
-    def lives(self) -> bool:
+    def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def ask(self, asked: CheckRequest, content: LoadDocument) -> CheckResponse:
+    def check(self, asked: CheckRequest, content: LoadDocument) -> CheckResponse:
         """The results that the process returned. Raises: what `content` raises."""
         told: list[CheckResult] = []
         # The process has a timer for each question; this timer covers a process that does not reach its own.
@@ -150,11 +150,11 @@ class _CheckProcess:
         bound.start()
         try:
             self._send(tuple(asked))
-            wanted = check_server.requested_documents(self._line(), asked.questions)
+            wanted = check_server.requested_documents(self._read_line(), asked.questions)
             self._send({name: content(name) for name in wanted})
             for _ in asked.questions:
-                told.append(check_server.decode_result(self._line()))  # noqa: PERF401  (results before a failure count)
-            self.usable = self._line() == b"true\n"
+                told.append(check_server.decode_result(self._read_line()))  # noqa: PERF401  (results before a failure count)
+            self.usable = self._read_line() == b"true\n"
         except (_ProcessSilent, BrokenPipeError):
             self.usable = False
             return CheckResponse(told, self._reason())
@@ -184,7 +184,7 @@ class _CheckProcess:
         pickle.dump(value, self._process.stdin, pickle.HIGHEST_PROTOCOL)  # writes large documents without copying them
         self._process.stdin.flush()
 
-    def _line(self) -> bytes:
+    def _read_line(self) -> bytes:
         """The next line of output. Raises: _ProcessSilent."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()

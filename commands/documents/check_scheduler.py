@@ -45,33 +45,33 @@ class CheckScheduler:
         self._back = back
         self._failed = failed
         self._lock = Lock()
-        self._lines = ResourceQueues(self._release)
+        self._queues = ResourceQueues(self._release)
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="annals-inquiry")
         #: How many commands wait for check results.
-        self.away = 0
+        self.waiting_count = 0
 
-    def foresee(self, asked: PendingCommand) -> PendingCommand | None:
+    def prepare(self, asked: PendingCommand) -> PendingCommand | None:
         """The command with the check results that it probably needs; None when it has to wait for them.
 
         A waiting command goes to `back` when its results are there.
         """
-        model = self._store.model_at_hand
-        if asked.verdicts is not None or model is None or not isinstance(asked.command, WriteTree):
+        model = self._store.last_model
+        if asked.check_results is not None or model is None or not isinstance(asked.command, WriteTree):
             return asked
         questions, documents = expected_checks(asked.command, model)
-        known = self._checker.at_hand(questions, documents)
-        ready = replace(asked, verdicts=known)
+        known = self._checker.quick_results(questions, documents)
+        ready = replace(asked, check_results=known)
         if len(known) == len(questions):
             return ready
         self._send(ready, ChecksRequired(questions - known.keys(), documents))
         return None
 
-    def takes(self, asked: PendingCommand, unanswered: ChecksRequired) -> bool:
+    def retry(self, asked: PendingCommand, unanswered: ChecksRequired) -> bool:
         """Whether an undecided command is scheduled for more checks; False when it has used all its attempts."""
-        if asked.turns >= MAX_ATTEMPTS:
+        if asked.attempts >= MAX_ATTEMPTS:
             return False
-        again = replace(asked, verdicts=asked.verdicts or {}, turns=asked.turns + 1)
-        if again.turns < ATTEMPTS_BEFORE_QUEUE or self._lines.admits(again):
+        again = replace(asked, check_results=asked.check_results or {}, attempts=asked.attempts + 1)
+        if again.attempts < ATTEMPTS_BEFORE_QUEUE or self._queues.enqueue(again):
             self._send(again, unanswered)
         else:
             self._count(1)
@@ -91,17 +91,17 @@ class CheckScheduler:
 
     def _count(self, more: int) -> None:
         with self._lock:
-            self.away += more
+            self.waiting_count += more
 
     def _find(self, asked: PendingCommand, unanswered: ChecksRequired | None) -> None:
         """Gives a command back with its check results; rebuilds it if an earlier decision modified it."""
         try:
             verdicts = self._answers(unanswered) if unanswered and not asked.future.cancelled() else {}
-            command = asked.again() if asked.turns and asked.again else asked.command
+            command = asked.rebuild_command() if asked.attempts and asked.rebuild_command else asked.command
         except Exception as error:
             self._failed(asked, error)
         else:
-            self._back(replace(asked, command=command, verdicts={**(asked.verdicts or {}), **verdicts}))
+            self._back(replace(asked, command=command, check_results={**(asked.check_results or {}), **verdicts}))
         finally:
             self._count(-1)
 
@@ -110,7 +110,7 @@ class CheckScheduler:
             known = unanswered.documents.get(sha256)
             return known if known is not None else self._stored(sha256)
 
-        return self._checker.answers(unanswered.questions, content)
+        return self._checker.check(unanswered.checks, content)
 
     def _stored(self, sha256: str) -> bytes:
         with self._store.engine.begin() as connection:

@@ -62,29 +62,29 @@ class ParsedDocumentCache:
     """The parsed forms of the documents used last, limited by the size of the documents in bytes."""
 
     def __init__(self, kept: int = CACHED_BYTES) -> None:
-        self._kept = kept
+        self._max_bytes = kept
         self._bytes = 0
-        self._held: OrderedDict[FormatCheck, tuple[int, Any]] = OrderedDict()
+        self._documents: OrderedDict[FormatCheck, tuple[int, Any]] = OrderedDict()
 
     def __contains__(self, document: FormatCheck) -> bool:
-        return document in self._held
+        return document in self._documents
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._documents)
 
-    def parsed(self, document: FormatCheck, documents: Mapping[str, bytes]) -> Any:
+    def get(self, document: FormatCheck, documents: Mapping[str, bytes]) -> Any:
         """A document's parsed form. Raises: InvalidDocument."""
-        held = self._held.get(document)
+        held = self._documents.get(document)
         if held is None:
             held = self._put(document, documents[document.sha256 or ""])
-        self._held.move_to_end(document)
+        self._documents.move_to_end(document)
         if isinstance(held[1], InvalidDocument):
             raise held[1]
         return held[1]
 
     def clear(self) -> None:
         """Empties the cache."""
-        self._held.clear()
+        self._documents.clear()
         self._bytes = 0
         gc.collect()
 
@@ -93,10 +93,10 @@ class ParsedDocumentCache:
             made = len(content), parse_document(document, content)
         except InvalidDocument as violation:
             made = len(content), violation.with_traceback(None)  # its frames would keep half-built objects alive
-        self._held[document] = made
+        self._documents[document] = made
         self._bytes += len(content)
-        while self._bytes > self._kept and len(self._held) > 1:
-            self._bytes -= self._held.popitem(last=False)[1][0]
+        while self._bytes > self._max_bytes and len(self._documents) > 1:
+            self._bytes -= self._documents.popitem(last=False)[1][0]
         return made
 
 
@@ -108,12 +108,12 @@ class CheckServer:
         self._shelf = ParsedDocumentCache()
         self._fixed = _memory_used()  # used by programs, not by documents
 
-    def wanted(self, questions: Sequence[DocumentCheck]) -> list[str]:
+    def missing_documents(self, questions: Sequence[DocumentCheck]) -> list[str]:
         """The documents that the client has to send."""
         about = dict.fromkeys(one for question in questions for one in documents_of(question))
         return list({one.sha256: None for one in about if one.sha256 is not None and one not in self._shelf})
 
-    def load(self, questions: Sequence[DocumentCheck]) -> None:
+    def load_formats(self, questions: Sequence[DocumentCheck]) -> None:
         """Imports the modules that the questions need, so that no document's time limit includes the import."""
         before = _memory_used()
         for name in {one.format for question in questions for one in documents_of(question)}:
@@ -123,29 +123,29 @@ class CheckServer:
                     room.load()
         self._fixed += _memory_used() - before
 
-    def verdict(self, question: DocumentCheck, documents: Mapping[str, bytes]) -> CheckResult:
+    def result_of(self, question: DocumentCheck, documents: Mapping[str, bytes]) -> CheckResult:
         """The result for a question; after a lack of memory, the server empties its cache and tries once more."""
         alone = not len(self._shelf)
-        found = self._judged(question, documents)
+        found = self._run(question, documents)
         if found == (OUT_OF_MEMORY,):
             self._shelf.clear()
             if not alone and all(one.sha256 in documents for one in documents_of(question)):
-                found = self._judged(question, documents)
+                found = self._run(question, documents)
         return found
 
-    def parses(self, question: DocumentCheck) -> bool:
+    def needs_parsing(self, question: DocumentCheck) -> bool:
         """Whether a document has to be parsed to answer the question."""
         return any(one not in self._shelf for one in documents_of(question))
 
-    def tidy(self) -> bool:
+    def trim_cache(self) -> bool:
         """Empties the cache when memory use is high; whether a new process should replace this one."""
         most = self._fixed + self._memory // CACHE_SHARE
         if _memory_used() > most:
             self._shelf.clear()
         return _memory_used() > most
 
-    def _judged(self, question: DocumentCheck, documents: Mapping[str, bytes]) -> CheckResult:
-        return run_check(question, lambda document: self._shelf.parsed(document, documents))
+    def _run(self, question: DocumentCheck, documents: Mapping[str, bytes]) -> CheckResult:
+        return run_check(question, lambda document: self._shelf.get(document, documents))
 
 
 def documents_of(question: DocumentCheck) -> tuple[FormatCheck, ...]:
@@ -192,13 +192,13 @@ def _deny_outside_access(event: str, _: object) -> None:
 def _answer_request(desk: CheckServer, asked: IO[bytes], told: IO[bytes]) -> bool:
     """Answers one batch of questions; whether this process can answer another one."""
     lot = CheckRequest(*pickle.load(asked))
-    told.write(json.dumps(desk.wanted(lot.questions)).encode() + b"\n")
+    told.write(json.dumps(desk.missing_documents(lot.questions)).encode() + b"\n")
     told.flush()
     documents: dict[str, bytes] = pickle.load(asked)
-    desk.load(lot.questions)
+    desk.load_formats(lot.questions)
     for line in _result_lines(desk, lot, documents, told):
         told.write(line)
-    again = not desk.tidy()
+    again = not desk.trim_cache()
     told.write(json.dumps(again).encode() + b"\n")
     told.flush()
     return again
@@ -210,12 +210,12 @@ def _result_lines(
     """One line for each result. Sends all earlier results before a question that may take long."""
     untold = 0
     for question in lot.questions:
-        alone = lot.careful or desk.parses(question)
+        alone = lot.careful or desk.needs_parsing(question)
         if alone or untold >= MAX_UNSENT:
             told.flush()
             untold = 0
         _set_timeout(lot.seconds)
-        verdict = desk.verdict(question, documents)
+        verdict = desk.result_of(question, documents)
         _set_timeout(0)
         yield encode_result(verdict)
         untold += 1

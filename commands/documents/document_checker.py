@@ -52,13 +52,13 @@ _UNDONE: Final = {(one,) for one in (TIMED_OUT, OUT_OF_MEMORY, CRASHED)}
 class CheckLimits:
     """Limits of checking. memory: of one process, in bytes. seconds: for one document.
 
-    times: how many documents of a request may fail by these limits; after that the rest is not checked.
+    max_losses: how many documents of a request may fail by these limits; after that the rest is not checked.
     """
 
     workers: int = 2
     seconds: float = 10.0
     memory: int = 2 << 30
-    times: int = 6
+    max_losses: int = 6
 
 
 class DocumentChecker:
@@ -67,86 +67,86 @@ class DocumentChecker:
     def __init__(self, bounds: CheckLimits | None = None) -> None:
         self._bounds = bounds or CheckLimits()
         self._asker = CheckClient()
-        self._kept: OrderedDict[DocumentCheck, CheckResult] = OrderedDict()
+        self._cache: OrderedDict[DocumentCheck, CheckResult] = OrderedDict()
         self._sizes: OrderedDict[str, int] = OrderedDict()
         self._lock = Lock()
 
-    def known(self, questions: Iterable[DocumentCheck]) -> dict[DocumentCheck, CheckResult]:
+    def cached_results(self, questions: Iterable[DocumentCheck]) -> dict[DocumentCheck, CheckResult]:
         """The cached results."""
         with self._lock:
-            found = {question: self._kept[question] for question in questions if question in self._kept}
+            found = {question: self._cache[question] for question in questions if question in self._cache}
             for question in found:
-                self._kept.move_to_end(question)
+                self._cache.move_to_end(question)
         return found
 
-    def at_hand(
+    def quick_results(
         self, questions: Iterable[DocumentCheck], documents: Mapping[str, bytes]
     ) -> dict[DocumentCheck, CheckResult]:
         """The cached results, and results of a few questions that cost less to check here than in a process."""
         asked = list(questions)
-        found = self.known(asked)
+        found = self.cached_results(asked)
         if len(asked) - len(found) > FEW_CHECKS:
             return found
         parse = cache(lambda document: parse_document(document, documents[document.sha256 or ""]))
         left = [question for question in asked if question not in found and _is_small(question, documents)]
         fresh = {question: run_check(question, parse) for question in left}
-        self._keep(fresh)
+        self._cache_results(fresh)
         return found | fresh
 
-    def answers(self, questions: Iterable[DocumentCheck], content: LoadDocument) -> dict[DocumentCheck, CheckResult]:
+    def check(self, questions: Iterable[DocumentCheck], content: LoadDocument) -> dict[DocumentCheck, CheckResult]:
         """The results for all questions; a check that exceeds a limit is refused, and tried again at the next request.
 
         content: called in other threads as well. Blocks. Raises: KeyError when `content` lacks a document; ServerBusy
         when a process would be needed after `stop`.
         """
         asked = list(questions)
-        found = self.known(asked)
+        found = self.cached_results(asked)
         left = [one for one in asked if one not in found]
         if len(left) <= FEW_CHECKS:
             small = self._small(left, content)
-            found |= self.at_hand(left, small)
+            found |= self.quick_results(left, small)
             left, content = [one for one in left if one not in found], _read_or_load(small, content)
         patience = _TimeBudget(self._bounds, len(left))
         documents = [one for one in left if isinstance(one, FormatCheck)]
         readings = [one for one in left if isinstance(one, CompatibilityCheck)]
         if len(left) > FEW_CHECKS:
-            found.update(self._found(documents, content, patience))
+            found.update(self._find(documents, content, patience))
             # A document that is invalid in its format is not compared with others.
             found |= {one: flaw for one in readings if (flaw := found.get(one.reader) or found.get(one.writer))}
             documents, readings = [], [one for one in readings if one not in found]
-        found.update(self._found([*documents, *readings], content, patience))
-        self._keep({one: found[one] for one in left if one in found and found[one] not in _UNDONE})
+        found.update(self._find([*documents, *readings], content, patience))
+        self._cache_results({one: found[one] for one in left if one in found and found[one] not in _UNDONE})
         return {one: found.get(one, (TIMED_OUT,)) for one in asked}
 
     def stop(self) -> None:
         """Abandons running checks; their callers get ServerBusy at once."""
-        self._asker.leave()
+        self._asker.close()
 
-    def _found(
+    def _find(
         self, questions: Sequence[DocumentCheck], content: LoadDocument, patience: _TimeBudget
     ) -> Iterator[tuple[DocumentCheck, CheckResult]]:
         """The results, as far as the time budget allows; sends only enough batches to keep the processes busy."""
-        waiting, running = self._lots(questions, content), deque[tuple[_CheckBatch, Future[CheckResponse]]]()
+        waiting, running = self._batches(questions, content), deque[tuple[_CheckBatch, Future[CheckResponse]]]()
         while True:
-            while len(running) <= self._bounds.workers and patience.lasts and (lot := next(waiting, None)):
+            while len(running) <= self._bounds.workers and patience.is_left and (lot := next(waiting, None)):
                 running.append((lot, self._start(lot)))
             if not running:
                 return
             lot, future = running.popleft()
             told = future.result()
-            yield from zip(lot.questions, told.verdicts, strict=False)
-            left = lot.questions[len(told.verdicts) :]
-            if told.lost and (lot.careful or len(left) == 1):
-                verdict = (told.lost,)
+            yield from zip(lot.questions, told.results, strict=False)
+            left = lot.questions[len(told.results) :]
+            if told.failure and (lot.careful or len(left) == 1):
+                verdict = (told.failure,)
                 patience.losses += 1
                 yield left[0], verdict
                 yield from ((one, verdict) for one in left[1:] if left[0] in one)
                 left = [one for one in left[1:] if left[0] not in one]
-            if left and patience.lasts:
+            if left and patience.is_left:
                 again = lot._replace(questions=left, careful=True)
                 running.appendleft((again, self._start(again)))
 
-    def _lots(self, questions: Sequence[DocumentCheck], content: LoadDocument) -> Iterator[_CheckBatch]:
+    def _batches(self, questions: Sequence[DocumentCheck], content: LoadDocument) -> Iterator[_CheckBatch]:
         """The questions in batches; a few questions make one batch, so that no document is parsed twice."""
         if 0 < len(questions) <= FEW_CHECKS:
             yield _CheckBatch(questions, content, careful=True)
@@ -189,13 +189,13 @@ class DocumentChecker:
 
     def _start(self, lot: _CheckBatch) -> Future[CheckResponse]:
         workers = _shared_pool(self._bounds.workers, self._bounds.memory)
-        return workers.ask(self._asker, CheckRequest(lot.questions, self._bounds.seconds, lot.careful), lot.content)
+        return workers.submit(self._asker, CheckRequest(lot.questions, self._bounds.seconds, lot.careful), lot.content)
 
-    def _keep(self, verdicts: CheckResults) -> None:
+    def _cache_results(self, verdicts: CheckResults) -> None:
         with self._lock:
-            self._kept.update(verdicts)
-            while len(self._kept) > CACHE_SIZE:
-                self._kept.popitem(last=False)
+            self._cache.update(verdicts)
+            while len(self._cache) > CACHE_SIZE:
+                self._cache.popitem(last=False)
 
 
 class _CheckBatch(NamedTuple):
@@ -210,13 +210,13 @@ class _TimeBudget:
     """The time and failures that a request has left. losses: how many of its questions ended a process."""
 
     def __init__(self, bounds: CheckLimits, questions: int) -> None:
-        self._times = bounds.times
-        self._until = monotonic() + bounds.seconds * (bounds.times + questions / CHECKS_PER_TIMEOUT)
+        self._times = bounds.max_losses
+        self._deadline = monotonic() + bounds.seconds * (bounds.max_losses + questions / CHECKS_PER_TIMEOUT)
         self.losses = 0
 
     @property
-    def lasts(self) -> bool:
-        return self.losses < self._times and monotonic() < self._until
+    def is_left(self) -> bool:
+        return self.losses < self._times and monotonic() < self._deadline
 
 
 def _is_small(question: DocumentCheck, documents: Mapping[str, bytes]) -> bool:
@@ -229,7 +229,7 @@ def _is_small(question: DocumentCheck, documents: Mapping[str, bytes]) -> bool:
 
 def _is_tame(document: FormatCheck) -> bool:
     room = formats.find_format(document.format)
-    return room is not None and room.tame
+    return room is not None and room.is_cheap
 
 
 def _names(question: DocumentCheck) -> list[str]:

@@ -23,13 +23,13 @@ class ResourceQueues:
     def __init__(self, released: Callable[[PendingCommand], None]) -> None:
         self._released = released
         self._lock = Lock()
-        self._lines: dict[str, deque[PendingCommand]] = {}
+        self._queues: dict[str, deque[PendingCommand]] = {}
 
-    def admits(self, asked: PendingCommand) -> bool:
+    def enqueue(self, asked: PendingCommand) -> bool:
         """Whether a command is the first of its queue; otherwise it stays in the queue until it is."""
         name = _queue_name(asked.command)
         with self._lock:
-            line = self._lines.setdefault(name, deque())
+            line = self._queues.setdefault(name, deque())
             if line and line[0].future is asked.future:
                 return True
             line.append(asked)
@@ -41,10 +41,10 @@ class ResourceQueues:
     def _next(self, name: str) -> None:
         """Removes the first command of a queue, which has its outcome, and releases the next one."""
         with self._lock:
-            line = self._lines[name]
+            line = self._queues[name]
             line.popleft()
             if not line:
-                del self._lines[name]
+                del self._queues[name]
                 return
             first = line[0]
         first.future.add_done_callback(lambda _: self._next(name))

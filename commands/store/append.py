@@ -33,12 +33,12 @@ class SaltGenerator:
     _BLOCK: Final = 256 * _SIZE
 
     def __init__(self) -> None:
-        self._left = b""
+        self._block = b""
 
     def __call__(self) -> str:
-        if not self._left:
-            self._left = os.urandom(self._BLOCK)
-        salt, self._left = self._left[: self._SIZE], self._left[self._SIZE :]
+        if not self._block:
+            self._block = os.urandom(self._BLOCK)
+        salt, self._block = self._block[: self._SIZE], self._block[self._SIZE :]
         return urlsafe_b64encode(salt).rstrip(b"=").decode()
 
 
@@ -56,7 +56,7 @@ class EncodedEvent(NamedTuple):
     hash: bytes
 
     @property
-    def counted(self) -> bytes:
+    def counted_hash(self) -> bytes:
         """The hash that the event adds to the state hash."""
         return b"" if xids.is_outside_tree(self.event.stream) else self.hash
 
@@ -102,7 +102,7 @@ def replaced_hash(event: EntityEvent, world: SqlWorld) -> bytes:
 
     Raises: IntegrityError when the event does not follow the last event of its stream.
     """
-    known = world.known(event.xid)
+    known = world.stream_head(event.xid)
     if event.revision != known.revision + 1:
         raise IntegrityError(f"{event.stream} is at revision {known.revision}, but its next event has {event.revision}")
     return b"" if xids.is_outside_tree(event.stream) else known.hash
@@ -117,7 +117,7 @@ class InteractionBatch:
         self._chain = chain
         self._rows: list[LogRow] = []
         self._heads: dict[str, tuple[Any, ...]] = {}
-        self._closed: list[Interaction] = []
+        self._finished: list[Interaction] = []
         self.state = state
 
     def add(self, facts: Interaction, events: Sequence[EntityEvent]) -> Interaction:
@@ -134,15 +134,15 @@ class InteractionBatch:
             chain.add(row, found.hash)
             self._rows.append(row)
             self._heads[head[0]] = head
-            self._world.take(event, position, found.hash)
-            come.append(found.counted)
+            self._world.add_event(event, position, found.hash)
+            come.append(found.counted_hash)
         self.state = hashes.update_state_hash(self.state, gone, come)
         self._chain = chain.digest(self.state)
-        self._closed.append(facts._replace(chain=self._chain, state=self.state))
-        return self._closed[-1]
+        self._finished.append(facts._replace(chain=self._chain, state=self.state))
+        return self._finished[-1]
 
     def write(self, connection: Connection) -> None:
         """Writes all interactions of the batch."""
         sql.insert(connection, tables.log, self._rows)
         sql.insert(connection, tables.head, list(self._heads.values()), MOVE_HEAD)
-        sql.insert(connection, tables.interaction, self._closed)
+        sql.insert(connection, tables.interaction, self._finished)

@@ -19,35 +19,35 @@ class Checkpointer:
     def __init__(self, connect: Callable[[], Any]) -> None:
         self._connect = connect
         self._gate = Lock()
-        self._due = Event()
-        self._ended = Event()
+        self._wake = Event()
+        self._stopped = Event()
         self._thread: Thread | None = None
 
-    def due(self) -> None:
+    def request(self) -> None:
         """Requests a checkpoint, because something was or is being committed."""
-        self._due.set()
+        self._wake.set()
         if self._thread is None:
             with self._gate:
                 if self._thread is None:
-                    self._ended.clear()
+                    self._stopped.clear()
                     self._thread = Thread(target=self._run, name="annals-checkpoints", daemon=True)
                     self._thread.start()
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Stops the thread; another commit would start it again."""
         with self._gate:
             thread, self._thread = self._thread, None
             if thread:
-                self._ended.set()
-                self._due.set()
+                self._stopped.set()
+                self._wake.set()
                 thread.join()
 
     def _run(self) -> None:
         connection = self._connect()
         try:
-            while self._due.wait() and not self._ended.wait(CHECKPOINT_SECONDS):
-                self._due.clear()
-                if self._ended.is_set():  # set meanwhile; `clear` has removed its wake-up
+            while self._wake.wait() and not self._stopped.wait(CHECKPOINT_SECONDS):
+                self._wake.clear()
+                if self._stopped.is_set():  # set meanwhile; `clear` has removed its wake-up
                     return
                 # PASSIVE neither waits nor blocks; pages that a reader still needs are left for the next checkpoint.
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)")

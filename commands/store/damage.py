@@ -55,12 +55,12 @@ class DamageMonitor:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._found: str | None = None
+        self._first_damage: str | None = None
 
     @property
-    def found(self) -> str | None:
+    def first_damage(self) -> str | None:
         """The first damage found, in words; None while there is none."""
-        return self._found
+        return self._first_damage
 
     def note(self, error: BaseException) -> bool:
         """Whether an error reports damage of the store; the first such error is logged."""
@@ -68,7 +68,7 @@ class DamageMonitor:
         if said is None:
             return False
         with self._lock:
-            first, self._found = self._found is None, self._found or said
+            first, self._first_damage = self._first_damage is None, self._first_damage or said
         if first:
             line = " ".join(str(error.orig if isinstance(error, DBAPIError) else error).split())
             _LOG.error(

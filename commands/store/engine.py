@@ -73,11 +73,11 @@ def _sqlite(url: URL, durable: bool) -> Engine:
     @event.listens_for(engine, "commit")
     def committing(connection: Connection) -> None:
         if connection.get_execution_options().get(WRITING):
-            checkpoints.due()
+            checkpoints.request()
 
     @event.listens_for(engine, "engine_disposed")
     def disposed(_: Engine) -> None:
-        checkpoints.end()
+        checkpoints.stop()
 
     return engine
 

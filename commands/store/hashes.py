@@ -83,27 +83,27 @@ class ChainHasher:
         self._hides = bool(interaction.salt)
         last, first, id, folded, time, caller, command, registry_url, *_ = interaction
         if self._hides:
-            self._part(dumps((2, last, first, id, folded, time, command, registry_url)))
-            self._part(caller_hash(interaction.salt, caller))
+            self._hash_part(dumps((2, last, first, id, folded, time, command, registry_url)))
+            self._hash_part(caller_hash(interaction.salt, caller))
         else:
-            self._part(dumps((last, first, id, folded, time, caller, command, registry_url)))
+            self._hash_part(dumps((last, first, id, folded, time, caller, command, registry_url)))
 
     def add(self, row: LogRow, hash: bytes = b"") -> None:
         """Adds the interaction's next event. hash: of its image, if already known."""
-        self._part(dumps(row[:-1]))
+        self._hash_part(dumps(row[:-1]))
         tail = row.state.rfind(_TAIL) if self._hides else -1
         if tail < 0:  # of version 1, or damaged
-            self._part(row.state)
+            self._hash_part(row.state)
             return
-        self._part(hash or sha256(row.state[:tail] + b"}").digest())
-        self._part(row.state[tail + 1 :])
+        self._hash_part(hash or sha256(row.state[:tail] + b"}").digest())
+        self._hash_part(row.state[tail + 1 :])
 
     def digest(self, state: bytes) -> bytes:
         """The chain hash, after every event was added. state: the state hash after them."""
-        self._part(state)
+        self._hash_part(state)
         return self._digest.digest()
 
-    def _part(self, part: bytes) -> None:
+    def _hash_part(self, part: bytes) -> None:
         # The length before each part makes two different lists of parts differ as bytes.
         self._digest.update(len(part).to_bytes(8))
         self._digest.update(part)

@@ -41,7 +41,7 @@ from domain.registry.events import EntityEvent
 T = TypeVar("T")
 
 _TIP: Final = "SELECT last, time, chain, state, xregcorrelationid FROM interaction ORDER BY last DESC LIMIT 1"
-#: The end of the log, and the columns that `SqlWorld.begin` needs.
+#: The end of the log, and the columns that `SqlWorld.preload` needs.
 _START: Final = _TIP.replace(" FROM", f", {START_COLUMNS} FROM", 1)
 #: The number of columns of `_TIP`.
 _OF_TIP: Final = 5
@@ -117,7 +117,7 @@ class Store:
         self._models = ModelCache()
         self._links = LinkCache()
         # Threads of this process queue here, in order; with the database's own lock, waiters poll or pay a round trip.
-        self._turn = Lock()
+        self._lock = Lock()
 
     def create(self) -> None:
         """Creates the tables that do not exist yet.
@@ -136,7 +136,7 @@ class Store:
                 " registry with the program that wrote it, and import it into a new store"
             )
 
-    def name(self, url: str) -> None:
+    def ensure_public_url(self, url: str) -> None:
         """Sets the URL recorded with interactions unless one is configured: the stored one, or else `url`.
 
         A store without a URL then keeps `url`, or the default if it has interactions without one (`ensure_url`).
@@ -153,16 +153,16 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[WriteTransaction]:
         """A transaction that holds the write lock; it is durable when the context ends, undone when it raises."""
-        with self._turn, self._writers.begin() as connection:
+        with self._lock, self._writers.begin() as connection:
             take_write_lock(connection)
             yield WriteTransaction(self, connection, self._world(connection))
 
     @property
-    def model_at_hand(self) -> Model | None:
+    def last_model(self) -> Model | None:
         """The model that was compiled last; another one may be in force by now."""
         return self._models.last
 
-    def tip(self) -> LogEnd:
+    def log_end(self) -> LogEnd:
         """The end of the committed log."""
         with self.engine.begin() as connection:
             return _read_log_end(connection)
@@ -192,9 +192,9 @@ class WriteTransaction:
         self.connection = connection
         self.world = world
         row = sql.run(connection, _START).fetchone()
-        self.tip = _log_end_of(row and row[:_OF_TIP])
+        self.log_end = _log_end_of(row and row[:_OF_TIP])
         if row:
-            world.begin(*row[_OF_TIP:])
+            world.preload(*row[_OF_TIP:])
 
     def context(
         self,
@@ -207,9 +207,9 @@ class WriteTransaction:
     ) -> Context:
         """A new interaction's time, never before the last one's, and its correlation id; a dry run uses no id."""
         now = self.store.clock()
-        now = max(now, self.tip.time or now)
-        id = "" if dryrun else self.store.new_id(self.tip.id, now)
-        return Context(now, id, caller, role, self.store.domainvalidation, reads, self.tip.position, link)
+        now = max(now, self.log_end.time or now)
+        id = "" if dryrun else self.store.new_id(self.log_end.id, now)
+        return Context(now, id, caller, role, self.store.domainvalidation, reads, self.log_end.position, link)
 
     def attempt(self, work: Callable[[], T], *, dryrun: bool = False) -> T | Exception:
         """The result of the work, or the exception that undid it; other commands in the transaction are not affected.
@@ -217,7 +217,7 @@ class WriteTransaction:
         dryrun: the work is undone in any case, after it returned its result.
         Raises: the database's error when it cannot undo the work; then the whole transaction is rolled back.
         """
-        before = self.tip
+        before = self.log_end
         sql.run(self.connection, "SAVEPOINT attempt")
         try:
             result = work()
@@ -229,7 +229,7 @@ class WriteTransaction:
         if dryrun:
             self._undo(before)
         else:
-            self.world.settle()
+            self.world.release()
         return result
 
     def append(self, decision: Decision, context: Context, command: Command) -> Recorded:
@@ -238,19 +238,19 @@ class WriteTransaction:
         Raises: IntegrityError when an event does not follow the last one of its stream.
         """
         if not decision.events:
-            return _recorded((), decision, None, self.tip.position, context)
+            return _recorded((), decision, None, self.log_end.position, context)
         events = add_salts(decision.events, self.store.new_salt)
         documents = list(decision.documents.items())
         sql.insert(self.connection, tables.document, documents, "ON CONFLICT DO NOTHING")
-        self.store.vault.settle(self.connection, decision.secrets)
+        self.store.vault.apply(self.connection, decision.secrets)
         self.world.prefetch(event.xid for event in decision.events)
-        facts = self._facts(context, command, len(decision.events))
-        chain, state = hashes.ChainHasher(self.tip.chain, facts), self.tip.state
+        facts = self._interaction(context, command, len(decision.events))
+        chain, state = hashes.ChainHasher(self.log_end.chain, facts), self.log_end.state
         for start, some in enumerate(sql.chunks(events)):
-            state = self._insert(some, self.tip.position + start * sql.CHUNK, chain, state)
+            state = self._insert(some, self.log_end.position + start * sql.CHUNK, chain, state)
         closed = facts._replace(chain=chain.digest(state), state=state)
         sql.insert(self.connection, tables.interaction, [closed])
-        self.tip = LogEnd(closed.last, context.now, closed.chain, closed.state, closed.xregcorrelationid)
+        self.log_end = LogEnd(closed.last, context.now, closed.chain, closed.state, closed.xregcorrelationid)
         known = context.xregcorrelationid or None
         return _recorded(tuple(enumerate(events, facts.first)), decision, known, closed.last, context)
 
@@ -258,8 +258,8 @@ class WriteTransaction:
         """Restores the state before the savepoint."""
         sql.run(self.connection, "ROLLBACK TO SAVEPOINT attempt")
         sql.run(self.connection, "RELEASE SAVEPOINT attempt")
-        self.tip = before
-        self.world.forget()
+        self.log_end = before
+        self.world.roll_back()
 
     def _insert(self, events: Sequence[EntityEvent], after: int, chain: hashes.ChainHasher, state: bytes) -> bytes:
         """Writes some events of an interaction and their heads; returns the state hash after them.
@@ -274,13 +274,13 @@ class WriteTransaction:
         sql.insert(self.connection, tables.head, list(map(EncodedEvent.head, found, positions)), MOVE_HEAD)
         for one, position in zip(found, positions, strict=True):
             chain.add(one.row(position), one.hash)
-            self.world.take(one.event, position, one.hash)
-        return hashes.update_state_hash(state, replaced, [one.counted for one in found])
+            self.world.add_event(one.event, position, one.hash)
+        return hashes.update_state_hash(state, replaced, [one.counted_hash for one in found])
 
-    def _facts(self, context: Context, command: Command, events: int) -> Interaction:
+    def _interaction(self, context: Context, command: Command, events: int) -> Interaction:
         return Interaction(
-            last=self.tip.position + events,
-            first=self.tip.position + 1,
+            last=self.log_end.position + events,
+            first=self.log_end.position + 1,
             xregcorrelationid=context.xregcorrelationid,
             folded=context.xregcorrelationid.casefold(),
             time=format_time(context.now),

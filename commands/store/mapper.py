@@ -67,9 +67,9 @@ class EventMapper(Mapper[str]):
             content = loads_trusted(state)
         except ValueError as error:
             raise _unreadable(topic, revision, error) from error
-        return self.of_content(topic, revision, content)
+        return self.event_of_content(topic, revision, content)
 
-    def of_content(self, topic: str, revision: int, content: State) -> EntityEvent:
+    def event_of_content(self, topic: str, revision: int, content: State) -> EntityEvent:
         """The event of a parsed state; the mapper may modify `content`. Raises: as `event`."""
         try:
             while topic in self._upcasts:
@@ -84,7 +84,7 @@ class EventMapper(Mapper[str]):
         except (ValueError, KeyError, TypeError) as error:
             raise _unreadable(topic, revision, error) from error
 
-    def of_row(self, row: LogRow) -> EntityEvent:
+    def event_of_row(self, row: LogRow) -> EntityEvent:
         """The event of a row of the log."""
         return self.event(row.topic, row.revision, row.state)
 

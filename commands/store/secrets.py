@@ -48,26 +48,26 @@ class Vault:
         return f"Vault({len(self._keys)} keys)"
 
     @property
-    def usable(self) -> bool:
+    def has_key(self) -> bool:
         """Whether there is a key at all."""
         return bool(self._keys)
 
-    def settle(self, connection: Connection, secrets: Iterable[Secret]) -> None:
+    def apply(self, connection: Connection, secrets: Iterable[Secret]) -> None:
         """Encrypts and stores secrets that have a value, and destroys the others. Raises: NoMasterKey."""
         for secret in secrets:
             if secret.value is None:
                 destroy_secret(connection, secret.reference)
             else:
-                row = (secret.reference, secret.owner, secret.name, *self._sealed(secret, secret.value))
+                row = (secret.reference, secret.owner, secret.name, *self._seal(secret, secret.value))
                 sql.insert(connection, tables.secret, [row])
 
     def reveal(self, connection: Connection, secret: Secret) -> str | None:
         """The value of a reference; None when the row does not exist or no key decrypts it."""
         values = (secret.reference, secret.owner, secret.name)
         row = sql.run(connection, _ROW, values).fetchone()
-        return self.opened(secret, bytes(row[0]), bytes(row[1])) if row else None
+        return self.unseal(secret, bytes(row[0]), bytes(row[1])) if row else None
 
-    def opened(self, secret: Secret, wrapped: bytes, sealed: bytes) -> str | None:
+    def unseal(self, secret: Secret, wrapped: bytes, sealed: bytes) -> str | None:
         """The value in a row; None when no key decrypts it, or the row was copied from another secret."""
         bound = _associated_data(secret.owner, secret.name)
         data = self._unwrapped(bound, wrapped)
@@ -80,7 +80,7 @@ class Vault:
         Raises: NoMasterKey.
         """
         assert secret.value is not None, "a value is what this is about"
-        values = (*self._sealed(secret, secret.value), secret.reference, secret.owner, secret.name)
+        values = (*self._seal(secret, secret.value), secret.reference, secret.owner, secret.name)
         _overwrite(connection, secret.reference)
         return bool(sql.run(connection, _REPLACE, values).rowcount)
 
@@ -108,7 +108,7 @@ class Vault:
             raise NoMasterKey("there is no master key; set ANNALS_MASTER_KEY")
         return self._keys[0]
 
-    def _sealed(self, secret: Secret, value: str) -> tuple[bytes, bytes]:
+    def _seal(self, secret: Secret, value: str) -> tuple[bytes, bytes]:
         """A new data key, wrapped, and a value encrypted with it."""
         bound, data = _associated_data(secret.owner, secret.name), token_bytes(KEY_BYTES)
         return _encrypt(self._newest, bound, data), _encrypt(AESGCM(data), bound, value.encode())

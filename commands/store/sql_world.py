@@ -47,7 +47,7 @@ LAST_LINK_POSITION: Final = "SELECT max(position) FROM head WHERE tree_key >= '{
 )
 _LINKS: Final = READ + "h.tree_key >= ? AND h.tree_key < ? AND h.live ORDER BY h.tree_key"
 _POINTERS: Final = "SELECT 1 FROM head WHERE xref IS NOT NULL LIMIT 1"
-#: Query columns with the values that nearly every command needs; see `SqlWorld.begin`.
+#: Query columns with the values that nearly every command needs; see `SqlWorld.preload`.
 START_COLUMNS: Final = (
     f"(SELECT hash FROM head WHERE tree_key = '{xids.tree_key(xids.MODEL)}'),"
     f" ({LAST_LINK_POSITION}), EXISTS ({_POINTERS})"
@@ -85,21 +85,21 @@ class ModelCache:
     """The model compiled last, keyed by the hash of its entity, so a model of an undone change is never used."""
 
     def __init__(self) -> None:
-        self._held: tuple[bytes, Model] | None = None
+        self._models: tuple[bytes, Model] | None = None
 
     @property
     def last(self) -> Model | None:
         """The cached model."""
-        return self._held[1] if self._held else None
+        return self._models[1] if self._models else None
 
     def find(self, hash: bytes) -> Model | None:
         """The compiled model for an entity hash, if it is the cached one."""
-        held = self._held
+        held = self._models
         return held[1] if held and held[0] == hash else None
 
-    def hold(self, hash: bytes, model: Model) -> Model:
+    def put(self, hash: bytes, model: Model) -> Model:
         """Caches a model in place of the previous one."""
-        self._held = hash, model
+        self._models = hash, model
         return model
 
 
@@ -110,15 +110,15 @@ class LinkCache:
     """
 
     def __init__(self) -> None:
-        self._held: tuple[int, tuple[Link, ...]] = (0, ())
+        self._links: tuple[int, tuple[Link, ...]] = (0, ())
 
     def find(self, position: int) -> tuple[Link, ...] | None:
         """The links as of a position, if they are the cached ones."""
-        return self._held[1] if self._held[0] == position else None
+        return self._links[1] if self._links[0] == position else None
 
-    def hold(self, position: int, found: tuple[Link, ...]) -> tuple[Link, ...]:
+    def put(self, position: int, found: tuple[Link, ...]) -> tuple[Link, ...]:
         """Caches links in place of the previous ones."""
-        self._held = position, found
+        self._links = position, found
         return found
 
 
@@ -134,7 +134,7 @@ class SqlWorld:
         published: Publications | None = None,
         linked: LinkCache | None = None,
     ) -> None:
-        self.published: Publications = published or NoPublications()
+        self.publications: Publications = published or NoPublications()
         self._connection = connection
         self._vault = vault or Vault()
         self._mapper = mapper
@@ -144,12 +144,12 @@ class SqlWorld:
         self._links: tuple[Link, ...] | None = None
         self._model: Model | None = None
         self._model_hash: bytes | None = None
-        self._known: dict[str, StreamHead] = {}
+        self._stream_heads: dict[str, StreamHead] = {}
         self._unsettled: set[str] = set()
         self._pointers: bool | None = None
         self._sources: dict[str, list[str]] = {}
         #: Results of the document checks that the current command needs.
-        self.answers: CheckResults = {}
+        self.known_results: CheckResults = {}
 
     @property
     def model(self) -> Model:
@@ -157,7 +157,7 @@ class SqlWorld:
             self._model = self._current_model()
         return self._model
 
-    def begin(self, model: Any, linked: int | None, pointers: Any) -> None:
+    def preload(self, model: Any, linked: int | None, pointers: Any) -> None:
         """Sets the state at the start of the transaction, from START_COLUMNS.
 
         These are the hash of the model's entity, the position of the newest event of a link, and whether any Resource
@@ -174,27 +174,27 @@ class SqlWorld:
                 self._links = self._read_links()
             else:
                 held = self._link_cache.find(self._linked)
-                self._links = held if held is not None else self._link_cache.hold(self._linked, self._read_links())
+                self._links = held if held is not None else self._link_cache.put(self._linked, self._read_links())
         return self._links
 
     def prefetch(self, names: Iterable[str]) -> None:
         unknown: set[str] = set()
         for name in names:
             key = xids.tree_key(name)
-            if key in self._known:
+            if key in self._stream_heads:
                 continue
             if self._never_owned(name):
-                self._known[key] = NO_STREAM_HEAD
+                self._stream_heads[key] = NO_STREAM_HEAD
             else:
                 unknown.add(key)
         if unknown:
             self._load(unknown)
 
     def get(self, xid: str) -> Entity | None:
-        return self.known(xid).entity
+        return self.stream_head(xid).entity
 
     def revision(self, xid: str) -> int:
-        return self.known(xid).revision
+        return self.stream_head(xid).revision
 
     def members(self, collection: str) -> Sequence[Entity]:
         """See World. Cost: O(members), by index."""
@@ -213,7 +213,7 @@ class SqlWorld:
             if entity.xid not in xids.ROOT_STREAMS and not xids.is_outside_tree(xids.stream(entity.xid)):
                 yield entity
 
-    def of_type(self, type: str) -> Iterator[Entity]:
+    def entities_of_type(self, type: str) -> Iterator[Entity]:
         """See World. Cost: O(entities of the type), a page at a time."""
         return self._pages(OF_TYPE, lambda last: (type, *(_member_key(last) if last else ("", ""))))
 
@@ -227,17 +227,17 @@ class SqlWorld:
             for key, name, *then in page:
                 if xids.is_outside_tree(xids.stream(name)):
                     continue
-                yield StreamDifference(name, self._then(*then), self._known[key].entity)
+                yield StreamDifference(name, self._then(*then), self._stream_heads[key].entity)
             if len(page) < sql.CHUNK:
                 return
             low = page[-1][0] + "!"  # nothing sorts between a key and those of its children
 
-    def sources(self, xid: str) -> Sequence[str]:
+    def xref_sources(self, xid: str) -> Sequence[str]:
         """See World. Cost: none if no Resource has an xref, which is queried once."""
-        self.prefetch_sources((xid,))
+        self.prefetch_xref_sources((xid,))
         return self._sources.get(xid, [])
 
-    def prefetch_sources(self, names: Iterable[str]) -> None:
+    def prefetch_xref_sources(self, names: Iterable[str]) -> None:
         if self._pointers is None:
             self._pointers = bool(sql.run(self._connection, _POINTERS).fetchone())
         if not self._pointers:
@@ -256,27 +256,27 @@ class SqlWorld:
     def secret(self, secret: Secret) -> str | None:
         return self._vault.reveal(self._connection, secret)
 
-    def verdicts(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
+    def check_results(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
         """See World. Runs no checks, because other writers wait for the lock."""
-        unanswered = questions - self.answers.keys()
+        unanswered = questions - self.known_results.keys()
         if unanswered:
             raise ChecksRequired(unanswered, documents)
-        return self.answers
+        return self.known_results
 
-    def known(self, xid: str) -> StreamHead:
+    def stream_head(self, xid: str) -> StreamHead:
         """The head of an xid's stream; revision 0 if it has no event."""
         key = xids.tree_key(xid)
-        if key not in self._known:
+        if key not in self._stream_heads:
             if self._never_owned(xid):
-                self._known[key] = NO_STREAM_HEAD
+                self._stream_heads[key] = NO_STREAM_HEAD
             else:
                 self._load({key})
-        return self._known[key]
+        return self._stream_heads[key]
 
-    def take(self, event: EntityEvent, position: int, hash: bytes) -> None:
+    def add_event(self, event: EntityEvent, position: int, hash: bytes) -> None:
         """Adds an event that this transaction has just appended."""
         key = xids.tree_key(event.xid)
-        self._known[key] = StreamHead(event.revision, hash, event, position)
+        self._stream_heads[key] = StreamHead(event.revision, hash, event, position)
         self._unsettled.add(key)
         if event.xid == xids.MODEL:
             self._model = self._model_hash = None
@@ -286,14 +286,14 @@ class SqlWorld:
         if xref_target(event) is not None:
             self._pointers = True
 
-    def settle(self) -> None:
+    def release(self) -> None:
         """Keeps the added events, whatever later savepoints undo."""
         self._unsettled.clear()
 
-    def forget(self) -> None:
-        """Drops the events added since the last `settle`, because their savepoint is undone."""
+    def roll_back(self) -> None:
+        """Drops the events added since the last `release`, because their savepoint is undone."""
         for key in self._unsettled:
-            self._known.pop(key, None)
+            self._stream_heads.pop(key, None)
         self._unsettled.clear()
         self._model = self._model_hash = None
         self._linked = self._links = None
@@ -301,7 +301,7 @@ class SqlWorld:
 
     def _never_owned(self, xid: str) -> bool:
         """Whether the owner is known never to have existed; then nothing below it ever did."""
-        owner = self._known.get(xids.tree_key(xids.parent(xid) or ""))
+        owner = self._stream_heads.get(xids.tree_key(xids.parent(xid) or ""))
         return owner is NO_STREAM_HEAD
 
     def _current_model(self) -> Model:
@@ -310,7 +310,7 @@ class SqlWorld:
         hash = self._model_hash or sql.value(self._connection, "SELECT hash FROM head WHERE tree_key = ?", (key,))
         if not hash:
             return compile_model({})
-        return self._models.find(hash) or self._models.hold(hash, self._loaded_model())
+        return self._models.find(hash) or self._models.put(hash, self._loaded_model())
 
     def _loaded_model(self) -> Model:
         entity = self.get(xids.MODEL)
@@ -322,11 +322,11 @@ class SqlWorld:
         return tuple(Link.of(entity, entity.position) for entity in found if entity is not None)
 
     def _load(self, keys: set[str]) -> None:
-        wanted = sorted(key for key in keys if key not in self._known)
+        wanted = sorted(key for key in keys if key not in self._stream_heads)
         for some in sql.chunks(wanted):
             for row in sql.run(self._connection, NAMED, (sql.list_parameter(self._connection, some),)):
                 self._note(row)
-        self._known |= {key: NO_STREAM_HEAD for key in wanted if key not in self._known}
+        self._stream_heads |= {key: NO_STREAM_HEAD for key in wanted if key not in self._stream_heads}
 
     def _then(self, revision: int | None, position: int, topic: str, state: bytes) -> Entity | None:
         return None if revision is None else evolve(self._mapper.event(topic, revision, blob(state)), position)
@@ -346,10 +346,10 @@ class SqlWorld:
 
     def _note(self, row: Any) -> Entity | None:
         key, revision, hash, position, topic, state = row
-        known = self._known.get(key)
+        known = self._stream_heads.get(key)
         if known is None or known.revision != revision:
             event = self._mapper.event(topic, revision, blob(state)) if hash else None
-            known = self._known[key] = StreamHead(revision, blob(hash), event, position)
+            known = self._stream_heads[key] = StreamHead(revision, blob(hash), event, position)
         return known.entity
 
 

@@ -115,7 +115,7 @@ class _LogVerification:
 
     def interaction(self, stored: Interaction) -> Iterator[VerificationFinding]:
         """What is wrong with the next interaction."""
-        yield from self._facts(stored)
+        yield from self._check_interaction(stored)
         chain, state, position = proof.ChainHasher(self.before.chain, stored), self.before.state, self.before.last
         for page in self._pages(stored):
             for row, previous, _ in page:
@@ -136,7 +136,7 @@ class _LogVerification:
             yield VerificationFinding(first, "the state hash differs")
         self.before = stored
 
-    def _facts(self, stored: Interaction) -> Iterator[VerificationFinding]:
+    def _check_interaction(self, stored: Interaction) -> Iterator[VerificationFinding]:
         if stored.first != self.before.last + 1:
             yield VerificationFinding(self.before.last + 1, "interactions leave a gap or overlap")
         if stored.time < self.before.time and not self._linked:
@@ -156,7 +156,7 @@ class _LogVerification:
 
     def _contents(self, stored: Interaction, page: list[_EventContext]) -> Iterator[VerificationFinding]:
         events = {row.position: self._event(row) for row, _, _ in page}
-        kept = self._kept({event.document for event in events.values() if event and event.document})
+        kept = self._stored_documents({event.document for event in events.values() if event and event.document})
         for row, _, head in page:
             event = events[row.position]
             if event is None:
@@ -171,11 +171,11 @@ class _LogVerification:
 
     def _event(self, row: LogRow) -> _CheckedContent | None:
         try:
-            return _CheckedContent.of(self._mapper.of_row(row), row)
+            return _CheckedContent.of(self._mapper.event_of_row(row), row)
         except (ValueError, KeyError, TypeError):
             return None
 
-    def _kept(self, documents: set[str]) -> set[str]:
+    def _stored_documents(self, documents: set[str]) -> set[str]:
         asked = sql.list_parameter(self._connection, documents)
         found = sql.run(self._connection, "SELECT sha256 FROM document WHERE sha256 {among}", (asked,))
         return {digest for (digest,) in found} - self.damaged

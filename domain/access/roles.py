@@ -44,12 +44,12 @@ class Caller:
         """The role at an entity or collection: the higher one of the general role and that of its Group."""
         return highest_role(self.role, self.groups.get(group_of(xid)))
 
-    def reads(self, xid: str) -> bool:
+    def can_read(self, xid: str) -> bool:
         """Whether the caller may see the entity at an xid."""
         return self.role_at(xid) is not None
 
     @property
-    def subscribes(self) -> Role | None:
+    def subscription_role(self) -> Role | None:
         """The role at subscriptions, which belong to no Group: the right to write to any Group is sufficient."""
         writes = any(RANK[role] >= RANK[Role.WRITER] for role in self.groups.values())
         return highest_role(self.role, Role.WRITER if writes else None)

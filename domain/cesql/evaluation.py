@@ -68,15 +68,15 @@ class TooMuchText(Exception):
 class _MeteredEvent:
     """An event with the remaining text budget of its evaluation."""
 
-    __slots__ = ("get", "left")
+    __slots__ = ("get", "remaining")
 
     def __init__(self, event: ContextAttributes) -> None:
         self.get = event.get
-        self.left = MAX_TEXT
+        self.remaining = MAX_TEXT
 
     def spend(self, characters: int) -> None:
-        self.left -= characters
-        if self.left < 0:
+        self.remaining -= characters
+        if self.remaining < 0:
             raise TooMuchText
 
 
@@ -102,11 +102,11 @@ class EvaluationResult:
 
 @dataclass(frozen=True, slots=True)
 class CesqlExpression:
-    """A compiled expression. unknown: its calls of functions that do not exist with that name and arity."""
+    """A compiled expression. unknown_functions: its calls of functions that do not exist with that name and arity."""
 
     text: str
     tree: SyntaxNode
-    unknown: tuple[FunctionCall, ...]
+    unknown_functions: tuple[FunctionCall, ...]
     _run: Evaluator = field(repr=False, compare=False)
     _metered: bool = field(default=True, repr=False, compare=False)
 
@@ -303,7 +303,7 @@ def _like(
     pattern: like_pattern.LikePattern, negated: bool
 ) -> Callable[[ValueOrError, EvaluationContext], ValueOrError]:
     one = operators.like_function(like_pattern.pattern_matcher(pattern), negated)
-    each = _ONE_BY_ONE + sum(map(len, pattern.segments)) // 8 if pattern.wild else 1
+    each = _ONE_BY_ONE + sum(map(len, pattern.segments)) // 8 if pattern.has_underscores else 1
 
     def step(value: ValueOrError, event: EvaluationContext) -> ValueOrError:
         if type(value) is str:

@@ -24,14 +24,14 @@ _WHITE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u
 class CesqlFunction:
     """A function or an operator. more: type of any further arguments. result: type whose zero value errors yield."""
 
-    takes: tuple[type[CesqlValue], ...]
+    parameter_types: tuple[type[CesqlValue], ...]
     result: type[CesqlValue]
     compute: Callable[..., ValueOrError]
     more: type[CesqlValue] | None = None
 
-    def fits(self, count: int) -> bool:
+    def takes_count(self, count: int) -> bool:
         """Whether the function accepts this number of arguments."""
-        return count == len(self.takes) or (self.more is not None and count > len(self.takes))
+        return count == len(self.parameter_types) or (self.more is not None and count > len(self.parameter_types))
 
 
 def apply_function(function: CesqlFunction, given: Sequence[ValueOrError]) -> ValueOrError:
@@ -45,7 +45,7 @@ def apply_function(function: CesqlFunction, given: Sequence[ValueOrError]) -> Va
     found: list[CesqlValue] = []
     failed: tuple[ErrorKind, ...] = ()
     for place, value in enumerate(given):
-        wanted = function.takes[place] if place < len(function.takes) else function.more
+        wanted = function.parameter_types[place] if place < len(function.parameter_types) else function.more
         assert wanted is not None and not isinstance(value, ErrorValue)
         made = value if type(value) is wanted else cast_value(value, wanted)
         if isinstance(made, ErrorValue):
@@ -62,7 +62,7 @@ def apply_function(function: CesqlFunction, given: Sequence[ValueOrError]) -> Va
 
 def find_function(name: str, count: int) -> CesqlFunction | None:
     """The function with a name, in upper case, that accepts this number of arguments; None where there is none."""
-    return next((each for each in FUNCTIONS.get(name, ()) if each.fits(count)), None)
+    return next((each for each in FUNCTIONS.get(name, ()) if each.takes_count(count)), None)
 
 
 def _same(value: Any) -> Any:

@@ -24,18 +24,18 @@ class LikePattern(NamedTuple):
     segments: tuple[PatternSegment, ...]
 
     @property
-    def start(self) -> str:
+    def prefix(self) -> str:
         """The literal text at the start of every match."""
         return _literal(self.segments[0])
 
     @property
-    def wild(self) -> bool:
+    def has_underscores(self) -> bool:
         """Whether the pattern contains `_`."""
         return any(_ANY in segment for segment in self.segments)
 
     @property
-    def exact(self) -> bool:
-        """Whether only one text matches, which is `start`."""
+    def is_exact(self) -> bool:
+        """Whether only one text matches, which is `prefix`."""
         return len(self.segments) == 1 and _ANY not in self.segments[0]
 
 
@@ -55,9 +55,9 @@ def pattern_matcher(pattern: LikePattern) -> Callable[[str], bool]:
 
     Each segment is matched at its first occurrence, which leaves the most text for later ones. So it never backtracks.
     """
-    if pattern.exact:
-        return pattern.start.__eq__
-    if pattern.wild:
+    if pattern.is_exact:
+        return pattern.prefix.__eq__
+    if pattern.has_underscores:
         return _with_wild_characters(pattern)
     first, *others = map(_literal, pattern.segments)
     between, last = [each for each in others[:-1] if each], others[-1]

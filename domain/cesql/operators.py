@@ -74,7 +74,9 @@ def different(left: ValueOrError, right: ValueOrError) -> ValueOrError:
 # If the right value is an error, any type will do: nothing is computed.
 _COMPARED: Final[Mapping[type, type[CesqlValue]]] = {str: str, int: int, bool: bool, ErrorValue: bool}
 _EQUALITIES: Final = {kind: CesqlFunction((to, to), bool, operator.eq) for kind, to in _COMPARED.items()}
-_INEQUALITIES: Final = {kind: CesqlFunction(each.takes, bool, operator.ne) for kind, each in _EQUALITIES.items()}
+_INEQUALITIES: Final = {
+    kind: CesqlFunction(each.parameter_types, bool, operator.ne) for kind, each in _EQUALITIES.items()
+}
 
 BINARY: Final[dict[str, BinaryFunction]] = {
     "=": equal,

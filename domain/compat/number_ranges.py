@@ -28,7 +28,7 @@ class NumberRanges(NamedTuple):
         """The highest number; 0 for the empty set."""
         return self.ranges[-1][1] if self.ranges else 0
 
-    def plus(self, numbers: Iterable[int]) -> NumberRanges:
+    def with_numbers(self, numbers: Iterable[int]) -> NumberRanges:
         """The set with further numbers."""
         joined: list[tuple[int, int]] = []
         for first, last in sorted([*self.ranges, *((number, number) for number in numbers)]):
@@ -38,7 +38,7 @@ class NumberRanges(NamedTuple):
                 joined.append((first, last))
         return NumberRanges(tuple(joined))
 
-    def minus(self, numbers: Iterable[int]) -> NumberRanges:
+    def without_numbers(self, numbers: Iterable[int]) -> NumberRanges:
         """The set without the given numbers."""
         left = list(self.ranges)
         for number in numbers:

@@ -39,7 +39,7 @@ class Publication(NamedTuple):
     gone: int | None = None
 
     @property
-    def kept(self) -> bool:
+    def is_retained(self) -> bool:
         """Whether the legacy APIs still show the Version while the registry no longer does."""
         return self.pruned is not None and self.gone is None
 
@@ -47,7 +47,7 @@ class Publication(NamedTuple):
 class Publications(Protocol):
     """The look-ups of publications that decisions need."""
 
-    def kept(self, xid: str) -> Sequence[Publication]:
+    def retained_versions(self, xid: str) -> Sequence[Publication]:
         """The kept Versions at or below a Group, a Resource or a Version, ordered by tree key."""
 
     def by_uri(self, family: LegacyApi, uri: str) -> Publication | None:
@@ -56,14 +56,14 @@ class Publications(Protocol):
     def by_id(self, family: LegacyApi, id: str) -> Publication | None:
         """The live or kept Version to which a client gave this id."""
 
-    def image(self, kept: Publication) -> Entity:
+    def pruned_entity(self, kept: Publication) -> Entity:
         """The entity of a kept Version as it was when it was pruned."""
 
 
 class NoPublications:
     """`Publications` of a world without legacy APIs: nothing is kept, and no Version has its own URI."""
 
-    def kept(self, xid: str) -> Sequence[Publication]:
+    def retained_versions(self, xid: str) -> Sequence[Publication]:
         return ()
 
     def by_uri(self, family: LegacyApi, uri: str) -> Publication | None:
@@ -72,7 +72,7 @@ class NoPublications:
     def by_id(self, family: LegacyApi, id: str) -> Publication | None:
         return None
 
-    def image(self, kept: Publication) -> Entity:
+    def pruned_entity(self, kept: Publication) -> Entity:
         raise LookupError(kept.xid)
 
 
@@ -110,7 +110,7 @@ def fold_publications(
         if isinstance(event, EntityCreated) and standing is not None:
             found[standing.born] = standing._replace(gone=position)
             standing = None
-        living = LiveVersion(position, event.private, event.birth(position))
+        living = LiveVersion(position, event.private, event.creation_position(position))
         if isinstance(event, EntityCreated) and _has_own(event.private):
             new = live_publication(event.xid, living)
             found[new.born] = new

@@ -43,7 +43,7 @@ OFFERED: Final[dict[str, tuple[Any, ...]]] = {
 }
 #: The compatibility rules that each format supports.
 RULES: Final[dict[str, tuple[str, ...]]] = {
-    name: formats.COMPATIBILITIES for room in formats.FORMAT_MODULES if room.compares for name in room.names
+    name: formats.COMPATIBILITIES for room in formats.FORMAT_MODULES if room.can_compare for name in room.names
 }
 #: The kinds of data, and whether each can be mutable.
 AVAILABLE: Final[dict[str, tuple[bool, ...]]] = {
@@ -125,13 +125,13 @@ def write_capabilities(changes: ChangeSet, value: Json, *, patch: bool) -> None:
         recheck_versions(changes, EnabledFormats(before), EnabledFormats(after))
     record_capabilities(changes, after, tuple(differing))
     registry = changes.registry()
-    registry.listed |= {"capabilities"}
+    registry.always_changed |= {"capabilities"}
     registry.touch()
 
 
 def capabilities_after(changes: ChangeSet) -> Mapping[str, Json]:
     """The capabilities that result from the change. They apply to the data of the same request (ENT-68)."""
-    facts = changes.roots.get(xids.CAPABILITIES)
+    facts = changes.root_after_images.get(xids.CAPABILITIES)
     return facts.attributes if facts else current_capabilities(changes)
 
 
@@ -172,7 +172,7 @@ def record_capabilities(changes: ChangeSet, capabilities: dict[str, Json], diffe
     """Records the capabilities. If a link writes them, that link owns them from then on (LEG-909)."""
     before = changes.world.get(xids.CAPABILITIES)
     link = changes.context.link or (before.private.get(LINK) if before else None)
-    changes.roots[xids.CAPABILITIES] = AfterImage(
+    changes.root_after_images[xids.CAPABILITIES] = AfterImage(
         xids.CAPABILITIES,
         before.epoch + 1 if before else 1,
         capabilities,
@@ -367,20 +367,20 @@ def recheck_versions(changes: ChangeSet, before: EnabledFormats, after: EnabledF
                 for xid in _touched(changes, f"{group.plural}.{type.plural}", before, after):
                     resource = changes.resource(xid)
                     changes.load_versions(resource)
-                    resource.rechecked = resource.unsettled = True
+                    resource.needs_recheck = resource.needs_settling = True
 
 
 def _touched(changes: ChangeSet, type: str, before: EnabledFormats, after: EnabledFormats) -> Iterable[str]:
     """The Resources for which a format or rule is enabled, each once."""
     rules = {
         entity.xid: rule.lower()
-        for entity in changes.world.of_type(type)
+        for entity in changes.world.entities_of_type(type)
         if (rule := entity.attributes["meta"].get("compatibility")) is not None
     }
     found: dict[str, None] = {}
-    for version in changes.world.of_type(f"{type}.versions"):
+    for version in changes.world.entities_of_type(f"{type}.versions"):
         name, owner = version.attributes.get("format"), str(xids.parent(version.xid))
-        if name is None or changes.goes(owner):
+        if name is None or changes.is_deleted(owner):
             continue
         rule = rules.get(owner)
         had = before.validates(name), rule is not None and before.compares(name, rule)

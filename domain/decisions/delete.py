@@ -71,7 +71,7 @@ def _is_kept(changes: ChangeSet, command: DeleteEntities, entity: Entity) -> boo
 
 
 def _single(changes: ChangeSet, command: DeleteEntities) -> Entity:
-    entity = changes.existing(command.xid)
+    entity = changes.existing_entity(command.xid)
     if command.epoch is not None:
         given = parse_epoch(command.xid, command.epoch)
         if "epoch" not in command.ignore:
@@ -136,9 +136,9 @@ def _delete_version(changes: ChangeSet, entity: Entity) -> None:
     resource = changes.existing_resource(entity.xid.split("/versions/")[0])
     changes.load_versions(resource)
     changes.version(resource, entity.id).gone = "deleted"
-    resource.membership_changed = resource.unsettled = True
-    if not resource.living():
-        check_removable(changes.existing(resource.xid), changes.context.now)
+    resource.membership_changed = resource.needs_settling = True
+    if not resource.live_versions():
+        check_removable(changes.existing_entity(resource.xid), changes.context.now)
 
 
 _DELETERS: Final[dict[int, Callable[[ChangeSet, Entity], None]]] = {

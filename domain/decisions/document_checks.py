@@ -54,7 +54,7 @@ class ChecksRequired(Exception):
 
     def __init__(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> None:
         super().__init__(f"{len(questions)} questions about documents")
-        self.questions = questions
+        self.checks = questions
         self.documents = documents
 
 
@@ -68,7 +68,7 @@ def run_check(question: DocumentCheck, parse: ParseDocument) -> CheckResult:
             return ()
         return _check_compatibility(question, parse)
     except InvalidDocument as violation:
-        return (Incompatibility(FORMAT_RULE, violation.text, violation.spot),)
+        return (Incompatibility(FORMAT_RULE, violation.text, violation.location),)
     except (MemoryError, SystemError):  # C code raises SystemError if it runs out of memory unnoticed
         return (OUT_OF_MEMORY,)
     except RecursionError:

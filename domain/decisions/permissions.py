@@ -24,14 +24,14 @@ def role_for(caller: Caller, command: Command) -> Role | None:
     if not caller.groups:
         return caller.role
     if isinstance(command, WriteSubscription | DeleteSubscription | ControlSubscription):
-        return caller.subscribes
+        return caller.subscription_role
     return min((caller.role_at(xid) for xid in _named_groups(command)), key=RANK.__getitem__)
 
 
 def may_ask(caller: Caller, command: Command) -> bool:
     """Whether the caller may execute a command, and may see what it refers to."""
     return RANK[role_for(caller, command)] >= RANK[Role.WRITER] and (
-        caller.role is not None or all(map(caller.reads, _xref_targets(command)))
+        caller.role is not None or all(map(caller.can_read, _xref_targets(command)))
     )
 
 

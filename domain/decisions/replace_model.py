@@ -42,7 +42,7 @@ def replace_model(changes: ChangeSet, source: Json, *, patch: bool = False) -> N
         return
     capabilities.require_mutable(changes, "modelsource", patch=patch)
     changes.model = compile_model(source)
-    modes = changes.roots.get(xids.CAPABILITIES)
+    modes = changes.root_after_images.get(xids.CAPABILITIES)
     try:
         capabilities.check_versionmodes(
             changes, (modes.attributes if modes else capabilities.current_capabilities(changes))["versionmodes"]
@@ -54,14 +54,14 @@ def replace_model(changes: ChangeSet, source: Json, *, patch: bool = False) -> N
     names = ["modelsource"] if changes.model.full == previous.full else ["model", "modelsource"]
     record_model(changes, tuple(names))
     registry = changes.registry()
-    registry.listed |= set(names)
+    registry.always_changed |= set(names)
     registry.touch()
 
 
 def record_model(changes: ChangeSet, differing: tuple[str, ...] = ()) -> None:
     """Records the current model."""
     before = changes.world.get(xids.MODEL)
-    changes.roots[xids.MODEL] = AfterImage(
+    changes.root_after_images[xids.MODEL] = AfterImage(
         xids.MODEL,
         before.epoch + 1 if before else 1,
         {"modelsource": changes.model.source, "model": changes.model.full},
@@ -103,10 +103,10 @@ def _affected(changes: ChangeSet) -> Iterator[str]:
 def _comply(changes: ChangeSet, xid: str) -> None:
     kind = xids.type_of(xid).count(".")
     if xid == xids.REGISTRY:
-        changes.registry().comply()
+        changes.registry().comply_with_model()
     elif kind == 0:
         group = changes.group(xid)
-        group.comply()
+        group.comply_with_model()
         group_constraints(changes.group_type(xid), group.attributes.get("constraints"), xid)
     else:
         _comply_resource(changes, xid)
@@ -119,13 +119,13 @@ def _comply_resource(changes: ChangeSet, xid: str) -> None:
             raise MalformedXref(xref=resource.xref, error_detail=f'it is no longer of the type of "{xid}"')
         return
     changes.load_versions(resource)
-    resource.meta.comply()
-    for version in resource.living():
+    resource.meta.comply_with_model()
+    for version in resource.live_versions():
         if not resource.type.hasdocument and _has_document(version, resource):
             raise HasdocumentViolation(version.xid, plural=resource.type.plural)
         check_version_order(resource.type, version)
-        version.comply()
-    resource.unsettled = True
+        version.comply_with_model()
+    resource.needs_settling = True
 
 
 def _has_document(version: VersionDraft, resource: ResourceDraft) -> bool:
@@ -152,7 +152,7 @@ def _check_resource_types(changes: ChangeSet, group: GroupType, kept: GroupType)
 
 def _check_unused(changes: ChangeSet, type: str) -> None:
     for entity in _staying(changes, type):
-        if xids.stream(entity.xid) not in changes.returning:
+        if xids.stream(entity.xid) not in changes.restored_streams:
             detail = f'"{entity.xid}" is an instance of "{type}", which the new model removes or renames'
             raise ModelComplianceError(detail=detail)
 
@@ -165,8 +165,8 @@ def _staying(changes: ChangeSet, type: str) -> Iterator[Entity]:
     """
     ids = {link.id: link for link in changes.world.links if link.follows_log}
     link = ids.get(changes.context.link)
-    for entity in changes.world.of_type(type):
-        if not changes.goes(entity.xid) and not (link and link.scope.has(entity.xid)):
+    for entity in changes.world.entities_of_type(type):
+        if not changes.is_deleted(entity.xid) and not (link and link.scope.has(entity.xid)):
             yield entity
 
 

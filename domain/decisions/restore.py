@@ -62,14 +62,14 @@ class PastRegistry:
         """The entity that existed at exactly this xid."""
         first = next(self.world.differences(xid, self.position), None)
         differs = first is not None and xids.stream(first.xid) == xids.stream(xid)
-        found = first.then if first is not None and differs else self.world.get(xid)
+        found = first.past if first is not None and differs else self.world.get(xid)
         return found if found is not None and found.xid == xid else None
 
     @cached_property
     def model(self) -> Model:
         """The model that was in force."""
         first = next(self.world.differences(xids.MODEL, self.position), None)
-        return self.world.model if first is None or first.then is None else Model.of(first.then)
+        return self.world.model if first is None or first.past is None else Model.of(first.past)
 
     def level(self, xid: str) -> Level:
         """The level of the registry or of a Group in that model."""
@@ -103,12 +103,12 @@ def _delete_obstacles(changes: ChangeSet, past: PastRegistry) -> None:
     """
     for found in changes.world.differences(xids.REGISTRY, past.position):
         group, *below = xids.type_of(found.xid).split(".")
-        if found.now is None or len(below) > 1 or changes.goes(found.xid):
+        if found.present is None or len(below) > 1 or changes.is_deleted(found.xid):
             continue
-        if found.then is not None:
-            changes.returning.add(xids.stream(found.xid))
+        if found.past is not None:
+            changes.restored_streams.add(xids.stream(found.xid))
         elif not below or past.singular(group, *below) != changes.model.groups[group].resources[below[0]].singular:
-            delete_entity(changes, found.now)
+            delete_entity(changes, found.present)
 
 
 class _Restoration:
@@ -125,7 +125,7 @@ class _Restoration:
     def restore(self) -> None:
         differences = self._changes.world.differences(self._xid, self._past.position)
         for xid, found in groupby(differences, key=_settling_stream):
-            if xid in _DEFINITIONS or self._changes.goes(xid):
+            if xid in _DEFINITIONS or self._changes.is_deleted(xid):
                 continue
             if xids.type_of(xid).count(".") == 1:
                 self._resource(xid, list(found))
@@ -135,20 +135,20 @@ class _Restoration:
     def _group(self, found: StreamDifference) -> None:
         """Restores the own attributes of the registry or a Group."""
         changes = self._changes
-        if found.then is not None:
-            draft = changes.registry() if found.xid == xids.REGISTRY else changes.group(found.then.xid, implied=False)
-            differs = compat_restore.restore_group(draft, found.then)
-            if not _restore_draft(draft, found.then.attributes, self._past.level(found.then.xid)) and differs:
+        if found.past is not None:
+            draft = changes.registry() if found.xid == xids.REGISTRY else changes.group(found.past.xid, implied=False)
+            differs = compat_restore.restore_group(draft, found.past)
+            if not _restore_draft(draft, found.past.attributes, self._past.level(found.past.xid)) and differs:
                 draft.touch()
-        elif found.now is not None:
-            delete_entity(changes, found.now)
+        elif found.present is not None:
+            delete_entity(changes, found.present)
 
     def _resource(self, stream: str, found: Sequence[StreamDifference]) -> None:
         own = next((one for one in found if xids.stream(one.xid) == stream), None)
-        then = own.then if own else self._unchanged(found[0].xid)
+        then = own.past if own else self._unchanged(found[0].xid)
         if then is None:
-            if own is not None and own.now is not None:
-                delete_entity(self._changes, own.now)
+            if own is not None and own.present is not None:
+                delete_entity(self._changes, own.present)
             return
         find = self._changes.existing_resource if self._meta_only else self._changes.resource
         resource = find(then.xid)
@@ -180,13 +180,13 @@ class _Restoration:
 
     def _version(self, resource: ResourceDraft, found: StreamDifference, definition: Entity) -> None:
         """definition: the past Resource."""
-        if found.then is not None:
-            self._bring_back_version(resource, found.then, definition)
-        elif found.now is not None:
+        if found.past is not None:
+            self._bring_back_version(resource, found.past, definition)
+        elif found.present is not None:
             self._check(resource)
             self._changes.load_versions(resource)
-            self._changes.version(resource, found.now.id).gone = "deleted"
-            resource.membership_changed = resource.unsettled = True
+            self._changes.version(resource, found.present.id).gone = "deleted"
+            resource.membership_changed = resource.needs_settling = True
         else:
             compat_restore.forget_later_versions(self._changes, found.xid, self._past.position)
 
@@ -199,7 +199,7 @@ class _Restoration:
         if same and not _differs(draft, then.attributes, level, _SETTLED if manual else _SETTLED | {"ancestorid"}):
             return
         self._check(resource)
-        if draft.new:
+        if draft.is_new:
             add_version(self._changes, resource, draft, chosen=False)
         if not type.hasdocument and (then.document or then.attributes.get(f"{type.singular}url") is not None):
             raise HasdocumentViolation(draft.xid, plural=type.plural)
@@ -208,16 +208,16 @@ class _Restoration:
         draft.document, draft.ordered = then.document, ordered
         draft.marks = join_marks(retain_marks(marks, draft.attributes), draft.marks)
         draft.ancestor = then.attributes["ancestorid"] if manual else None
-        resource.unsettled = True
+        resource.needs_settling = True
 
     def _meta(self, resource: ResourceDraft, then: Entity) -> None:
         image, level = then.attributes["meta"], self._past.type(resource.xid).meta
         sticky = bool(image["defaultversionsticky"])
-        resource.wish = DefaultVersionRequest(
+        resource.default_request = DefaultVersionRequest(
             sticky=sticky, id=image["defaultversionid"] if sticky else None, keep=False
         )
-        resource.unsettled = True
-        if resource.new:
+        resource.needs_settling = True
+        if resource.is_new:
             self._count_on(resource, then)
         if self._changes.context.role is not Role.ADMIN:
             image = {**image, "readonly": resource.readonly}  # only an admin changes that (ENT-140)
@@ -259,11 +259,13 @@ def _restore_draft(draft: EntityDraft, then: Attributes, level: Level) -> bool:
 
 def _differs(draft: EntityDraft, then: Attributes, level: Level, settled: frozenset[str] = _SETTLED) -> bool:
     """Whether an entity differs from its past state, except in settled attributes. level: of the past model."""
-    return draft.before is None or _comparable(level, then, settled) != _comparable(draft.was, draft.before, settled)
+    return draft.before is None or _comparable(level, then, settled) != _comparable(
+        draft.previous_level, draft.before, settled
+    )
 
 
 def _comparable(level: Level, image: Attributes, settled: frozenset[str]) -> bytes:
-    return dumps(sorted((name, value) for name, value in level.settable(image).items() if name not in settled))
+    return dumps(sorted((name, value) for name, value in level.settable_values(image).items() if name not in settled))
 
 
 _DEFINITIONS: Final[dict[str, Callable[[ChangeSet, Attributes], Any]]] = {

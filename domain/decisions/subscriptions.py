@@ -60,15 +60,15 @@ class _SecretChanges:
     xid: str
     id: str
     names: dict[str, str] = field(default_factory=dict)
-    settled: list[Secret] = field(default_factory=list)
+    applied: list[Secret] = field(default_factory=list)
 
     def put(self, name: str, value: str) -> None:
         """Adds a value under a new reference, which contains the interaction's id and is therefore unique."""
         self.names[name] = f"{self.id}.{len(self.names)}"
-        self.settled.append(Secret(self.names[name], self.xid, name, value))
+        self.applied.append(Secret(self.names[name], self.xid, name, value))
 
     def gone(self, name: str, reference: str) -> None:
-        self.settled.append(Secret(reference, self.xid, name))
+        self.applied.append(Secret(reference, self.xid, name))
 
 
 def _create(command: WriteSubscription, world: World, context: Context) -> Decision:
@@ -104,7 +104,7 @@ def _replace(command: WriteSubscription, world: World, context: Context) -> Deci
     if context.caller == stored.owner:
         private.pop("groups", None)
         private |= {"groups": list(command.groups)} if command.groups is not None else {}
-    changed = changed_members(entity.attributes, command.attributes, secrets.settled)
+    changed = changed_members(entity.attributes, command.attributes, secrets.applied)
     if not changed:
         return Decision((), {}, (command.xid,))
     position = context.position + 1
@@ -220,7 +220,7 @@ def _is_retained(
 def _check_same(name: str, command: WriteSubscription, stored: Subscription) -> None:
     """Checks that a secret is sent to the same place as before (SUB-304). Raises: InvalidSubscription."""
     protocol, sink = stored.attributes["protocol"], stored.attributes["sink"]
-    same = command.place == (protocol, *sink_uris.parse_sink(sink, protocol, ErrorPlace("/sink")).place)
+    same = command.place == (protocol, *sink_uris.parse_sink(sink, protocol, ErrorPlace("/sink")).secret_binding)
     if same and name.startswith(credentials.PREFIX):
         before, after = (each.get("sinkcredential", {}) for each in (stored.attributes, command.attributes))
         same = all(before.get(each) == after.get(each) for each in credentials.BINDING)
@@ -269,4 +269,4 @@ def _at(attributes: Mapping[str, Any], path: str) -> Any:
 
 
 def _decided(event: EntityEvent, secrets: _SecretChanges) -> Decision:
-    return Decision((event,), {}, (event.xid,), secrets=tuple(secrets.settled))
+    return Decision((event,), {}, (event.xid,), secrets=tuple(secrets.applied))

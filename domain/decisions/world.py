@@ -29,7 +29,7 @@ def can_read_everything(xid: str) -> bool:
 class Context:
     """The values that one interaction shares: its time, its correlation id, the caller and its role at the target.
 
-    domainvalidation: the effect of the rules of `domain.messaging.findings`. reads: whether the caller may see an
+    domainvalidation: the effect of the rules of `domain.messaging.findings`. can_read: whether the caller may see an
     entity.
     position: of the log's last event before this interaction. link: id of the link that writes; empty for all other
     callers.
@@ -40,7 +40,7 @@ class Context:
     caller: str = "anonymous"
     role: Role = Role.WRITER
     domainvalidation: DomainValidation = "warn"
-    reads: Callable[[str], bool] = can_read_everything
+    can_read: Callable[[str], bool] = can_read_everything
     position: int = 0
     link: str = ""
 
@@ -53,8 +53,8 @@ class StreamDifference:
     """
 
     xid: str
-    then: Entity | None
-    now: Entity | None
+    past: Entity | None
+    present: Entity | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class World(Protocol):
     def subtree(self, xid: str) -> Iterator[Entity]:
         """The live entities below an entity, by tree key, without itself and without entities outside the tree."""
 
-    def of_type(self, type: str) -> Iterator[Entity]:
+    def entities_of_type(self, type: str) -> Iterator[Entity]:
         """Every live entity of a type (`dirs.files`), by tree key."""
 
     def differences(self, xid: str, position: int) -> Iterator[StreamDifference]:
@@ -131,17 +131,17 @@ class World(Protocol):
         streams are unchanged since the position.
         """
 
-    def sources(self, xid: str) -> Sequence[str]:
+    def xref_sources(self, xid: str) -> Sequence[str]:
         """The xids of the live Resources whose `meta.xref` names this one."""
 
-    def prefetch_sources(self, names: Iterable[str]) -> None:
+    def prefetch_xref_sources(self, names: Iterable[str]) -> None:
         """Announces Resources whose sources will be read, so that a store can read them in one query."""
 
     def document(self, sha256: str) -> bytes:
         """The bytes of a stored document."""
 
     @property
-    def published(self) -> Publications:
+    def publications(self) -> Publications:
         """The published Versions, as the legacy APIs see them."""
 
     @property
@@ -151,7 +151,7 @@ class World(Protocol):
     def secret(self, secret: Secret) -> str | None:
         """The value of a secret reference; None if it is destroyed or cannot be decrypted."""
 
-    def verdicts(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
+    def check_results(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
         """The results of document checks. documents: bytes that are not stored yet, by SHA-256.
 
         Raises: ChecksRequired.

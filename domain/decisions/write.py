@@ -78,7 +78,7 @@ def write_registry(changes: ChangeSet, body: Mapping[str, Json], how: WriteOptio
     take_id(given, "registry", str(id), xids.REGISTRY)
     registry.link = changes.context.link or registry.link
     try:
-        registry.write(how.given(given), patch=how.patch, kept={"registryid": id})
+        registry.write(how.effective_body(given), patch=how.patch, kept={"registryid": id})
     except UnknownAttribute as unknown:
         raise _unknown_type(unknown, given, lambda name: UnknownGroupType(xids.REGISTRY, name=name)) from None
     _write_groups(changes, members, how)
@@ -93,7 +93,7 @@ def write_group(changes: ChangeSet, xid: str, body: Mapping[str, Json], how: Wri
     members = _take_collections(given, type.resources, xid)
     take_id(given, type.singular, xids.entity_id(xid), xid)
     try:
-        group.write(how.given(given), patch=how.patch, kept={type.singular + "id": xids.entity_id(xid)})
+        group.write(how.effective_body(given), patch=how.patch, kept={type.singular + "id": xids.entity_id(xid)})
     except UnknownAttribute as unknown:
         named = partial(UnknownResourceType, xid, group=type.plural)
         raise _unknown_type(unknown, given, lambda name: named(name=name)) from None
@@ -218,7 +218,7 @@ def _write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, 
         return
     if resource.xref is not None:
         xrefs.remove_xref(changes, resource)
-    if not resource.living() and resource.complete:
+    if not resource.live_versions() and resource.has_all_versions:
         write_version(changes, resource, _first_version(body), {}, how)
     write_meta(changes, resource, body, how)
 
@@ -230,7 +230,7 @@ def _version_collection(changes: ChangeSet, command: WriteTree, how: WriteOption
     check_writable(changes, xid, command.ignore)
     resource = changes.resource(xid)
     check_no_xref(resource)
-    if resource.new and not entries:
+    if resource.is_new and not entries:
         raise MissingVersions()
     for versionid, entry in pop_entries(entries):
         changes.processed.append(write_version(changes, resource, versionid, entry, how).xid)
@@ -307,8 +307,8 @@ def request_default_version(resource: ResourceDraft, value: str) -> None:
         raise BadDefaultversionid(value=value, error_detail="it has to name one Version, or be null")
     named = value if value != "null" else None
     accepted = resource.type.meta.accept({"defaultversionsticky": named is not None})
-    resource.wish = DefaultVersionRequest(sticky=accepted.get("defaultversionsticky"), id=named, keep=False)
-    resource.unsettled = True
+    resource.default_request = DefaultVersionRequest(sticky=accepted.get("defaultversionsticky"), id=named, keep=False)
+    resource.needs_settling = True
 
 
 def _requested(changes: ChangeSet, command: WriteTree, resource: ResourceDraft) -> str:

@@ -39,7 +39,7 @@ class WriteOptions:
     ignore: frozenset[str] = frozenset()
     keepids: bool = False
 
-    def given(self, body: dict[str, Json]) -> dict[str, Json]:
+    def effective_body(self, body: dict[str, Json]) -> dict[str, Json]:
         """The relevant part of a body: without its epoch if `ignore=epoch` is given."""
         return body if "epoch" not in self.ignore else {name: value for name, value in body.items() if name != "epoch"}
 
@@ -92,7 +92,7 @@ def write_version(
     )
     take_id({"versionid": stated}, "version", draft.id, draft.xid)
     take_id(given, resource.type.singular, xids.entity_id(resource.xid), draft.xid)
-    if draft.new and not draft.written:
+    if draft.is_new and not draft.written:
         add_version(changes, resource, draft, chosen is not None and not how.keepids)
     for name in NESTED:
         if given.get(name) is not None:
@@ -111,14 +111,16 @@ def write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, J
     set_readonly(changes, resource, given.pop("readonly", None), how.patch)
     ignored = {"defaultversionid", "defaultversionsticky"} & how.ignore
     given = {name: value for name, value in given.items() if name not in ignored}
-    resource.wish = _default_request(resource, given, how.patch)
+    resource.default_request = _default_request(resource, given, how.patch)
     if how.patch and "defaultversionid" in given and "defaultversionsticky" not in given:
-        given["defaultversionsticky"] = resource.wish.sticky or None  # naming a Version makes it sticky (ENT-82)
+        given["defaultversionsticky"] = (
+            resource.default_request.sticky or None
+        )  # naming a Version makes it sticky (ENT-82)
     given.pop("defaultversionid", None)
-    resource.meta.write(how.given(given), patch=how.patch, kept=resource.meta_ids())
+    resource.meta.write(how.effective_body(given), patch=how.patch, kept=resource.meta_ids())
     sticky = bool(resource.meta.attributes.get("defaultversionsticky"))
-    resource.wish = replace(resource.wish, sticky=sticky)
-    resource.unsettled = True
+    resource.default_request = replace(resource.default_request, sticky=sticky)
+    resource.needs_settling = True
 
 
 def _object(meta: Json, xid: str) -> dict[str, Json] | None:
@@ -132,7 +134,7 @@ def next_version_id(changes: ChangeSet, resource: ResourceDraft) -> str:
     while True:
         resource.counter += 1
         versionid = str(resource.counter)
-        stored = None if resource.complete else changes.world.get(f"{resource.xid}/versions/{versionid}")
+        stored = None if resource.has_all_versions else changes.world.get(f"{resource.xid}/versions/{versionid}")
         if stored is None and versionid not in resource.versions:
             return versionid
 
@@ -179,7 +181,7 @@ def add_version(changes: ChangeSet, resource: ResourceDraft, draft: VersionDraft
         raise VersionidNotAllowed(resource.xid, plural=resource.type.plural)
     check_version_order(resource.type, draft)
     changes.load_versions(resource)
-    resource.membership_changed = resource.unsettled = True
+    resource.membership_changed = resource.needs_settling = True
 
 
 def check_version_order(type: ResourceType, draft: VersionDraft) -> None:
@@ -215,14 +217,16 @@ def _write_attributes(
     kept = {type.singular + "id": xids.entity_id(resource.xid), "versionid": draft.id, "ancestorid": ancestor}
     before = draft.attributes.get("createdat") if draft.before else None
     read = "xid" in given  # only responses have it
-    draft.write(how.given(given), patch=patch, kept=kept, defaults=constraint_defaults(changes, resource), read=read)
+    draft.write(
+        how.effective_body(given), patch=patch, kept=kept, defaults=constraint_defaults(changes, resource), read=read
+    )
     if draft.attributes.get("createdat") != before or type.versionmode == "modifiedat":
-        resource.unsettled = True
+        resource.needs_settling = True
     draft.ordered = draft.attributes["modifiedat"] if type.versionmode == "modifiedat" else None
     if draft.attributes.get(url) is not None:
         draft.document = None
     elif document is not None:
-        draft.document = changes.keep(document)
+        draft.document = changes.add_document(document)
     elif write.attribute is not None:
         draft.document = _store_document(changes, draft, type, write.value)
 
@@ -232,7 +236,7 @@ def _store_document(changes: ChangeSet, draft: VersionDraft, type: ResourceType,
     if value is None:
         return None
     text = isinstance(value, str)
-    return changes.keep(
+    return changes.add_document(
         encode_document(value, type.document_form(draft.attributes.get("contenttype")) if text else "json")
     )
 
@@ -244,8 +248,8 @@ def _set_ancestor(resource: ResourceDraft, draft: VersionDraft, ancestor: Json) 
     if not isinstance(ancestor, str):
         raise InvalidAttribute(draft.xid, name="ancestorid", error_detail="it has to be a string")
     if resource.type.versionmode == "manual":
-        draft.ancestor = draft.id if ancestor == "request" and draft.new else ancestor
-        resource.unsettled = True
+        draft.ancestor = draft.id if ancestor == "request" and draft.is_new else ancestor
+        resource.needs_settling = True
 
 
 def _default_request(resource: ResourceDraft, given: Mapping[str, Json], patch: bool) -> DefaultVersionRequest:

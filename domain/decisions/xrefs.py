@@ -41,18 +41,18 @@ def set_xref(
     given = dict(meta or {})
     take_id(given, resource.type.singular, xids.entity_id(resource.xid), resource.meta.xid)
     given.pop("xref", None)
-    epoch = None if resource.new or resource.xref is not None else given.pop("epoch", None)
+    epoch = None if resource.is_new or resource.xref is not None else given.pop("epoch", None)
     for name in (*others, *(name for name in given if name not in _NAVIGATION)):
         raise extra_xref_attribute(resource, name)
     check_epoch(resource.meta.xid, epoch, resource.meta.before["epoch"] if resource.meta.before else None)
     target = _target(changes, resource, pointer)
     changes.load_versions(resource)
-    for version in resource.living():
+    for version in resource.live_versions():
         version.gone = "deleted"
         resource.membership_changed = True
     resource.xref = target
-    resource.listed = _shown_names(changes, target) if resource.membership_changed else frozenset()
-    resource.meta.follow()
+    resource.always_changed = _shown_names(changes, target) if resource.membership_changed else frozenset()
+    resource.meta.become_pointer()
 
 
 def remove_xref(changes: ChangeSet, resource: ResourceDraft) -> None:
@@ -60,9 +60,9 @@ def remove_xref(changes: ChangeSet, resource: ResourceDraft) -> None:
     assert resource.xref is not None, "only a pointer can be released"
     target = changes.find(resource.xref)
     shown = target.epoch if target is not None and "xref" not in target.attributes["meta"] else 0
-    resource.meta.release(shown)
+    resource.meta.become_ordinary(shown)
     resource.xref = None
-    resource.membership_changed = resource.unsettled = True
+    resource.membership_changed = resource.needs_settling = True
 
 
 def extra_xref_attribute(resource: ResourceDraft, name: str) -> Problem:

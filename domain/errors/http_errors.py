@@ -17,7 +17,7 @@ class HttpProblem(Problem):
     """A problem whose type this program defines."""
 
     document = DOCS_PATH
-    about: ClassVar[str | None] = REQUEST_PATH
+    fixed_subject: ClassVar[str | None] = REQUEST_PATH
 
 
 class Unauthorized(HttpProblem, status=401):

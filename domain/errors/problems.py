@@ -37,10 +37,13 @@ class Problem(Exception):
     status: ClassVar[int] = 400
     title: ClassVar[str]
     document: ClassVar[str] = SPEC
-    about: ClassVar[str | None] = None  # a fixed subject, or one of the three above; None: given when raised
+    fixed_subject: ClassVar[str | None] = None  # a fixed subject, or one of the three above; None: given when raised
 
     def __init_subclass__(cls, **members: int | str | None) -> None:
-        """Names the type after its class. members: `status`, `about` and `document`, where they are not the base's."""
+        """Names the type after its class.
+
+        members: `status`, `fixed_subject` and `document`, where they are not the base's.
+        """
         cls.name = _CAPITAL.sub("_", cls.__name__).lower()
         for name, value in members.items():
             setattr(cls, name, value)
@@ -57,9 +60,11 @@ class Problem(Exception):
         wanted = self.placeholders()
         if set(arguments) != wanted:
             raise TypeError(f"{self.name} takes {sorted(wanted)}, not {sorted(arguments)}")
-        if (subject is None) != (self.about is not None):
-            raise TypeError(f"{self.name}: a subject is {'given by the type' if self.about is not None else 'missing'}")
-        self.subject = subject if subject is not None else self.about
+        if (subject is None) != (self.fixed_subject is not None):
+            raise TypeError(
+                f"{self.name}: a subject is {'given by the type' if self.fixed_subject is not None else 'missing'}"
+            )
+        self.subject = subject if subject is not None else self.fixed_subject
         self.arguments = {key: _text(value) for key, value in arguments.items()}
         self.detail = detail
         self.extensions = extensions or {}

@@ -25,7 +25,7 @@ class Operator(Enum):
     AT_LEAST = (1, 0)
 
     @property
-    def negative(self) -> bool:
+    def is_negative(self) -> bool:
         """Whether the operator matches an entity without the attribute."""
         return self in (Operator.ABSENT, Operator.DIFFERENT)
 
@@ -48,11 +48,11 @@ class FilterValue:
     boolean: bool | None = None
 
     @property
-    def pattern(self) -> bool:
+    def has_wildcards(self) -> bool:
         """Whether the value has wildcards."""
         return len(self.pieces) > 1
 
-    def fits(self, text: str) -> bool:
+    def matches_text(self, text: str) -> bool:
         """Whether the pattern matches the `text_sort_key` of a value.
 
         Each piece is matched at its first occurrence. A regular expression would try all occurrences, which takes
@@ -96,7 +96,7 @@ class FilterExpression:
     derived: DerivedAttribute | None = None
 
     @property
-    def wild(self) -> bool:
+    def has_wildcards(self) -> bool:
         """Whether the path has `.*` or `[*]`."""
         return any(isinstance(step, PathWildcard) for step in self.path)
 
@@ -111,7 +111,7 @@ class Conjunction:
     def type(self) -> str:
         return max((each.type for each in self.expressions), key=depth)
 
-    def of(self, type: str) -> tuple[FilterExpression, ...]:
+    def for_type(self, type: str) -> tuple[FilterExpression, ...]:
         """The expressions about one type."""
         return tuple(each for each in self.expressions if each.type == type)
 

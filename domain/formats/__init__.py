@@ -39,15 +39,15 @@ class FormatModule:
     """One schema format, without importing it.
 
     names: the values of `format` that mean it, in any letter case; `*` matches any text. text: documents are text,
-    which a JSON document embeds as one string; otherwise they are JSON. compares: whether it can compare two documents.
-    tame: parsing a small document or comparing two costs no more than a request to a worker process.
+    which a JSON document embeds as one string; otherwise they are JSON. can_compare: whether it can compare two
+    documents. is_cheap: parsing a small document or comparing two costs no more than a request to a worker process.
     """
 
     module: str
     names: tuple[str, ...]
     text: bool = False
-    compares: bool = True
-    tame: bool = False
+    can_compare: bool = True
+    is_cheap: bool = False
 
     def load(self) -> SchemaFormat:
         """The module of the format; imports its libraries too."""
@@ -60,7 +60,7 @@ def _releases(family: str, *releases: str) -> tuple[str, ...]:
 
 #: Every format that this registry supports.
 FORMAT_MODULES: Final[tuple[FormatModule, ...]] = (
-    FormatModule("avro", _releases("Avro", "1.8", "1.9", "1.10", "1.11", "1.12"), tame=True),
+    FormatModule("avro", _releases("Avro", "1.8", "1.9", "1.10", "1.11", "1.12"), is_cheap=True),
     FormatModule(
         "jsonschema",
         (
@@ -75,7 +75,7 @@ FORMAT_MODULES: Final[tuple[FormatModule, ...]] = (
     FormatModule(
         "graphql", tuple(f"GraphQL/{name}" for name in ("June2018", "October2021", "September2025")), text=True
     ),
-    FormatModule("openapi", _releases("OpenAPI", "2.0", "3.0", "3.1", "3.2"), compares=False),
+    FormatModule("openapi", _releases("OpenAPI", "2.0", "3.0", "3.1", "3.2"), can_compare=False),
 )
 
 

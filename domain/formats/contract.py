@@ -31,7 +31,7 @@ class InvalidDocument(Exception):
     def __init__(self, text: str, spot: DocumentLocation | None = None) -> None:
         super().__init__(text)
         self.text = text
-        self.spot = spot
+        self.location = spot
 
 
 def decode_text(document: bytes) -> str:

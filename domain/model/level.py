@@ -63,11 +63,11 @@ class Level:
             # Two siblings contradict each other: `complete` refuses and names them.
             return dict(given)
 
-    def settable(self, stored: Attributes) -> Attributes:
+    def settable_values(self, stored: Attributes) -> Attributes:
         """A stored entity's attributes without what only the server sets: the input and output of `complete`."""
         return self._shape.settable(stored)
 
-    def retained(self, stored: Attributes) -> Attributes:
+    def readonly_values(self, stored: Attributes) -> Attributes:
         """The stored values that a full replacement keeps: those of read-only attributes that the model defines."""
         return self._shape.readonly(stored)
 
@@ -90,7 +90,7 @@ class Level:
         except InvalidValue as flaw:
             raise flaw.problem(xid) from None
 
-    def assumed(self, completed: Attributes) -> DefaultMarks:
+    def assumed_defaults(self, completed: Attributes) -> DefaultMarks:
         """Marks of the values that equal the model's defaults, and would be the same if no client had given them."""
         return assumed_defaults(self.definitions, completed) if self._fills_in else {}
 

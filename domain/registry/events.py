@@ -55,7 +55,7 @@ class EntityEvent(BaseModel):
         """The id of the entity's stream, its lower-cased xid."""
         return xids.stream(self.xid)
 
-    def birth(self, position: int) -> int | None:
+    def creation_position(self, position: int) -> int | None:
         """Position of the event that created the entity; None if the log does not record it.
 
         position: of this event.
@@ -68,7 +68,7 @@ class EntityCreated(EntityEvent):
 
     TOPIC: ClassVar[str] = "EntityCreated:1"
 
-    def birth(self, position: int) -> int | None:
+    def creation_position(self, position: int) -> int | None:
         return position or None
 
 

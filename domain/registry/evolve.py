@@ -21,5 +21,5 @@ def evolve(event: EntityEvent, position: int = 0) -> Entity | None:
         private={name: value for name, value in event.private.items() if name != SALT},
         revision=event.revision,
         position=position,
-        born=event.birth(position),
+        born=event.creation_position(position),
     )

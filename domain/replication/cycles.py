@@ -105,6 +105,6 @@ def _meet(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     if one == other:
         return True
     try:
-        return LinkScope.of(one).meets(LinkScope.of(other))
+        return LinkScope.of(one).overlaps(LinkScope.of(other))
     except (ValueError, TypeError, AttributeError, LookupError):
         return False

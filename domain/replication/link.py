@@ -79,12 +79,12 @@ class Link:
         return self.dialect in (LOG, KAFKA) and self.mode != PUSH
 
     @property
-    def is_older(self) -> bool:
+    def is_legacy(self) -> bool:
         """Whether it uses one of the two legacy APIs of the other registry."""
         return self.dialect in (SCHEMAREGISTRY, MESSAGECATALOG)
 
     @property
-    def inbound(self) -> bool:
+    def is_inbound(self) -> bool:
         """Whether it writes to this registry."""
         return self.mode != PUSH
 

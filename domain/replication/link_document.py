@@ -63,7 +63,7 @@ def parse_link(body: Any) -> LinkDocument:
     found = parse_members(given, PROPERTIES, root)
     dialect, mode = str(found["dialect"]), str(found["mode"])
     if mode not in MODES[dialect]:
-        raise root.at("mode").refused("value", f"the dialect {dialect} takes only: {', '.join(MODES[dialect])}")
+        raise root.at("mode").error("value", f"the dialect {dialect} takes only: {', '.join(MODES[dialect])}")
     _check_url(str(found["url"]), dialect, root.at("url"))
     _check_scope(found, root)
     found.setdefault("interval", _INTERVALS.get(mode, 60))
@@ -74,7 +74,7 @@ def parse_link(body: Any) -> LinkDocument:
 def _check_url(url: str, dialect: str, place: ErrorPlace) -> None:
     if dialect == KAFKA:
         if not _TOPIC.match(url):
-            raise place.refused("value", "kafka://<host>:<port>/<topic> is needed, or ssl:// for TLS")
+            raise place.error("value", "kafka://<host>:<port>/<topic> is needed, or ssl:// for TLS")
         return
     try:
         parts = urlsplit(url)
@@ -82,7 +82,7 @@ def _check_url(url: str, dialect: str, place: ErrorPlace) -> None:
     except ValueError:
         proper = False
     if not proper or parts.query or parts.fragment or parts.username is not None:
-        raise place.refused("value", "an absolute http or https URL is needed, without user, query and fragment")
+        raise place.error("value", "an absolute http or https URL is needed, without user, query and fragment")
 
 
 def _check_scope(found: dict[str, Any], root: ErrorPlace) -> None:
@@ -93,9 +93,9 @@ def _check_scope(found: dict[str, Any], root: ErrorPlace) -> None:
     if found["dialect"] not in (LOG, KAFKA):
         return
     if found["scope"].get("resources"):
-        raise root.at("scope", "resources").refused("value", "a link that follows a log selects Groups only")
+        raise root.at("scope", "resources").error("value", "a link that follows a log selects Groups only")
     if found["names"]:
-        raise root.at("names").refused("value", "a link that follows a log cannot rename Groups")
+        raise root.at("names").error("value", "a link that follows a log cannot rename Groups")
 
 
 def _take_secrets(found: dict[str, Any]) -> dict[str, str]:
@@ -112,9 +112,9 @@ def _check_credential(found: dict[str, Any], place: ErrorPlace) -> None:
     bearer = found["type"] == "bearer"
     for name in ("username", "password") if bearer else ("token",):
         if name in found:
-            raise place.at(name).refused("unknown", f"the member is unknown in a credential {found['type']}")
+            raise place.at(name).error("unknown", f"the member is unknown in a credential {found['type']}")
     if not bearer and "username" not in found:
-        raise place.at("username").refused("required", "it is needed")
+        raise place.at("username").error("required", "it is needed")
 
 
 def _url(given: Any, place: ErrorPlace) -> str:
@@ -124,7 +124,7 @@ def _url(given: Any, place: ErrorPlace) -> str:
 def _id(given: Any, place: ErrorPlace) -> str:
     text = parse_line(given, place)
     if not ID.match(text):
-        raise place.refused("value", "it is not the id of a link")
+        raise place.error("value", "it is not the id of a link")
     return text
 
 
@@ -134,7 +134,7 @@ def _xid(length: int, what: str) -> MemberType:
         parts = xids.segments(text) if text.startswith("/") else ()
         names, ids = parts[::2], parts[1::2]
         if len(parts) != length or not all(map(xids.NAME.match, names)) or not all(map(xids.ID.match, ids)):
-            raise place.refused("value", f"it is not the xid of a {what}")
+            raise place.error("value", f"it is not the xid of a {what}")
         return text
 
     return MemberType("xid", parse)
@@ -143,7 +143,7 @@ def _xid(length: int, what: str) -> MemberType:
 def _list_of(kind: MemberType) -> MemberType:
     def parse(given: Any, place: ErrorPlace) -> list[Json]:
         if not isinstance(given, list) or not given:
-            raise place.refused("type", "an array that is not empty is needed")
+            raise place.error("type", "an array that is not empty is needed")
         return [kind.parse(each, place.at(index)) for index, each in enumerate(given)]
 
     return MemberType("array", parse, {"item": {"type": kind.type}})
@@ -151,7 +151,7 @@ def _list_of(kind: MemberType) -> MemberType:
 
 def _filters(given: Any, place: ErrorPlace) -> list[Json]:
     if not isinstance(given, list) or not given:
-        raise place.refused("type", "an array that is not empty is needed")
+        raise place.error("type", "an array that is not empty is needed")
     try:
         filters.compile_filters(given, place.pointer)
     except FilterError as error:

@@ -19,7 +19,7 @@ def merge_models(
     found = deepcopy(dict(own))
     groups = found.setdefault("groups", {})
     for plural, type in (other.get("groups") or {}).items():
-        if scope.of_type(plural):
+        if scope.may_have_groups_of(plural):
             groups[plural] = deepcopy(type)
     if attributes:
         found.pop("attributes", None)

@@ -20,12 +20,12 @@ from domain.values import xid as xids
 class LinkScope:
     """groups, resources: xids in lower case.
 
-    passes: matches a Group's xid against the filters; None if there are none.
+    group_filter: matches a Group's xid against the filters; None if there are none.
     """
 
     groups: frozenset[str] = frozenset()
     resources: frozenset[str] = frozenset()
-    passes: Callable[[str], bool] | None = field(default=None, compare=False)
+    group_filter: Callable[[str], bool] | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> LinkScope:
@@ -39,7 +39,7 @@ class LinkScope:
     @property
     def whole(self) -> bool:
         """Whether it is the whole registry, with its model and its capabilities."""
-        return not self.groups and not self.resources and self.passes is None
+        return not self.groups and not self.resources and self.group_filter is None
 
     def has(self, xid: str) -> bool:
         """Whether it contains an entity.
@@ -53,34 +53,34 @@ class LinkScope:
         group = group_of(xid)
         if not group or xid in xids.ROOT_STREAMS:
             return False
-        if group in self.groups or (self.passes is not None and self.passes(group)):
+        if group in self.groups or (self.group_filter is not None and self.group_filter(group)):
             return True
         resource = xids.stream(xids.join(*xids.segments(xid)[:4]))
-        return resource in self.resources or (resource == group and self.shows(group))
+        return resource in self.resources or (resource == group and self.reaches_into(group))
 
-    def shows(self, group: str) -> bool:
+    def reaches_into(self, group: str) -> bool:
         """Whether it contains something below a Group. group: its xid in lower case."""
-        if self.whole or group in self.groups or (self.passes is not None and self.passes(group)):
+        if self.whole or group in self.groups or (self.group_filter is not None and self.group_filter(group)):
             return True
         return any(group_of(resource) == group for resource in self.resources)
 
-    def meets(self, other: LinkScope) -> bool:
+    def overlaps(self, other: LinkScope) -> bool:
         """Whether two scopes may overlap.
 
         Two filters never count as overlapping, because their overlap cannot be computed.
         """
         if self.whole or other.whole:
             return True
-        return any(map(self.shows, other._named())) or any(map(other.shows, self._named()))
+        return any(map(self.reaches_into, other._named())) or any(map(other.reaches_into, self._named()))
 
     def _named(self) -> set[str]:
         """The Groups that it names, or in which it names a Resource."""
         return {*self.groups, *map(group_of, self.resources)}
 
-    def of_type(self, plural: str) -> bool:
+    def may_have_groups_of(self, plural: str) -> bool:
         """Whether it may contain Groups of a type."""
         named = (xids.segments(xid)[0] for xid in (*self.groups, *self.resources))
-        return self.whole or self.passes is not None or plural in named
+        return self.whole or self.group_filter is not None or plural in named
 
 
 def _passing(given: Sequence[Any]) -> Callable[[str], bool] | None:

@@ -39,14 +39,14 @@ def _time(given: Any, place: ErrorPlace) -> str:
     try:
         datetime.fromisoformat(found)
     except ValueError as error:
-        raise place.refused("value", str(error)) from None
+        raise place.error("value", str(error)) from None
     return found
 
 
 def _endpoint(given: Any, place: ErrorPlace) -> str:
     found = sink_uris.parse_sink(given, HTTP, place)
     if not found.tls:
-        raise place.refused("value", "an https URL is needed")
+        raise place.error("value", "an https URL is needed")
     return str(given)
 
 
@@ -82,7 +82,7 @@ def parse_credential(given: Any, protocol: str, place: ErrorPlace) -> dict[str, 
     type = _TYPE.kind.parse(members["credentialtype"], place.at("credentialtype")) if _typed(members, place) else ""
     found = parse_members(members, CREDENTIAL_MEMBERS[type], place)
     if protocol == HTTP and ":" in found.get("identifier", ""):
-        raise place.at("identifier").refused("value", "HTTP does not allow a colon in it")
+        raise place.at("identifier").error("value", "HTTP does not allow a colon in it")
     return found
 
 
@@ -100,5 +100,5 @@ def is_expired(found: Mapping[str, Json], now: datetime) -> bool:
 
 def _typed(members: Mapping[str, Any], place: ErrorPlace) -> bool:
     if "credentialtype" not in members:
-        raise place.at("credentialtype").refused("required", "it is needed")
+        raise place.at("credentialtype").error("required", "it is needed")
     return True

@@ -19,7 +19,7 @@ class ErrorPlace:
         """A place within this one."""
         return ErrorPlace(join_pointer(self.pointer, *steps), self.problem)
 
-    def refused(self, code: str, reason: str) -> InvalidMember:
+    def error(self, code: str, reason: str) -> InvalidMember:
         """The problem at this place. code: for programs."""
         return self.problem.at(code, self.pointer, reason)
 

@@ -39,10 +39,10 @@ class FilterError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """matches: never raises. needs: necessary conditions for a match; see `index_conditions.py`."""
+    """matches: never raises. conditions: necessary conditions for a match; see `index_conditions.py`."""
 
     matches: EventPredicate
-    needs: IndexConditions = None
+    conditions: IndexConditions = None
 
 
 #: Creates the filter of a dialect from its argument, at a place.
@@ -177,7 +177,7 @@ def _all(given: Any, place: _FilterPlace) -> Filter:
                 return False
         return True
 
-    return Filter(matches, needed.all_conditions(each.needs for each in filters))
+    return Filter(matches, needed.all_conditions(each.conditions for each in filters))
 
 
 @dialect("any")
@@ -193,7 +193,7 @@ def _any(given: Any, place: _FilterPlace) -> Filter:
                 return True
         return False
 
-    return Filter(matches, needed.any_condition(each.needs for each in filters))
+    return Filter(matches, needed.any_condition(each.conditions for each in filters))
 
 
 @dialect("not")
@@ -217,7 +217,7 @@ def parse_expression(text: str, pointer: str) -> cesql.CesqlExpression:
         expression = cesql.compile_expression(text)
     except cesql.ParseError as error:
         raise FilterError(pointer, str(error)) from None
-    for call in expression.unknown:
+    for call in expression.unknown_functions:
         reason = f"no function {call.name} takes {len(call.arguments)} arguments"
         raise FilterError(pointer, str(cesql.ParseError(reason, text, call.position)))
     return expression

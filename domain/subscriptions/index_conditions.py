@@ -91,7 +91,9 @@ def _of_attribute(name: str, step: ChainStep) -> IndexConditions:
             return attribute_equals(name, text)
         case LikeStep(pattern=pattern, negated=False):
             parsed = like_pattern.parse_pattern(pattern)
-            return attribute_equals(name, parsed.start) if parsed.exact else attribute_starts_with(name, parsed.start)
+            return (
+                attribute_equals(name, parsed.prefix) if parsed.is_exact else attribute_starts_with(name, parsed.prefix)
+            )
         # The elements are converted to the attribute's type, so several texts can mean the same Integer or Boolean.
         case InStep(elements=elements, negated=False) if name in SPEC_ATTRIBUTES:
             texts = [each.value for each in elements if isinstance(each, LiteralValue) and isinstance(each.value, str)]

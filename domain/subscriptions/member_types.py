@@ -20,11 +20,11 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class MemberType:
-    """type: its name for clients. facts: additional members of its description."""
+    """type: its name for clients. members: additional members of its description."""
 
     type: str
     parse: ParseMember
-    facts: Mapping[str, Json] = field(default_factory=dict)
+    members: Mapping[str, Json] = field(default_factory=dict)
 
 
 class NoDefault(Enum):
@@ -44,10 +44,10 @@ class Member:
     default: Json | NoDefault = ABSENT
     required: bool = False
 
-    def described(self) -> dict[str, Json]:
+    def describe(self) -> dict[str, Json]:
         """Its description for clients."""
         given = {"default": self.default} if self.default is not ABSENT else {}
-        return {"type": self.kind.type, "required": self.required, **given, **self.kind.facts}
+        return {"type": self.kind.type, "required": self.required, **given, **self.kind.members}
 
 
 MemberTable = Mapping[str, Member]
@@ -56,7 +56,7 @@ MemberTable = Mapping[str, Member]
 def parse_object(given: Any, place: ErrorPlace) -> dict[str, Any]:
     """A JSON object, without the members that are null (SUB-102). Raises: InvalidSubscription."""
     if not isinstance(given, dict):
-        raise place.refused("type", "an object is needed")
+        raise place.error("type", "an object is needed")
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -64,15 +64,13 @@ def parse_members(given: Mapping[str, Any], table: MemberTable, place: ErrorPlac
     """The members of an object with their defaults, in the order of a table. Raises: InvalidSubscription."""
     for name in given:
         if name not in table:
-            raise place.at(name).refused(
-                "unknown", f"the member is unknown; known members: {', '.join(table) or 'none'}"
-            )
+            raise place.at(name).error("unknown", f"the member is unknown; known members: {', '.join(table) or 'none'}")
     found: dict[str, Json] = {}
     for name, member in table.items():
         if name in given:
             found[name] = member.kind.parse(given[name], place.at(name))
         elif member.required:
-            raise place.at(name).refused("required", "it is needed")
+            raise place.at(name).error("required", "it is needed")
         elif member.default is not ABSENT:
             found[name] = member.default
     return found
@@ -81,11 +79,11 @@ def parse_members(given: Mapping[str, Any], table: MemberTable, place: ErrorPlac
 def parse_line(given: Any, place: ErrorPlace) -> str:
     """A string that is not empty and fits into a header, a topic or a URL (SUB-907)."""
     if not isinstance(given, str):
-        raise place.refused("type", "a string is needed")
+        raise place.error("type", "a string is needed")
     if not given:
-        raise place.refused("value", "it is empty")
+        raise place.error("value", "it is empty")
     if _CONTROL.search(given):
-        raise place.refused("value", "it has control characters")
+        raise place.error("value", "it has control characters")
     return given
 
 
@@ -94,7 +92,7 @@ def parse_time(given: Any, place: ErrorPlace) -> str:
     try:
         return to_utc(parse_line(given, place))
     except (ValueError, OverflowError) as error:
-        raise place.refused("value", str(error)) from None
+        raise place.error("value", str(error)) from None
 
 
 TEXT: Final = MemberType("string", parse_line)
@@ -107,9 +105,9 @@ def pattern_type(pattern: str, reason: str, most: int | None = None) -> MemberTy
     def parse(given: Any, place: ErrorPlace) -> str:
         text = parse_line(given, place)
         if not form.match(text):
-            raise place.refused("value", reason)
+            raise place.error("value", reason)
         if most is not None and len(text.encode()) > most:
-            raise place.refused("value", f"it has more than {most} bytes")
+            raise place.error("value", f"it has more than {most} bytes")
         return text
 
     return MemberType("string", parse)
@@ -120,9 +118,9 @@ def choice_type(*values: str) -> MemberType:
 
     def parse(given: Any, place: ErrorPlace) -> str:
         if not isinstance(given, str):
-            raise place.refused("type", "a string is needed")
+            raise place.error("type", "a string is needed")
         if given not in values:
-            raise place.refused("value", f"it is not one of: {', '.join(values)}")
+            raise place.error("value", f"it is not one of: {', '.join(values)}")
         return given
 
     return MemberType("string", parse, {"values": list(values)})
@@ -133,9 +131,9 @@ def integer_type(low: int, high: int) -> MemberType:
 
     def parse(given: Any, place: ErrorPlace) -> int:
         if type(given) is not int:
-            raise place.refused("type", "a whole number is needed")
+            raise place.error("type", "a whole number is needed")
         if not low <= given <= high:
-            raise place.refused("value", f"it is not from {low} to {high}")
+            raise place.error("value", f"it is not from {low} to {high}")
         return given
 
     return MemberType("integer", parse, {"minimum": low, "maximum": high})
@@ -146,9 +144,9 @@ def number_type(low: float, high: float) -> MemberType:
 
     def parse(given: Any, place: ErrorPlace) -> int | float:
         if type(given) not in (int, float):
-            raise place.refused("type", "a number is needed")
+            raise place.error("type", "a number is needed")
         if not low <= given <= high:
-            raise place.refused("value", f"it is not from {low} to {high}")
+            raise place.error("value", f"it is not from {low} to {high}")
         found: int | float = given
         return found
 
@@ -157,7 +155,7 @@ def number_type(low: float, high: float) -> MemberType:
 
 def _boolean(given: Any, place: ErrorPlace) -> bool:
     if not isinstance(given, bool):
-        raise place.refused("type", "true or false is needed")
+        raise place.error("type", "true or false is needed")
     return given
 
 
@@ -191,4 +189,4 @@ def object_type(
 
 def describe_members(table: MemberTable) -> dict[str, Json]:
     """The descriptions of an object's members for clients."""
-    return {name: member.described() for name, member in table.items()}
+    return {name: member.describe() for name, member in table.items()}

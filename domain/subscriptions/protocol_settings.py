@@ -47,7 +47,7 @@ _STRUCTURED: Final = "structured"
 
 def _retry_adds_up(found: dict[str, Json], place: ErrorPlace) -> None:
     if found["maxdelay"] < found["initialdelay"]:
-        raise place.at("maxdelay").refused("value", "it is less than initialdelay")
+        raise place.at("maxdelay").error("value", "it is less than initialdelay")
 
 
 _RETRY: Final[MemberTable] = {
@@ -78,23 +78,23 @@ _MODES: Final = {
 def _header(given: Any, place: ErrorPlace) -> str:
     """The value of a header: printable ASCII and spaces."""
     if not isinstance(given, str):
-        raise place.refused("type", "a string is needed")
+        raise place.error("type", "a string is needed")
     if not re.fullmatch(r"[\x20-\x7e]*", given):
-        raise place.refused("value", "a header can have printable ASCII only")
+        raise place.error("value", "a header can have printable ASCII only")
     return given
 
 
 def _header_name(given: Any, place: ErrorPlace) -> str:
     name: Json = pattern_type(_TOKEN, "it is not the name of a header").parse(given, place)
     if _REFUSED.match(name.lower()):
-        raise place.refused("value", "a subscription cannot set this header")
+        raise place.error("value", "a subscription cannot set this header")
     return str(name)
 
 
 def _property_name(given: Any, place: ErrorPlace) -> str:
     name = parse_line(given, place)
     if name in _ATTRIBUTES:
-        raise place.refused("value", "it is the name of a CloudEvents attribute")
+        raise place.error("value", "it is the name of a CloudEvents attribute")
     return name
 
 
@@ -117,7 +117,7 @@ def _signing_key(given: Any, place: ErrorPlace) -> str:
     except Error:
         length = 0
     if not 24 <= length <= 64:
-        raise place.refused("value", "a signing key has to be whsec_ followed by base64 of 24 to 64 bytes")
+        raise place.error("value", "a signing key has to be whsec_ followed by base64 of 24 to 64 bytes")
     return text
 
 
@@ -193,12 +193,12 @@ def parse_settings(
     members = rename_aliases(parse_object({} if given is None else given, place), ALIASES, place)
     found = parse_members(members, SETTINGS_BY_PROTOCOL[protocol], place)
     if found["contentmode"] not in _MODES[protocol]:
-        raise place.at("contentmode").refused("value", f"{protocol} takes only: {', '.join(_MODES[protocol])}")
+        raise place.at("contentmode").error("value", f"{protocol} takes only: {', '.join(_MODES[protocol])}")
     _check_deadletter(found["deadletter"], place.at("deadletter"))
     if check := _CHECKS.get(protocol):
         check(found, sink, place)
     if authorized and any(name.lower() == "authorization" for name in found.get("headers", {})):
-        raise place.at("headers", "authorization").refused("value", "use sinkcredential for this header")
+        raise place.at("headers", "authorization").error("value", "use sinkcredential for this header")
     return {name: found[name] for name in SETTINGS_BY_PROTOCOL[protocol] if name in found}
 
 
@@ -213,7 +213,7 @@ def rename_aliases(members: Mapping[str, Any], aliases: Mapping[str, str], place
     for name, value in members.items():
         proper = aliases.get(name, name)
         if proper in found or (proper != name and proper in members):
-            raise place.at(name).refused(
+            raise place.at(name).error(
                 "alias", f"it is another name of {proper}, which is present too; remove one of them"
             )
         found[proper] = value
@@ -222,7 +222,7 @@ def rename_aliases(members: Mapping[str, Any], aliases: Mapping[str, str], place
 
 def _check_deadletter(found: dict[str, Json], place: ErrorPlace) -> None:
     if ("uri" in found) != (found["mode"] == "sink"):
-        raise place.at("uri").refused(
+        raise place.at("uri").error(
             "required" if "uri" not in found else "value", 'it is allowed with the mode "sink" only'
         )
     if "uri" in found:
@@ -232,22 +232,22 @@ def _check_deadletter(found: dict[str, Json], place: ErrorPlace) -> None:
 def _http(found: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
     names = [name.lower() for name in found.get("headers", {})]
     if len(set(names)) != len(names):
-        raise place.at("headers").refused("value", "a header is present twice, in different letter case")
+        raise place.at("headers").error("value", "a header is present twice, in different letter case")
     if found["contentmode"] == "batched":
         found.update({name: found.get(name, default) for name, default in _BATCHES.items()})
         return
     for name in _BATCHES:
         if name in found:
-            raise place.at(name).refused("value", 'it is allowed with the contentmode "batched" only')
+            raise place.at(name).error("value", 'it is allowed with the contentmode "batched" only')
 
 
 def _amqp(found: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
     path = unquote(sink.path.removeprefix("/")) if sink.scheme.startswith("amqp") else ""
     address = found.setdefault("address", path)
     if not address:
-        raise place.at("address").refused("required", "it is required if the sink has no path")
+        raise place.at("address").error("required", "it is required if the sink has no path")
     if path and address != path:
-        raise place.at("address").refused("value", "it differs from the path of the sink")
+        raise place.at("address").error("value", "it differs from the path of the sink")
     parse_line(address, place.at("address"))
 
 

@@ -75,12 +75,12 @@ class SinkAddress:
     tls: bool
 
     @property
-    def loopback(self) -> bool:
+    def is_loopback(self) -> bool:
         """Whether the URI itself shows that its hosts are on the local machine."""
         return all(_LOOPBACK.match(host) for host, _ in self.servers)
 
     @property
-    def place(self) -> tuple[object, ...]:
+    def secret_binding(self) -> tuple[object, ...]:
         """The destination: a stored secret may only be sent to an equal one (SUB-304)."""
         return self.scheme, tuple((host.lower(), port) for host, port in self.servers)
 
@@ -90,15 +90,15 @@ def parse_sink(given: Any, protocol: str, place: ErrorPlace) -> SinkAddress:
     text = parse_line(given, place)
     found = _URI.match(text)
     if found is None or not _LEGAL.match(text):
-        raise place.refused("value", "an absolute URI is needed, such as https://example.com/events")
+        raise place.error("value", "an absolute URI is needed, such as https://example.com/events")
     scheme, authority, path, query, fragment = found.groups()
     known = SCHEMES[protocol]
     if scheme.lower() not in known:
-        raise place.refused("scheme", f"{protocol} takes URIs with {', '.join(known)}, not with {scheme}")
+        raise place.error("scheme", f"{protocol} takes URIs with {', '.join(known)}, not with {scheme}")
     if "@" in authority:
-        raise place.refused("userinfo", "put names and passwords into sinkcredential, not into the URI")
+        raise place.error("userinfo", "put names and passwords into sinkcredential, not into the URI")
     if fragment is not None:
-        raise place.refused("value", "a sink cannot have a fragment")
+        raise place.error("value", "a sink cannot have a fragment")
     default = known[scheme.lower()]
     several = authority.split(",") if protocol == KAFKA else [authority]
     servers = tuple(_server(each, default.port, protocol == NATS, place) for each in several)
@@ -109,12 +109,12 @@ def _server(text: str, default: int, exact: bool, place: ErrorPlace) -> tuple[st
     """A host and its port. exact: whether the port is required."""
     found = _SERVER.match(text)
     if found is None:
-        raise place.refused("host", "a host is needed, with or without a port")
+        raise place.error("host", "a host is needed, with or without a port")
     host, port = found.groups()
     if exact and port is None:
-        raise place.refused("host", "a port is needed")
+        raise place.error("host", "a port is needed")
     if port is not None and not 0 < int(port) < 1 << 16:
-        raise place.refused("host", "the port is not from 1 to 65535")
+        raise place.error("host", "the port is not from 1 to 65535")
     return _host(host, place), int(port) if port is not None else default
 
 
@@ -126,5 +126,5 @@ def _host(text: str, place: ErrorPlace) -> str:
             return str(IPv4Address(text))
     except AddressValueError:
         # A network client would read 2130706433 or 0x7f.1 as an address (SUB-902).
-        raise place.refused("host", "a numeric address has to be IPv6 or have four decimal parts") from None
+        raise place.error("host", "a numeric address has to be IPv6 or have four decimal parts") from None
     return text

@@ -73,7 +73,7 @@ def parse_subscription(body: Any, offer: SubscriptionSupport) -> SubscriptionDoc
     protocol = _protocol(given, offer, root)
     sink = sink_uris.parse_sink(_required(given, "sink", root), protocol, root.at("sink"))
     if body.get("protocol") == "HTTPS" and not sink.tls:
-        raise root.at("sink").refused("scheme", "the protocol HTTPS needs a sink with https")
+        raise root.at("sink").error("scheme", "the protocol HTTPS needs a sink with https")
     given_credential = given.get("sinkcredential")
     place = root.at("sinkcredential")
     credential = None if given_credential is None else credentials.parse_credential(given_credential, protocol, place)
@@ -91,7 +91,7 @@ def parse_subscription(body: Any, offer: SubscriptionSupport) -> SubscriptionDoc
         secrets=secrets,
         needed=_needed(credential, secrets),
         dropped=_dropped(given.get("protocolsettings")),
-        place=(protocol, *sink.place),
+        place=(protocol, *sink.secret_binding),
     )
 
 
@@ -110,7 +110,7 @@ def parse_selection(given: Mapping[str, Any], offer: SubscriptionSupport) -> dic
     left_out = set(event_families.families_of_types(types)) - set(found["config"]["families"])
     if left_out:
         reason = f"types name the family {min(left_out)}; add it here"
-        raise root.at("config", "families").refused("value", reason)
+        raise root.at("config", "families").error("value", reason)
     if given.get("filters", []) != []:
         found["filters"] = _filters(given["filters"], offer)
     return found
@@ -133,24 +133,22 @@ def _canonical_properties(members: dict[str, Any], place: ErrorPlace) -> dict[st
     """The properties under their proper names. Raises: InvalidSubscription for unknown ones."""
     if "filter" in members:
         if "filters" in members:
-            raise place.at("filter").refused(
+            raise place.at("filter").error(
                 "alias", "it is another name of filters, which is present too; remove one of them"
             )
         members["filters"] = _split(members.pop("filter"), place.at("filter"))
     for name in members:
         if name not in PROPERTIES and name not in SERVER_PROPERTIES:
-            raise place.at(name).refused(
-                "unknown", f"the property is unknown; known properties: {', '.join(PROPERTIES)}"
-            )
+            raise place.at(name).error("unknown", f"the property is unknown; known properties: {', '.join(PROPERTIES)}")
     return {name: value for name, value in members.items() if name not in SERVER_PROPERTIES}
 
 
 def _split(given: Any, place: ErrorPlace) -> list[Json]:
     """One filter for each member of `filter`, the property's name in older descriptions (SUB-106)."""
     if not isinstance(given, dict):
-        raise place.refused("type", "an object is needed")
+        raise place.error("type", "an object is needed")
     if not given:
-        raise place.refused("filter", "a filter needs a member, the name of its dialect")
+        raise place.error("filter", "a filter needs a member, the name of its dialect")
     for name, value in given.items():
         _compiled([{name: value}], place.pointer, f"{place.pointer}/0")
     return [{name: value} for name, value in given.items()]
@@ -158,7 +156,7 @@ def _split(given: Any, place: ErrorPlace) -> list[Json]:
 
 def _required(given: Mapping[str, Any], name: str, place: ErrorPlace) -> Any:
     if name not in given:
-        raise place.at(name).refused("required", "it is needed")
+        raise place.at(name).error("required", "it is needed")
     return given[name]
 
 
@@ -168,7 +166,7 @@ def _protocol(given: Mapping[str, Any], offer: SubscriptionSupport, place: Error
     found = str(choice_type(*sink_uris.PROTOCOLS).parse(text, place.at("protocol")))
     if found not in offer.protocols:
         reason = f"{found} needs a client that is not installed here; use one of: {', '.join(offer.protocols)}"
-        raise place.at("protocol").refused("protocolunavailable", reason)
+        raise place.at("protocol").error("protocolunavailable", reason)
     return found
 
 
@@ -178,16 +176,16 @@ def _source(given: Any, offer: SubscriptionSupport, place: ErrorPlace) -> str:
     try:
         uris.reference(text)
     except ValueError as error:
-        raise place.refused("value", str(error)) from None
+        raise place.error("value", str(error)) from None
     own = text.rstrip("/")
     return own if own in offer.sources.values() else text
 
 
 def _types(given: Any, place: ErrorPlace) -> list[Json]:
     if not isinstance(given, list):
-        raise place.refused("type", "an array is needed")
+        raise place.error("type", "an array is needed")
     if not given:
-        raise place.refused("value", "an array with at least one type is needed; leave it out for all types")
+        raise place.error("value", "an array with at least one type is needed; leave it out for all types")
     return [parse_line(each, place.at(index)) for index, each in enumerate(given)]
 
 
@@ -196,13 +194,13 @@ def _config(given: Any, own: list[str], place: ErrorPlace) -> dict[str, Json]:
     members = parse_object(given, place)
     for name in members:
         if name not in CONFIG_MEMBERS:
-            raise place.at(name).refused("unknown", f"the key is unknown; known keys: {', '.join(CONFIG_MEMBERS)}")
+            raise place.at(name).error("unknown", f"the key is unknown; known keys: {', '.join(CONFIG_MEMBERS)}")
     found: dict[str, Json] = {"families": own}
     if "families" in members:
         found["families"] = _families(members["families"], place.at("families"))
     if "starttime" in members:
         if "startposition" in members:
-            raise place.at("startposition").refused("value", "it cannot be combined with starttime")
+            raise place.at("startposition").error("value", "it cannot be combined with starttime")
         return found | {"starttime": parse_time(members["starttime"], place.at("starttime"))}
     return found | {"startposition": _position(members.get("startposition", "latest"), place.at("startposition"))}
 
@@ -210,9 +208,9 @@ def _config(given: Any, own: list[str], place: ErrorPlace) -> dict[str, Json]:
 def _families(given: Any, place: ErrorPlace) -> list[Json]:
     several = [part.strip() for part in given.split(",")] if isinstance(given, str) else given
     if not isinstance(several, list):
-        raise place.refused("type", "an array is needed")
+        raise place.error("type", "an array is needed")
     if not several:
-        raise place.refused("value", "at least one family is needed")
+        raise place.error("value", "at least one family is needed")
     named = [choice_type(*event_families.FAMILIES).parse(each, place.at(index)) for index, each in enumerate(several)]
     return [family for family in event_families.FAMILIES if family in named]
 
@@ -223,7 +221,7 @@ def _position(given: Any, place: ErrorPlace) -> int | str:
     if given in START_WORDS:
         return str(given)
     if type(given) is not int or given < 0:
-        raise place.refused("value", f"a position of the log is needed, or {' or '.join(START_WORDS)}")
+        raise place.error("value", f"a position of the log is needed, or {' or '.join(START_WORDS)}")
     return given
 
 
@@ -250,7 +248,7 @@ def _check_channel(sink: SinkAddress, options: Mapping[str, Json], secret: bool,
     """Checks TLS (SUB-306, SUB-905). secret: whether a secret is sent with the events. Raises: InvalidSubscription."""
     if not sink.tls and not offer.plaintext:
         raise invalid_subscription("plaintext", "/sink", "this server sends events over TLS only")
-    if not sink.tls and secret and not sink.loopback:
+    if not sink.tls and secret and not sink.is_loopback:
         raise invalid_subscription("plaintext", "/sink", "credentials are sent over TLS only")
     dead = options["deadletter"].get("uri")
     if dead is not None and not offer.plaintext and not dead.lower().startswith("https:"):

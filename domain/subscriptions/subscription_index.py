@@ -39,7 +39,7 @@ class SubscriptionInterest:
         return self.filter.matches(event)
 
     @property
-    def needs(self) -> IndexConditions:
+    def conditions(self) -> IndexConditions:
         """Conditions that hold for every selected event."""
         of_source = index_conditions.attribute_equals("source", self.source) if self.source is not None else None
         of_types = (
@@ -47,7 +47,7 @@ class SubscriptionInterest:
             if self.types
             else None
         )
-        return index_conditions.all_conditions((self.filter.needs, of_types, of_source))
+        return index_conditions.all_conditions((self.filter.conditions, of_types, of_source))
 
 
 class SubscriptionIndex(Generic[K]):
@@ -63,7 +63,7 @@ class SubscriptionIndex(Generic[K]):
         """Adds an interest, or replaces the previous one of the key."""
         self.remove(key)
         self._interests[key] = interest
-        needs = interest.needs
+        needs = interest.conditions
         if needs is None:
             self._always[key] = None
             return
@@ -77,7 +77,7 @@ class SubscriptionIndex(Generic[K]):
         if interest is None:
             return
         self._always.pop(key, None)
-        for condition in interest.needs or ():
+        for condition in interest.conditions or ():
             self._forget(key, condition)
 
     def candidates(self, event: ContextAttributes) -> list[K]:

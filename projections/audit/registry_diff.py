@@ -67,7 +67,7 @@ class RegistryDiff:
 
     def _differences(self, ends: Iterator[LastPositions]) -> Iterator[EntityDiff]:
         for batch in batches(each for each in ends if each[0] != each[1]):
-            events = self._trail.events([position for pair in batch for position in pair if position is not None])
+            events = self._trail.events_at([position for pair in batch for position in pair if position is not None])
             for low, high in batch:
                 pair = unless_deleted(events.get(low)), unless_deleted(events.get(high))
                 yield from diff_entity(*(pair[::-1] if self._backwards else pair))

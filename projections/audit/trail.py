@@ -64,7 +64,7 @@ class LogRange(NamedTuple):
     until: int
     backwards: bool = False
 
-    def sorted(self, statement: str) -> str:
+    def ordered(self, statement: str) -> str:
         """The statement, whose last clause is its order, sorted in this direction."""
         return statement + " DESC" if self.backwards else statement
 
@@ -88,11 +88,11 @@ class AuditTrail:
         self._db = db
         self._mapper = EventMapper()
 
-    def knows(self, xid: str) -> bool:
+    def has_existed(self, xid: str) -> bool:
         """Whether an entity with this xid ever existed, ignoring case."""
         return self._db.one(_KNOWN, (xids.tree_key(xid),)) is not None
 
-    def knows_below(self, xid: str) -> bool:
+    def has_existed_below(self, xid: str) -> bool:
         """Whether an entity below this xid ever existed."""
         return self._db.one(_KNOWN_BELOW, xids.subtree(xid)) is not None
 
@@ -103,7 +103,7 @@ class AuditTrail:
         """
         stream = xids.stream(xid)
         bounds = (stream, self._revision(stream, span.after), self._revision(stream, span.until))
-        return self._numbers(span.sorted(OF_STREAM), bounds)
+        return self._numbers(span.ordered(OF_STREAM), bounds)
 
     def of_tree(self, xid: str, span: LogRange, apart: bool = True) -> Iterator[int]:
         """Positions of the events at and below an entity or collection. Cost: O(all events there, whatever the range).
@@ -111,38 +111,38 @@ class AuditTrail:
         apart: whether entities outside the registry's tree count as below the registry.
         """
         if xid == xids.REGISTRY:
-            return self._numbers(span.sorted(_OF_ALL.format("" if apart else _INSIDE.format("stream"))), span[:2])
+            return self._numbers(span.ordered(_OF_ALL.format("" if apart else _INSIDE.format("stream"))), span[:2])
         stream = xids.stream(xid)
-        return self._numbers(span.sorted(OF_TREE), (stream, f"{stream}0", stream, f"{stream}/", *span[:2]))
+        return self._numbers(span.ordered(OF_TREE), (stream, f"{stream}0", stream, f"{stream}/", *span[:2]))
 
-    def interactions(self, span: LogRange, caller: str | None = None, apart: bool = True) -> Iterator[int]:
+    def interaction_ends(self, span: LogRange, caller: str | None = None, apart: bool = True) -> Iterator[int]:
         """Last positions of interactions. caller: only interactions of this caller, which scans the whole range.
 
         apart: whether to include interactions that changed something outside the registry's tree.
         """
         asked = () if caller is None else (caller,)
         wanted = (_BY_CALLER if asked else "") + ("" if apart else _OF_INSIDE)
-        return self._numbers(span.sorted(_ENDS.format(wanted)), (*span[:2], *asked))
+        return self._numbers(span.ordered(_ENDS.format(wanted)), (*span[:2], *asked))
 
     def revisions(self, positions: Iterable[int], before: bool = False) -> Iterator[Revision]:
         """The revisions at some positions, in their order. before: with the previous event of each stream."""
         for batch in batches(positions):
             yield from self._revisions(batch, before)
 
-    def facts(self, ends: Iterable[int]) -> Iterator[Interaction]:
+    def interactions_at(self, ends: Iterable[int]) -> Iterator[Interaction]:
         """The interactions that end at some positions, in their order."""
         for batch in batches(ends):
             found = self._interactions(batch)
             yield from (found[last] for last in batch)
 
-    def events(self, positions: Sequence[Any]) -> dict[int, EntityEvent]:
+    def events_at(self, positions: Sequence[Any]) -> dict[int, EntityEvent]:
         """The events at a few positions."""
-        rows = self._db.all(_EVENTS + self._db.named("l.position"), [self._db.listed(positions)])
+        rows = self._db.all(_EVENTS + self._db.in_list("l.position"), [self._db.list_parameter(positions)])
         return {row[0]: self._event(row) for row in rows}
 
     def _revisions(self, batch: Sequence[Any], before: bool) -> Iterator[Revision]:
-        statement = (_WITH_BEFORE if before else _ALONE) + self._db.named("l.position")
-        rows = {row[0]: row for row in self._db.all(statement, [self._db.listed(batch)])}
+        statement = (_WITH_BEFORE if before else _ALONE) + self._db.in_list("l.position")
+        rows = {row[0]: row for row in self._db.all(statement, [self._db.list_parameter(batch)])}
         facts = self._interactions({row[_WIDTH] for row in rows.values()})
         for row in map(rows.__getitem__, batch):
             previous = row[_WIDTH + 1 :]
@@ -150,7 +150,7 @@ class AuditTrail:
             yield Revision(row[0], self._event(row), facts[row[_WIDTH]], old)
 
     def _interactions(self, ends: Iterable[Any]) -> dict[int, Interaction]:
-        rows = self._db.all(_INTERACTIONS + self._db.named("last"), [self._db.listed(ends)])
+        rows = self._db.all(_INTERACTIONS + self._db.in_list("last"), [self._db.list_parameter(ends)])
         return {each.last: each for each in map(stored_interaction, rows)}
 
     def _revision(self, stream: str, position: int) -> int:
@@ -163,7 +163,7 @@ class AuditTrail:
         return found[0] if found else 0
 
     def _event(self, row: Sequence[Any]) -> EntityEvent:
-        return self._mapper.of_row(stored_event(row[:_WIDTH]))
+        return self._mapper.event_of_row(stored_event(row[:_WIDTH]))
 
     def _numbers(self, statement: str, values: Sequence[Any]) -> Iterator[int]:
         return (row[0] for row in self._db.stream(statement, values))

@@ -93,7 +93,7 @@ class TreeHashes:
         self._position = position
         self._is_now = Log(db).head().last == position
 
-    def cut(self, keys: KeyRange, parts: int) -> list[TreePart]:
+    def split_evenly(self, keys: KeyRange, parts: int) -> list[TreePart]:
         """A range split into at most `parts` parts of nearly equal size, none of them empty."""
         count = self._db.one(COUNT_NOW if self._is_now else COUNT_THEN, self._values(keys))[0]
         size, rest = divmod(count, parts)
@@ -101,7 +101,7 @@ class TreeHashes:
         sizes = (size + (number < rest) for number in range(min(parts, count)))
         return [_sum_hashes(islice(entities, size)) for size in sizes]
 
-    def split(self, keys: KeyRange, places: Sequence[str]) -> list[TreePart]:
+    def split_at(self, keys: KeyRange, places: Sequence[str]) -> list[TreePart]:
         """A range split at the given tree keys, into one more part than keys; each part begins with its key.
 
         places: in order, inside the range.

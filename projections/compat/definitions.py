@@ -29,31 +29,31 @@ _JSON: Final = "application/json"
 class CompatDefinition:
     """One Version of a schema or message definition, with everything that a response shows of it.
 
-    group, child: decoded ids. about: the description of the schema or definition. format: in the clients' spelling.
-    createdat, modifiedat, epoch: of the schema or definition. content, contenttype: the document and its media type.
-    elsewhere: URL of a document that is not stored here. None for values that are not set.
+    group, child: decoded ids. definition_description: the description of the schema or definition. format: in the
+    clients' spelling. createdat, modifiedat, epoch: of the schema or definition. content, contenttype: the document and
+    its media type. remote_url: URL of a document that is not stored here. None for values that are not set.
     """
 
     family: LegacyApi
     group: str
     child: str
-    shown: CompatVersion
+    version: CompatVersion
     format: str | None
     authority: str | None
-    about: str | None
+    definition_description: str | None
     description: str | None
     createdat: str
     modifiedat: str
     epoch: int
     content: bytes
     contenttype: str | None
-    elsewhere: str | None = None
+    remote_url: str | None = None
 
     @property
-    def tag(self) -> bytes:
+    def etag(self) -> bytes:
         """A strong entity tag, from the bytes and from the epochs of the Version and of its schema or definition."""
         digest = sha256(self.content).hexdigest()[:16]
-        return f'"{digest}.{self.shown.row.epoch}.{self.epoch}"'.encode()
+        return f'"{digest}.{self.version.row.epoch}.{self.epoch}"'.encode()
 
 
 def member_ids(view: View, collection: str) -> list[str]:
@@ -94,7 +94,7 @@ def read_definition(
 
     xid: of the Resource. root: URL of the registry. Raises: MissingDocument.
     """
-    resource, group = view.shown(xid), view.entity(xids.join(*xids.segments(xid)[:2]))
+    resource, group = view.resolved_entity(xid), view.entity(xids.join(*xids.segments(xid)[:2]))
     if resource is None or group is None:
         return None
     version, facade = loads_trusted(shown.row.attributes), facade_of(resource)
@@ -105,17 +105,19 @@ def read_definition(
         family=family,
         group=groupid,
         child=id,
-        shown=shown,
+        version=shown,
         format=format,
         authority=facade.get("authority"),
-        about=facade["description"] if "description" in facade else _latest_description(view, xid, shown, version),
+        definition_description=facade["description"]
+        if "description" in facade
+        else _latest_description(view, xid, shown, version),
         description=version.get("description"),
         createdat=resource.createdat,
         modifiedat=resource.modifiedat,
         epoch=resource.epoch,
         content=content,
         contenttype=contenttype,
-        elsewhere=version.get("schemaurl") if family is SCHEMAREGISTRY else None,
+        remote_url=version.get("schemaurl") if family is SCHEMAREGISTRY else None,
     )
 
 

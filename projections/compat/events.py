@@ -38,7 +38,7 @@ class CompatEvents:
         self.name: Final = family.name
         self.prefix: Final = f"{family.events}."
         self._family = family
-        self._below = f"/{family.groups}/"
+        self._group_path = f"/{family.groups}/"
 
     def messages(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[ChangeEvent]:
         """The change events of an interaction, in log order. rows: its stored events, or some of them.
@@ -48,7 +48,7 @@ class CompatEvents:
         source = (interaction.registry_url.rstrip("/") or UNCONFIGURED_URL) + self._family.base
         correlation = interaction.xregcorrelationid
         for row in rows:
-            if not row.stream.startswith(self._below) or (news := _describe_event(self._family, row)) is None:
+            if not row.stream.startswith(self._group_path) or (news := _describe_event(self._family, row)) is None:
                 continue
             type = self.prefix + news.action
             id = f"{correlation}.{row.position - interaction.first}.{type[3:]}"
@@ -128,7 +128,7 @@ _TIMES: Final = {2: _time_of_group, 4: _time_of_definition, 6: _time_of_version}
 def _read_fields(row: LogRow) -> _StoredObjectFields:
     """The fields of a stored event; an event of an older layout is converted."""
     if row.topic not in TOPICS:
-        return _fields_of(_MAPPER.of_row(row))
+        return _fields_of(_MAPPER.event_of_row(row))
     state = _read(row.state)
     return _StoredObjectFields(state["xid"], state["attributes"], state["private"], state.get("reason", ""))
 

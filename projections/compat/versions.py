@@ -23,16 +23,15 @@ _FACADE: Final = f'"{FACADE}":'
 class CompatVersion(NamedTuple):
     """A Version as the legacy APIs show it.
 
-    row: from the read model, or from the time when it was pruned (`kept`). facade: members that only the legacy APIs
-    know.
-    uri: absolute; a default one starts with the registry's URL at the Version's creation (LEG-604).
-    id: as the client set it, or the path below the base of the legacy API.
+    row: from the read model, or from the time when it was pruned (`is_retained`). facade: members that only the legacy
+    APIs know. uri: absolute; a default one starts with the registry's URL at the Version's creation (LEG-604). id: as
+    the client set it, or the path below the base of the legacy API.
     """
 
     row: EntityRow
     number: int
     facade: Mapping[str, Json]
-    kept: bool
+    is_retained: bool
     uri: str
     id: str
 
@@ -55,7 +54,7 @@ class CompatVersions:
         definition = self._definition(xid)
         if definition is None:
             return []
-        found = [*self._living(definition).values(), *self._view.published.numbers(definition)]
+        found = [*self._living(definition).values(), *self._view.publications.numbers(definition)]
         return sorted(number for number in found if number)
 
     def versions(self, xid: str) -> list[CompatVersion]:
@@ -65,7 +64,7 @@ class CompatVersions:
             return []
         living = self._view.subtree(f"{definition}/versions", [f"{xids.type_of(definition)}.versions"])
         found = [(row, False) for row in living]
-        found += [(row, True) for _, row in self._view.published.rows(definition)]
+        found += [(row, True) for _, row in self._view.publications.rows(definition)]
         versions = (self._shown(xid, *one) for one in found)
         return sorted((shown for shown in versions if shown.number), key=lambda shown: shown.number)
 
@@ -77,7 +76,7 @@ class CompatVersions:
         definition = self._definition(xid)
         if definition is None:
             return None
-        kept = self._view.published.row(definition, number)
+        kept = self._view.publications.row(definition, number)
         if kept is not None:
             return self._shown(xid, kept, True)
         versionid = next((id for id, one in self._living(definition).items() if one == number), None)
@@ -95,7 +94,7 @@ class CompatVersions:
         bases: absolute URLs that may precede paths of the family.
         """
         for reading in uri_candidates(uri):
-            if (found := self._view.published.by_uri(family, reading)) is not None:
+            if (found := self._view.publications.by_uri(family, reading)) is not None:
                 publication, kept = found
                 row = kept or self._view.entity(publication.xid)
                 if row is not None:
@@ -118,7 +117,7 @@ class CompatVersions:
 
     def _living(self, definition: str) -> dict[str, int]:
         """The numbers of the Versions that the registry shows, by versionid."""
-        found = self._view.privates(f"{definition}/versions")
+        found = self._view.private_members(f"{definition}/versions")
         return {id: version_number(id, loads_trusted(private) if _FACADE in private else {}) for id, private in found}
 
     def _at(self, family: LegacyApi, place: VersionLocation) -> CompatVersion | None:

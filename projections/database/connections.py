@@ -39,7 +39,7 @@ class ReadConnection(Database, Protocol):
     """A connection of one reader."""
 
     @property
-    def usable(self) -> bool:
+    def is_open(self) -> bool:
         """Whether it is still open."""
 
     def snapshot(self, tables: Sequence[str], first: str = "SELECT 1") -> AbstractContextManager[Any]:
@@ -76,7 +76,7 @@ def connect(url: str) -> ReadConnection:
 class SqliteReadConnection(SqliteDatabase):
     """A reader of a file in WAL mode: it never waits for the writer, nor the writer for it."""
 
-    usable = True
+    is_open = True
 
     @contextmanager
     def snapshot(self, tables: Sequence[str], first: str = "SELECT 1") -> Iterator[Any]:
@@ -96,7 +96,7 @@ class SqliteReadConnection(SqliteDatabase):
             yield _with_first_row(rows, lambda _: value)
 
     def close(self) -> None:
-        self.usable = False
+        self.is_open = False
         self._connection.close()
 
 
@@ -108,7 +108,7 @@ class PostgresReadConnection(PostgresDatabase):
         self._prepared = PreparedStatements(connection)
 
     @property
-    def usable(self) -> bool:
+    def is_open(self) -> bool:
         return not self._connection.closed
 
     @contextmanager
@@ -124,7 +124,7 @@ class PostgresReadConnection(PostgresDatabase):
         finally:
             if self._connection.info.transaction_status is TransactionStatus.INERROR:
                 self.close()
-            elif self.usable:
+            elif self.is_open:
                 self._connection.execute("COMMIT")  # after a ROLLBACK, the driver forgets all prepared statements
 
     @contextmanager

@@ -32,15 +32,16 @@ _ARRAYS: Final = {str: "text[]", int: "bigint[]", float: "double precision[]"}
 class Database(Protocol):
     """One connection of a driver.
 
-    find: the SQL function that returns the position of one text in another, 1 for the first. nonascii: a condition on
-    one column, `{0}`. listing: a table expression of one list parameter, with the column `key`. stored: the prefix for
-    the name of a table where a query has given that name to something else.
+    find_function: the SQL function that returns the position of one text in another, 1 for the first.
+    non_ascii_condition: a condition on one column, `{0}`. list_table: a table expression of one list parameter, with
+    the column `key`. table_prefix: the prefix for the name of a table where a query has given that name to something
+    else.
     """
 
-    find: str
-    nonascii: str
-    listing: str
-    stored: str
+    find_function: str
+    non_ascii_condition: str
+    list_table: str
+    table_prefix: str
 
     def run(self, sql: str, values: Values = ()) -> None:
         """Runs a statement that returns no rows."""
@@ -54,11 +55,11 @@ class Database(Protocol):
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
         """Every row, a few at a time; memory stays constant inside a transaction."""
 
-    def named(self, column: str) -> str:
-        """A condition with one list parameter, which `listed` builds."""
+    def in_list(self, column: str) -> str:
+        """A condition with one list parameter, which `list_parameter` builds."""
 
-    def listed(self, values: Iterable[str]) -> Any:
-        """The parameter of `named`."""
+    def list_parameter(self, values: Iterable[str]) -> Any:
+        """The parameter of `in_list`."""
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
         """Adds new rows, with all columns in their order."""
@@ -79,10 +80,10 @@ def database_of(connection: Connection) -> Database:
 class SqliteDatabase:
     """SQLite; the connection caches prepared statements by their text."""
 
-    find = "instr"
-    nonascii = "length({0}) <> length(CAST({0} AS BLOB))"
-    listing = "(SELECT value AS key FROM json_each(?))"
-    stored = "main."
+    find_function = "instr"
+    non_ascii_condition = "length({0}) <> length(CAST({0} AS BLOB))"
+    list_table = "(SELECT value AS key FROM json_each(?))"
+    table_prefix = "main."
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -99,10 +100,10 @@ class SqliteDatabase:
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
         return self._connection.execute(sql, values)
 
-    def named(self, column: str) -> str:
+    def in_list(self, column: str) -> str:
         return f"{column} IN (SELECT value FROM json_each(?))"
 
-    def listed(self, values: Iterable[str]) -> Any:
+    def list_parameter(self, values: Iterable[str]) -> Any:
         return dumps(list(values)).decode()
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
@@ -119,11 +120,11 @@ class SqliteDatabase:
 class PostgresDatabase:
     """PostgreSQL. Sends many rows as arrays or by COPY: psycopg's `executemany` is a pipeline, which can stall."""
 
-    find = "strpos"
-    nonascii = "octet_length({0}) <> length({0})"
-    listing = '(SELECT unnest(?::text[]) COLLATE "C" AS key)'
+    find_function = "strpos"
+    non_ascii_condition = "octet_length({0}) <> length({0})"
+    list_table = '(SELECT unnest(?::text[]) COLLATE "C" AS key)'
     # A query in WITH does not see its own name, so the table of the same name needs no prefix.
-    stored = ""
+    table_prefix = ""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
@@ -146,10 +147,10 @@ class PostgresDatabase:
             cursor.itersize = CHUNK
             yield from cursor.execute(_format(sql), values)
 
-    def named(self, column: str) -> str:
+    def in_list(self, column: str) -> str:
         return f"{column} = ANY(?)"
 
-    def listed(self, values: Iterable[str]) -> Any:
+    def list_parameter(self, values: Iterable[str]) -> Any:
         return list(values)
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:

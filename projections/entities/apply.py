@@ -39,7 +39,7 @@ class EntityProjection:
 
     def __init__(self, name: str = name, into: ReadModelTables | None = None, most: int = MAX_LEAVES) -> None:
         self._position = name
-        self._most = most
+        self._max_leaves = most
         self._tables = into or tables()
 
     def create(self, connection: Connection) -> None:
@@ -61,7 +61,7 @@ class EntityProjection:
 
     def _apply(self, db: Database, recorded: PositionedEvents) -> None:
         before, omitted = self._before(db, recorded)
-        work, streams = RowChanges(omitted, self._most), _by_stream(recorded)
+        work, streams = RowChanges(omitted, self._max_leaves), _by_stream(recorded)
         for key, events in streams.items():
             work.add(before.get(key), events)
         published = {
@@ -87,22 +87,22 @@ class EntityProjection:
             return {}, frozenset()
         own = self._tables
         omitted = f"EXISTS (SELECT 1 FROM {own.attribute.name} AS a WHERE a.tree_key = e.tree_key AND a.path = ?)"
-        named = f"SELECT e.*, {omitted} FROM {own.entity.name} AS e WHERE {db.named('e.tree_key')}"
-        found = db.all(named, [OMITTED_PATH, db.listed(asked)])
+        named = f"SELECT e.*, {omitted} FROM {own.entity.name} AS e WHERE {db.in_list('e.tree_key')}"
+        found = db.all(named, [OMITTED_PATH, db.list_parameter(asked)])
         rows = {values[0]: stored_row(values[:-1]) for values in found}
         return rows, frozenset(values[0] for values in found if values[-1])
 
     def _write(self, db: Database, work: RowChanges) -> None:
         own = self._tables
         for write, table, rows in (
-            (db.insert, own.history, work.replaced),
-            (db.delete, own.attribute, work.lost_leaves),
-            (db.delete, own.entity, work.gone),
-            (db.insert, own.entity, work.born),
-            (db.upsert, own.entity, work.moved),
-            (db.insert, own.attribute, work.first_leaves),
-            (db.upsert, own.attribute, work.moved_leaves),
-            (db.upsert, own.published, work.published),
+            (db.insert, own.history, work.history),
+            (db.delete, own.attribute, work.deleted_leaves),
+            (db.delete, own.entity, work.deleted),
+            (db.insert, own.entity, work.inserted),
+            (db.upsert, own.entity, work.updated),
+            (db.insert, own.attribute, work.inserted_leaves),
+            (db.upsert, own.attribute, work.updated_leaves),
+            (db.upsert, own.published, work.publications),
         ):
             if rows:
                 write(table, rows)
@@ -116,31 +116,31 @@ class RowChanges:
 
     def __init__(self, omitted: Collection[str], most: int) -> None:
         self._omitted = omitted
-        self._most = most
-        self.born: list[Values] = []
-        self.moved: list[Values] = []
-        self.gone: list[Values] = []
-        self.replaced: list[Values] = []
-        self.first_leaves: list[Values] = []
-        self.moved_leaves: list[Values] = []
-        self.lost_leaves: list[Values] = []
-        self.published: list[Values] = []
+        self._max_leaves = most
+        self.inserted: list[Values] = []
+        self.updated: list[Values] = []
+        self.deleted: list[Values] = []
+        self.history: list[Values] = []
+        self.inserted_leaves: list[Values] = []
+        self.updated_leaves: list[Values] = []
+        self.deleted_leaves: list[Values] = []
+        self.publications: list[Values] = []
 
     def add(self, before: EntityRow | None, events: PositionedEvents) -> None:
         """Adds the events of one stream. before: the existing row."""
         images = [before, *(None if isinstance(event, EntityDeleted) else row(event, at) for at, event in events)]
         ends = [position for position, _ in events]
-        self.replaced += [(*old, until) for old, until in zip(images, ends, strict=False) if old]
+        self.history += [(*old, until) for old, until in zip(images, ends, strict=False) if old]
         after, last = images[-1], events[-1][1]
         if before is None and after is not None:
-            self.born.append(after)
-            self.first_leaves += _rows(after, self._leaves(last))
+            self.inserted.append(after)
+            self.inserted_leaves += _rows(after, self._leaves(last))
         elif before is not None and after is not None:
-            self.moved.append(after)
+            self.updated.append(after)
             self._add_changes(after, self._stored_leaves(before), self._leaves(last))
         elif before is not None:
-            self.gone.append((before.tree_key,))
-            self.lost_leaves += [(before.tree_key, path) for path in self._stored_leaves(before)]
+            self.deleted.append((before.tree_key,))
+            self.deleted_leaves += [(before.tree_key, path) for path in self._stored_leaves(before)]
 
     def publish(self, before: EntityRow | None, kept: Publication | None, events: PositionedEvents) -> None:
         """Adds the publications that a Version's events change for the legacy APIs.
@@ -148,14 +148,14 @@ class RowChanges:
         kept: its publication, if it is kept.
         """
         living = LiveVersion(before.since, json_text.loads_trusted(before.private), before.born) if before else None
-        self.published += map(publication_row, fold_publications(events, living, kept))
+        self.publications += map(publication_row, fold_publications(events, living, kept))
 
     def _add_changes(self, after: EntityRow, old: dict[str, Leaf], new: dict[str, Leaf]) -> None:
-        self.lost_leaves += [(after.tree_key, path) for path in old if path not in new]
-        self.moved_leaves += _rows(after, {path: leaf for path, leaf in new.items() if old.get(path) != leaf})
+        self.deleted_leaves += [(after.tree_key, path) for path in old if path not in new]
+        self.updated_leaves += _rows(after, {path: leaf for path, leaf in new.items() if old.get(path) != leaf})
 
     def _leaves(self, event: EntityEvent) -> dict[str, Leaf]:
-        return {} if event.type in UNINDEXED_TYPES else leaves(event.attributes, self._most)
+        return {} if event.type in UNINDEXED_TYPES else leaves(event.attributes, self._max_leaves)
 
     def _stored_leaves(self, old: EntityRow) -> dict[str, Leaf]:
         if old.tree_key in self._omitted:

@@ -35,9 +35,14 @@ class PastDatabase:
     """A `Database` for reading whose table `entity` is that of a position. Other tables are in their current state."""
 
     def __init__(self, db: Database, position: int) -> None:
-        self.find, self.nonascii, self.listing, self.stored = db.find, db.nonascii, db.listing, db.stored
+        self.find_function, self.non_ascii_condition, self.list_table, self.table_prefix = (
+            db.find_function,
+            db.non_ascii_condition,
+            db.list_table,
+            db.table_prefix,
+        )
         self._db = db
-        self._then = _THEN.format(db.stored)
+        self._then = _THEN.format(db.table_prefix)
         self._position = position
 
     def entity(self, tree_key: str) -> Any:
@@ -59,11 +64,11 @@ class PastDatabase:
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
         return self._db.stream(self._then + sql, self._with(values))
 
-    def named(self, column: str) -> str:
-        return self._db.named(column)
+    def in_list(self, column: str) -> str:
+        return self._db.in_list(column)
 
-    def listed(self, values: Iterable[str]) -> Any:
-        return self._db.listed(values)
+    def list_parameter(self, values: Iterable[str]) -> Any:
+        return self._db.list_parameter(values)
 
     def run(self, sql: str, values: Values = ()) -> None:
         raise TypeError("the past is only read")

@@ -33,8 +33,8 @@ def retained_publications(db: Database, table: str, keys: Collection[str]) -> di
     if not keys:
         return {}
     found = db.all(
-        f"SELECT {_NAMES} FROM {table} p WHERE p.pruned IS NOT NULL AND p.gone IS NULL AND {db.named('p.tree_key')}",
-        [db.listed(keys)],
+        f"SELECT {_NAMES} FROM {table} p WHERE p.pruned IS NOT NULL AND p.gone IS NULL AND {db.in_list('p.tree_key')}",
+        [db.list_parameter(keys)],
     )
     return {xids.tree_key(one.xid): one for one in map(Publication._make, found)}
 
@@ -103,23 +103,23 @@ class SqlPublications:
     def __init__(self, connection: Connection, mapper: EventMapper) -> None:
         self._db = drivers.database_of(connection)
 
-    def kept(self, xid: str) -> Sequence[Publication]:
+    def retained_versions(self, xid: str) -> Sequence[Publication]:
         where = f"{_AT} AND p.pruned IS NOT NULL AND p.gone IS NULL ORDER BY p.tree_key"
         return [Publication._make(found) for found in self._db.all(_FROM + where, _range(xid))]
 
     def by_uri(self, family: LegacyApi, uri: str) -> Publication | None:
-        return self._named("uri", family, uri)
+        return self._find_by("uri", family, uri)
 
     def by_id(self, family: LegacyApi, id: str) -> Publication | None:
-        return self._named("id", family, id)
+        return self._find_by("id", family, id)
 
-    def image(self, kept: Publication) -> Entity:
+    def pruned_entity(self, kept: Publication) -> Entity:
         found = self._db.one(_IMAGE, (xids.tree_key(kept.xid), kept.since))
         if found is None:
             raise LookupError(f"the image of {kept.xid} at {kept.since} is missing")
         return _entity(stored_row(found))
 
-    def _named(self, name: str, family: LegacyApi, value: str) -> Publication | None:
+    def _find_by(self, name: str, family: LegacyApi, value: str) -> Publication | None:
         where = f"p.{name} = ? AND {_AT} AND p.gone IS NULL"
         found = self._db.one(_FROM + where, (index_key(value), *_family(family)))
         return Publication._make(found) if found else None

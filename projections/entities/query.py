@@ -92,15 +92,15 @@ class View:
         return StoredLinks(self._db)
 
     @property
-    def published(self) -> StoredPublications:
+    def publications(self) -> StoredPublications:
         """The publications of the legacy APIs, which the registry itself does not show, on the same connection."""
         return StoredPublications(self._db)
 
-    def comparison(self, before: int, after: int) -> RegistryDiff:
+    def diff(self, before: int, after: int) -> RegistryDiff:
         """The difference between two log positions, on the same connection."""
         return RegistryDiff(self._db, before, after)
 
-    def hashes(self, position: int) -> TreeHashes:
+    def tree_hashes(self, position: int) -> TreeHashes:
         """Hashes of parts of the tree as of a log position, on the same connection."""
         return TreeHashes(self._db, position)
 
@@ -108,12 +108,12 @@ class View:
         """The view of a log position, on the same connection. definitions: those of that position, if known."""
         return PastView(self._db, position, definitions)
 
-    def pinned(self, position: int) -> View:
-        """The view for a cursor with a position: this one, which `moment` rewinds to the position."""
+    def at_cursor(self, position: int) -> View:
+        """The view for a cursor with a position: this one, which `row_overrides` rewinds to the position."""
         return self
 
     @classmethod
-    def over(cls, connection: Connection) -> View:
+    def of_connection(cls, connection: Connection) -> View:
         """A view on a SQLAlchemy connection; it includes the writes of the current transaction."""
         return cls(drivers.database_of(connection))
 
@@ -147,8 +147,8 @@ class View:
 
     def entities(self, xids: Sequence[str]) -> list[EntityRow]:
         """The named entities that are live, in the given order."""
-        keys = self._db.listed(map(tree_key, xids))
-        found = self._db.all(f"SELECT {_COLUMNS} FROM entity WHERE {self._db.named('tree_key')}", [keys])
+        keys = self._db.list_parameter(map(tree_key, xids))
+        found = self._db.all(f"SELECT {_COLUMNS} FROM entity WHERE {self._db.in_list('tree_key')}", [keys])
         rows = {values[1]: stored_row(values) for values in found}
         return [rows[xid] for xid in xids if xid in rows]
 
@@ -160,13 +160,13 @@ class View:
         sql = _SUBTREE.format(_of_types(xid, len(wanted)))
         return map(stored_row, self._db.stream(sql, (*subtree(xid), *wanted)))
 
-    def privates(self, collection: str) -> list[tuple[str, str]]:
+    def private_members(self, collection: str) -> list[tuple[str, str]]:
         """The id and the private members, as text, of each member of a collection, in order."""
         return self._db.all(_PRIVATES, (*subtree(collection), type_of(collection)))
 
     def tree(self, xid: str, types: Iterable[str]) -> ListSubtree:
         """`subtree` as readers see it, with xrefs resolved. types: of the Resources below the path."""
-        moment = self.moment(xid, types)
+        moment = self.row_overrides(xid, types)
         return self.subtree if moment is None else _subtree_lister(self.selection(xid, None, "", moment))
 
     def selection(
@@ -179,7 +179,7 @@ class View:
         """The members of a selection's collection, sorted. size: its size before any filter."""
         return CollectionMembers(self._db, selection, type, sort, size, self._presence)
 
-    def moment(self, xid: str, types: Iterable[str] = (), position: int | None = None) -> RowOverrides | None:
+    def row_overrides(self, xid: str, types: Iterable[str] = (), position: int | None = None) -> RowOverrides | None:
         """The entities at and below a path that read differently from their rows; None if there are none.
 
         types: of the Resources there, to find those with an xref. position: of the moment, None for now.
@@ -193,7 +193,7 @@ class View:
         images |= xref.resolve_xrefs(self._db, left, position)
         return RowOverrides(images) if images else None
 
-    def shown(self, xid: str) -> EntityRow | None:
+    def resolved_entity(self, xid: str) -> EntityRow | None:
         """`entity` as a reader sees it: a Resource with an xref shows its target and the target's Versions."""
         row = self.entity(xid)
         if row is not None and xref.xref_of(row) is None:
@@ -245,13 +245,13 @@ class PastView(View):
         return StoredSubscriptions(self._now, self._position)
 
     @property
-    def published(self) -> StoredPublications:
+    def publications(self) -> StoredPublications:
         return StoredPublications(self._now, self._position)
 
     def as_of(self, position: int, definitions: tuple[int, int] | None = None) -> View:
         return PastView(self._now, position, definitions)
 
-    def pinned(self, position: int) -> View:
+    def at_cursor(self, position: int) -> View:
         """The view for a cursor with a position."""
         return self if position == self._position else self.as_of(position)
 
@@ -286,7 +286,7 @@ class PastView(View):
     def members(self, selection: Selection, type: str, sort: Sort | None, size: int) -> CollectionMembers:
         return ScannedMembers(self._db, selection, type, sort, size)
 
-    def moment(self, xid: str, types: Iterable[str] = (), position: int | None = None) -> RowOverrides | None:
+    def row_overrides(self, xid: str, types: Iterable[str] = (), position: int | None = None) -> RowOverrides | None:
         """None, because `selection` resolves xrefs itself and rows need no other change."""
         return None
 
@@ -313,15 +313,15 @@ class ViewPool:
             yield SnapshotView(reader, self._presence, heads)
 
     @contextmanager
-    def listed(self, collection: str, definitions: tuple[int, int]) -> Iterator[CollectionStream | None]:
+    def stream_collection(self, collection: str, definitions: tuple[int, int]) -> Iterator[CollectionStream | None]:
         """A whole collection that is returned as stored, see `collection_stream`; None if a `view()` is needed."""
         with self._reader() as reader, stream_collection(reader, collection, definitions) as found:
             yield found
 
-    def quick(self) -> View:
+    def quick_view(self) -> View:
         """The calling thread's view of the latest commit, for each statement."""
         view: View | None = getattr(self._local, "view", None)
-        return view if view is not None and self._local.reader.usable else self._open_quick()
+        return view if view is not None and self._local.reader.is_open else self._open_quick()
 
     def close(self) -> None:
         """Closes every connection; none may be in use."""
@@ -333,7 +333,7 @@ class ViewPool:
 
     def _open_quick(self) -> View:
         reader = connect(self._url)
-        self._quick = [*(other for other in self._quick if other.usable), reader]
+        self._quick = [*(other for other in self._quick if other.is_open), reader]
         view = View(reader, self._presence)
         self._local.reader, self._local.view = reader, view
         return view
@@ -345,7 +345,7 @@ class ViewPool:
         try:
             yield reader
         finally:
-            if reader.usable:
+            if reader.is_open:
                 self._idle.append(reader)
 
 

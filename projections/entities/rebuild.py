@@ -109,7 +109,7 @@ def rebuild_if_stale(store: Store, most: int = MAX_LEAVES) -> None:
 def _is_current(store: Store) -> bool:
     # Under the write lock, because a commit between the two queries would cause a needless rebuild.
     with store.writing() as tx:
-        return positions.read_position(drivers.database_of(tx.connection), EntityProjection.name) == tx.tip.position
+        return positions.read_position(drivers.database_of(tx.connection), EntityProjection.name) == tx.log_end.position
 
 
 @contextmanager
@@ -169,11 +169,11 @@ class Rebuild:
         for name, rows in computed.batches:
             with self._transaction() as connection:
                 drivers.database_of(connection).insert(getattr(self._tables, name), rows)
-        self._advance(computed.position, self._store.tip().position)
+        self._advance(computed.position, self._store.log_end().position)
 
     def fill(self) -> None:
         """Applies the log up to its end, in separate transactions."""
-        total = self._store.tip().position
+        total = self._store.log_end().position
         while batch := self._store.events(self.position, BATCH):
             with self._transaction() as connection:
                 self._projection.apply(connection, batch)
@@ -201,7 +201,7 @@ class Rebuild:
             try:
                 self._call_off_vacuums()
                 with self._store.writing() as tx:
-                    reached = self._catch_up(tx.connection, tx.tip)
+                    reached = self._catch_up(tx.connection, tx.log_end)
                     self._take_over(tx.connection, reached)
             except OperationalError as error:
                 if not isinstance(error.orig, LockNotAvailable):
@@ -273,8 +273,8 @@ class Rebuild:
 def _hashes(connection: Connection, own: ReadModelTables, keys: Collection[str] | None = None) -> Iterator[bytes]:
     """The hash of each row, or of the rows with some tree keys."""
     db, images = drivers.database_of(connection), _IMAGES.format(own.entity.name)
-    named = f"{images} WHERE {db.named('tree_key')}"
-    rows = db.stream(images) if keys is None else db.all(named, [db.listed(keys)])
+    named = f"{images} WHERE {db.in_list('tree_key')}"
+    rows = db.stream(images) if keys is None else db.all(named, [db.list_parameter(keys)])
     for xid, type_, epoch, attributes, private in rows:
         yield hashes.entity_hash(assemble_after_image(xid, type_, epoch, attributes.encode(), private.encode()))
 

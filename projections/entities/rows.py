@@ -58,7 +58,7 @@ def row(event: EntityEvent, position: int) -> EntityRow:
         private=dumps(event.private).decode(),
         document=event.private.get("document"),
         since=position,
-        born=event.birth(position),
+        born=event.creation_position(position),
         meta=_meta(event, attributes),
     )
 

@@ -29,7 +29,7 @@ class StoredLinks:
         self._db = db
         self._mapper = EventMapper()
 
-    def one(self, id: str) -> Link | None:
+    def get(self, id: str) -> Link | None:
         """A live link by its exact id."""
         if "\0" in id:
             return None
@@ -61,5 +61,5 @@ class StoredLinks:
 
     def _link(self, row: Sequence[Any]) -> Link | None:
         position, stream, revision, topic, state = row
-        entity = evolve(self._mapper.of_row(LogRow(position, stream, revision, topic, blob(state))), position)
+        entity = evolve(self._mapper.event_of_row(LogRow(position, stream, revision, topic, blob(state))), position)
         return Link.of(entity, position) if entity is not None else None

@@ -207,7 +207,7 @@ def _read_fields(row: LogRow) -> _StoredEventFields:
             return _read_ends(row)
         except (LookupError, TypeError, ValueError):
             pass  # reading the whole event below reports what is wrong
-    return _fields_of(_MAPPER.of_row(row))
+    return _fields_of(_MAPPER.event_of_row(row))
 
 
 def _read_ends(row: LogRow) -> _StoredEventFields:

@@ -81,25 +81,25 @@ class KafkaCluster:
         secured = (
             {"ssl_context": certificates.client_tls_context(authorities or CertificateAuthorities())} if at.tls else {}
         )
-        self._shared = shared | secured | _TIMES
+        self._config = shared | secured | _TIMES
         self._resolver = resolver
         #: Additional settings of a producer.
-        self.producing: Mapping[str, Any] = {name: settings[name] for name in settings.keys() - shared.keys()}
+        self.producer_settings: Mapping[str, Any] = {name: settings[name] for name in settings.keys() - shared.keys()}
 
-    def make(self, topics: Sequence[str], partitions: int) -> None:
+    def create_topics(self, topics: Sequence[str], partitions: int) -> None:
         """Creates the topics that do not exist yet. partitions: -1 for the brokers' default.
 
         Raises: KafkaError.
         """
-        with closing(self.opened(KafkaAdminClient)) as admin:
+        with closing(self.open_client(KafkaAdminClient)) as admin:
             missing = sorted({*topics} - {*admin.list_topics()})
             if missing:
                 wanted = {"num_partitions": partitions, "replication_factor": -1, "configs": _FOR_EVER}
                 admin.create_topics(dict.fromkeys(missing, wanted), wait_for_metadata=True)
 
-    def held(self, topic: str) -> TopicContents:
+    def topic_contents(self, topic: str) -> TopicContents:
         """The contents of a topic. Raises: KafkaError."""
-        consumer = self.opened(KafkaConsumer, group_id=None, enable_auto_commit=False)
+        consumer = self.open_client(KafkaConsumer, group_id=None, enable_auto_commit=False)
         with closing(consumer):
             parts = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
             begins, ends = consumer.beginning_offsets(parts), consumer.end_offsets(parts)
@@ -110,7 +110,9 @@ class KafkaCluster:
             marks = [found for record in _one_each(consumer, left) if (found := record_position(record.headers))]
         return TopicContents(sum(ends.values()), max(marks, default=None))
 
-    def opened(self, kind: Callable[..., Any], failed: OnConnectionError = lambda error: None, **settings: Any) -> Any:
+    def open_client(
+        self, kind: Callable[..., Any], failed: OnConnectionError = lambda error: None, **settings: Any
+    ) -> Any:
         """A client of the library. failed: called for each failed connection, in the client's thread.
 
         Raises: KafkaError with the reason if no broker could be reached.
@@ -131,7 +133,7 @@ class KafkaCluster:
             failed(error)
 
         try:
-            return kind(kafka_client=network, **self._shared, **settings)
+            return kind(kafka_client=network, **self._config, **settings)
         except BaseException as error:
             for client in made:  # the library would leave its thread running
                 client.close()

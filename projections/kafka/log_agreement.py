@@ -22,7 +22,7 @@ def find_start(progress: PublishingProgress, look: Callable[[], Mapping[str, Top
     log, or lacks acknowledged ones.
     """
     # In this order: another publisher may continue meanwhile, so that topics hold more than the counts known before.
-    known = progress.place()
+    known = progress.published_counts()
     held = look()
     counts = {LOG: known.log, EVENTS: known.events}
     for topic, found in held.items():
@@ -30,7 +30,7 @@ def find_start(progress: PublishingProgress, look: Callable[[], Mapping[str, Top
             _check_same_interaction(progress, topic, found.last)
     if any(counts[topic] and not found.records for topic, found in held.items()):
         # Stored at once: a half-filled topic would look like one that has lost records.
-        progress.move(PublishedCounts())
+        progress.save(PublishedCounts())
         return PublishedCounts()
     for topic, found in held.items():
         if found.last is not None and found.last.number < counts[topic]:
@@ -44,7 +44,7 @@ def find_start(progress: PublishingProgress, look: Callable[[], Mapping[str, Top
 def _check_same_interaction(progress: PublishingProgress, topic: str, last: RecordPosition) -> None:
     """Raises: TopicsDiverged unless the last record is of an interaction that the log has at that position."""
     name = f"{progress.prefix}.{topic}"
-    if last.position > (head := progress.head()):
+    if last.position > (head := progress.log_end()):
         raise TopicsDiverged(
             f"the topic {name} is at position {last.position}, further than the log, which ends at {head}: the"
             f" database was replaced or restored; {_WAY_OUT}."

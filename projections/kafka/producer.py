@@ -52,13 +52,13 @@ class Producer:
         self._waiting = 0
         self._bytes = 0
         self._failed: RecordFailed | None = None
-        self._refused: Exception | None = None
-        self._producer = cluster.opened(
+        self._connection_error: Exception | None = None
+        self._producer = cluster.open_client(
             KafkaProducer,
             self._connection_failed,
             # After a refused record, idempotence fails all later ones in the partition: bad for a sink, but required
             # here.
-            **{**cluster.producing, "enable_idempotence": True},
+            **{**cluster.producer_settings, "enable_idempotence": True},
             max_block_ms=int(1000 * ACKNOWLEDGE_SECONDS),
             delivery_timeout_ms=_NEVER,
             max_request_size=_LARGEST,
@@ -68,7 +68,7 @@ class Producer:
     def send(self, record: PublishedRecord) -> None:
         """Queues a record after the earlier ones; waits while too many bytes are in flight.
 
-        Raises: as `settle`; then the record was not sent.
+        Raises: as `flush`; then the record was not sent.
         """
         self._wait(lambda: self._bytes + record.size <= MAX_IN_FLIGHT_BYTES or not self._waiting)
         with self._change:
@@ -79,12 +79,12 @@ class Producer:
                 f"{self._prefix}.{record.topic}", value=record.value, key=record.key, headers=record.headers
             )
         except errors.KafkaError as error:
-            self._done(record, error)
+            self._on_acknowledged(record, error)
             assert self._failed is not None
             raise self._failed from error  # an earlier failure if there is one: it closed the client
-        pending.add_both(lambda got: self._done(record, got if isinstance(got, Exception) else None))
+        pending.add_both(lambda got: self._on_acknowledged(record, got if isinstance(got, Exception) else None))
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Returns when everything sent is acknowledged by all in-sync replicas.
 
         Raises: RecordFailed; PublishingStopped; KafkaError when a credential is refused; TimeoutError when nothing is
@@ -109,8 +109,8 @@ class Producer:
                     raise self._failed
                 if done():
                     return
-                if self._refused is not None:
-                    raise self._refused
+                if self._connection_error is not None:
+                    raise self._connection_error
                 if self._stopped():
                     raise PublishingStopped
                 if seen != self._waiting:
@@ -121,7 +121,7 @@ class Producer:
 
     # Runs in the client's thread.
 
-    def _done(self, record: PublishedRecord, error: Exception | None) -> None:
+    def _on_acknowledged(self, record: PublishedRecord, error: Exception | None) -> None:
         with self._change:
             self._waiting -= 1
             self._bytes -= record.size
@@ -134,4 +134,4 @@ class Producer:
 
     def _connection_failed(self, error: Exception) -> None:
         if is_final(error):  # the library would retry forever
-            self._refused = error
+            self._connection_error = error

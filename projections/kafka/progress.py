@@ -18,10 +18,10 @@ WINDOW_EVENTS = 500
 
 
 class Window(NamedTuple):
-    """Records that are sent together. place: the counts after them. head: the last position of the log."""
+    """Records that are sent together. counts: the counts after them. head: the last position of the log."""
 
     records: list[PublishedRecord]
-    place: PublishedCounts
+    counts: PublishedCounts
     head: int
 
 
@@ -42,13 +42,13 @@ class PublishingProgress:
         with self._writing.begin() as connection:
             positions.POSITIONS.create(connection, checkfirst=True)
 
-    def place(self) -> PublishedCounts:
+    def published_counts(self) -> PublishedCounts:
         """The acknowledged counts."""
         with self._store.engine.begin() as connection:
             db = drivers.database_of(connection)
             return PublishedCounts(*(positions.read_position(db, name) for name in self._names))
 
-    def move(self, place: PublishedCounts) -> None:
+    def save(self, place: PublishedCounts) -> None:
         """Stores the acknowledged counts."""
         with self._writing.begin() as connection:
             db = drivers.database_of(connection)
@@ -66,11 +66,11 @@ class PublishingProgress:
             end = feed.page_end(lambda: log, after.log, limit)
             documents = log.document if self._documents else None
             for interaction, rows in feed.interactions(lambda: log, after.log, end):
-                made, after = self._records.of(interaction, rows, after, documents)
+                made, after = self._records.build(interaction, rows, after, documents)
                 found += made
             return Window(found, after, log.head().last)
 
-    def head(self) -> int:
+    def log_end(self) -> int:
         """The last position of the log."""
         with self._store.engine.begin() as connection:
             return Log(drivers.database_of(connection)).head().last

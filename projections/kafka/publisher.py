@@ -49,7 +49,7 @@ class Publisher:
         self._prefix = prefix
         self._partitions = partitions
         self._report = report
-        self._tell = tell
+        self._report_line = tell
 
     def once(self, stop: Event) -> PublishedCounts:
         """Publishes the rest of the log, unless stopped; returns the counts reached.
@@ -74,29 +74,31 @@ class Publisher:
             except (errors.KafkaError, RecordFailed) as error:
                 if not _is_transient(error):
                     raise
-                self._tell(f"{error or type(error).__name__}; trying again")
+                self._report_line(f"{error or type(error).__name__}; trying again")
                 stop.wait(RETRY_SECONDS)
 
     @contextmanager
     def _producing(self, stop: Event) -> Iterator[tuple[Producer, PublishedCounts]]:
         """A producer, and the counts to continue from; closes the producer when the block ends."""
         names = {topic: f"{self._prefix}.{topic}" for topic in TOPICS}
-        self._cluster.make([*names.values()], self._partitions)
-        place = find_start(self._progress, lambda: {topic: self._cluster.held(name) for topic, name in names.items()})
+        self._cluster.create_topics([*names.values()], self._partitions)
+        place = find_start(
+            self._progress, lambda: {topic: self._cluster.topic_contents(name) for topic, name in names.items()}
+        )
         with closing(Producer(self._cluster, self._prefix, stop.is_set)) as producer:
             yield producer, place
 
     def _catch_up(self, producer: Producer, place: PublishedCounts, patient: bool) -> PublishedCounts:
         """Publishes up to the end of the log; returns the counts, which are stored after each acknowledged window."""
-        while (window := self._progress.window(place)).place != place:
+        while (window := self._progress.window(place)).counts != place:
             try:
                 for record in window.records:
                     self._waiting(partial(producer.send, record), patient)
-                self._waiting(producer.settle, patient)
+                self._waiting(producer.flush, patient)
             except PublishingStopped:
                 return place
-            place = window.place
-            self._progress.move(place)
+            place = window.counts
+            self._progress.save(place)
             self._report(place.log, window.head)
         return place
 
@@ -108,7 +110,7 @@ class Publisher:
             except TimeoutError:
                 if not patient:
                     raise
-                self._tell("the brokers do not acknowledge records; waiting for them")
+                self._report_line("the brokers do not acknowledge records; waiting for them")
 
 
 def _is_transient(error: Exception) -> bool:

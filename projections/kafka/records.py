@@ -74,7 +74,7 @@ class RecordBuilder:
         self._events = events
         self._contentmode = contentmode
 
-    def of(
+    def build(
         self,
         interaction: Interaction,
         rows: Iterable[LogRow],
@@ -90,10 +90,13 @@ class RecordBuilder:
         if documents is not None:
             log = [_with_document(record, row, documents) for record, row in zip(log, stored, strict=True)]
         messages = self._events.messages(interaction, stored)
-        events = [self._told(interaction, message, number) for number, message in enumerate(messages, place.events + 1)]
+        events = [
+            self._event_record(interaction, message, number)
+            for number, message in enumerate(messages, place.events + 1)
+        ]
         return [*log, *events], PublishedCounts(place.log + len(log), place.events + len(events))
 
-    def _told(self, interaction: Interaction, message: ChangeEvent, number: int) -> PublishedRecord:
+    def _event_record(self, interaction: Interaction, message: ChangeEvent, number: int) -> PublishedRecord:
         made = records.encode_record(message.cloudevent(), self._contentmode, records.KEYLESS)
         facts = _facts(number, message.position, interaction.first, interaction.last, message.xregcorrelationid)
         key = partition_key(xids.stream(message.subject))

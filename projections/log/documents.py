@@ -26,7 +26,7 @@ def referenced_document(row: LogRow) -> str | None:
     """
     if b'"document":' not in row.state:  # parsing every event takes many times as long
         return None
-    return document_hash(_MAPPER.of_row(row).private)
+    return document_hash(_MAPPER.event_of_row(row).private)
 
 
 def document_bytes(db: Database, sha256: str) -> bytes | None:

@@ -98,24 +98,24 @@ class Log:
 
     def head(self) -> Interaction:
         """The last interaction; `NO_INTERACTION` if there is none."""
-        return self._one(_HEAD)
+        return self._read_one(_HEAD)
 
     def interaction(self, xregcorrelationid: str) -> Interaction | None:
         """The interaction of a correlation id, ignoring case (EV-25)."""
         if "\0" in xregcorrelationid:
             return None  # PostgreSQL refuses such a text, even in a search
-        found = self._one(_NAMED, xregcorrelationid.casefold())
+        found = self._read_one(_NAMED, xregcorrelationid.casefold())
         return None if found is NO_INTERACTION else found
 
-    def ended(self, position: int) -> Interaction:
+    def interaction_at(self, position: int) -> Interaction:
         """The last interaction that ended at or before a position; `NO_INTERACTION` if none did."""
-        return self._one(_ENDED, position)
+        return self._read_one(_ENDED, position)
 
     def interactions(self, after: int, limit: int) -> list[Interaction]:
         """The interactions that ended after a position, in order, at most `limit`."""
         return [stored_interaction(row) for row in self._db.all(_BEYOND, (after, limit))]
 
-    def of_tree(self, limit: int, *, backwards: bool = False) -> list[Interaction]:
+    def tree_interactions(self, limit: int, *, backwards: bool = False) -> list[Interaction]:
         """The first interactions that concern the registry's tree; if `backwards`, the last ones in reverse order."""
         order = " DESC LIMIT ?" if backwards else " LIMIT ?"
         return [stored_interaction(row) for row in self._db.all(_OF_TREE + order, (limit,))]
@@ -136,7 +136,7 @@ class Log:
         """The bytes of a document that events refer to; None if it does not exist."""
         return document_bytes(self._db, sha256)
 
-    def during(self, since: str, until: str) -> tuple[int, int]:
+    def positions_between(self, since: str, until: str) -> tuple[int, int]:
         """The position before and the last position of everything between two times, both inclusive.
 
         If the log has recorded interactions of other registries, the range can also contain interactions of other
@@ -171,7 +171,7 @@ class Log:
         last = self.head().last
         if position > last:
             raise _no_moment(name, str(position), f"the log ends at position {last}")
-        return self.ended(position)
+        return self.interaction_at(position)
 
     def _by(self, moment: str, now: str, name: str) -> Interaction:
         try:
@@ -181,13 +181,13 @@ class Log:
             raise _no_moment(name, moment, str(error)) from None
         if then > now and not self._db.one(_SINCE, (then,)):  # another machine's clock may be ahead of this one's
             raise _no_moment(name, moment, "it is in the future")
-        found = self._one(LAST_BY_TIME, then, then)
+        found = self._read_one(LAST_BY_TIME, then, then)
         if self._db.one(_LINKED) is None:
             return found
         (earlier,) = self._db.one(_EARLIER, (then, found.last))
-        return found if earlier is None else self._one(_BACK, earlier, then)
+        return found if earlier is None else self._read_one(_BACK, earlier, then)
 
-    def _one(self, statement: str, *values: Any) -> Interaction:
+    def _read_one(self, statement: str, *values: Any) -> Interaction:
         row = self._db.one(statement, values)
         return NO_INTERACTION if row is None else stored_interaction(row)
 

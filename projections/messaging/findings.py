@@ -51,15 +51,15 @@ class StoredEntities:
     def __init__(self, view: View, reads: Reads) -> None:
         self._view = view
         self._reads = reads
-        self._known: dict[str, Attributes | None] = {}
+        self._cache: dict[str, Attributes | None] = {}
 
     def get(self, xid: str) -> Attributes | None:
         """See `EntityLookup`."""
-        if xid not in self._known:
-            if len(self._known) >= CACHE_SIZE:
-                self._known.clear()
-            self._known[xid] = self._find(xid)
-        return self._known[xid]
+        if xid not in self._cache:
+            if len(self._cache) >= CACHE_SIZE:
+                self._cache.clear()
+            self._cache[xid] = self._find(xid)
+        return self._cache[xid]
 
     def members(self, collection: str) -> Collection[str]:
         """See `EntityLookup`."""
@@ -68,7 +68,7 @@ class StoredEntities:
         return [row.xid for row in self._view.subtree(collection, {xids.type_of(collection)})]
 
     def _find(self, xid: str) -> Attributes | None:
-        row = self._view.shown(xid) if self._reads(xid) else None
+        row = self._view.resolved_entity(xid) if self._reads(xid) else None
         return _attributes(row) if row is not None else None
 
 
@@ -95,7 +95,7 @@ def read_findings(
 
 
 def _rows(view: View, xid: str, model: Model, kinds: Mapping[str, str]) -> Iterator[EntityRow]:
-    own = view.shown(xid) if xid != xids.REGISTRY and len(xids.segments(xid)) % 2 == 0 else None
+    own = view.resolved_entity(xid) if xid != xids.REGISTRY and len(xids.segments(xid)) % 2 == 0 else None
     if own is not None and own.type in kinds:
         yield own
     pointing = resource_types({type.partition(".")[0]: (MESSAGES,) for type in kinds if "." in type}, xid)

@@ -21,13 +21,13 @@ class MessageDefinitions:
         """reads: whether the caller may read an entity; to the caller, other entities do not exist."""
         self._view = view
         self._reads = reads
-        self._known: dict[str, MessageDefinition | None] = {}
+        self._cache: dict[str, MessageDefinition | None] = {}
 
     def definition(self, xid: str) -> MessageDefinition | None:
         """See `DefinitionLookup`. An xref yields its target."""
-        if xid not in self._known:
-            self._known[xid] = self._find(xid)
-        return self._known[xid]
+        if xid not in self._cache:
+            self._cache[xid] = self._find(xid)
+        return self._cache[xid]
 
     def messages(self, group: str) -> Sequence[str] | None:
         """See `GroupLookup`."""

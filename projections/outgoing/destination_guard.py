@@ -53,8 +53,8 @@ class DestinationGuard:
         """allow: see `parse_allow_list`. look_up: replaces the system's lookup. Raises: ValueError."""
         self.plaintext: Final = plaintext
         self.ca: Final = ca
-        self._allowed = parse_allow_list(allow)
-        self._look_up = look_up or dns.look_up
+        self._allow_list = parse_allow_list(allow)
+        self._lookup = look_up or dns.look_up
 
     async def resolve(self, host: str, port: int) -> str:
         """One checked IP address. Raises: ForbiddenAddress; OSError when the name has none."""
@@ -67,7 +67,7 @@ class DestinationGuard:
             number = parse_ip_literal(name)
         except ValueError as error:
             raise DestinationRefused("value", str(error)) from None
-        found = [str(number)] if number else await self._look_up(name, port)
+        found = [str(number)] if number else await self._lookup(name, port)
         if not found:
             raise OSError("the name has no address")
         for each in found:
@@ -98,5 +98,5 @@ class DestinationGuard:
         common = is_usual_port(port)
         if common and is_public(found):
             return
-        if not any(entry.permits(host, found, port) for entry in self._allowed):
+        if not any(entry.permits(host, found, port) for entry in self._allow_list):
             raise DestinationRefused(code := "address" if common else "port", _MESSAGES[code])

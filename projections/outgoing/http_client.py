@@ -46,12 +46,12 @@ class RequestFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """A response. body: its beginning, as sent. whole: whether that is all of it."""
+    """A response. body: its beginning, as sent. is_complete: whether that is all of it."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes
-    whole: bool
+    is_complete: bool
 
     def header(self, name: str) -> str | None:
         """The value of a header; several headers with the same name are joined by commas."""
@@ -76,11 +76,11 @@ class HttpClient:
         self._host = shown if port == _USUAL[at.scheme] else f"{shown}:{port}"
         self._origin = httpcore.Origin(at.scheme.encode(), self._url.host, port)
         self._context = _context(resolver) if at.tls else None
-        self._most = most
+        self._max_body_bytes = most
         self._network = _CheckedBackend(resolver, at.tls, private)
-        self._turns = asyncio.Semaphore(MAX_CONNECTIONS)
+        self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._free: list[httpcore.AsyncHTTPConnection] = []
-        self._running, self._closed = 0, False
+        self._running, self._is_closed = 0, False
         self._idle: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -88,9 +88,9 @@ class HttpClient:
         self, method: str, headers: Iterable[tuple[str, str]], content: bytes | None, seconds: float
     ) -> HttpResponse:
         """The response. seconds: for all of it, from the name lookup to the last byte. Raises: RequestFailed."""
-        self._busy()
+        self._begin_request()
         try:
-            return await self._ask(self._request(method, headers, content), seconds)
+            return await self._exchange(self._request(method, headers, content), seconds)
         except TimeoutError:
             raise RequestFailed("timeout", f"no answer within {seconds:g} s") from None
         except ForbiddenAddress as refused:
@@ -102,35 +102,35 @@ class HttpClient:
         except (httpcore.LocalProtocolError, ValueError) as error:
             raise RequestFailed("request", f"this cannot be sent: {type(error).__name__}") from None
         finally:
-            self._done()
+            self._end_request()
 
     async def close(self) -> None:
         """Closes idle connections; those in use close with their requests."""
-        self._closed = True
+        self._is_closed = True
         if self._idle is not None:
             self._idle.cancel()
         if self._closing is not None:
             await self._closing
         await self._let_go()
 
-    async def _ask(self, request: httpcore.Request, seconds: float) -> HttpResponse:
+    async def _exchange(self, request: httpcore.Request, seconds: float) -> HttpResponse:
         loop = asyncio.get_running_loop()
         ends = loop.time() + seconds
         async with asyncio.timeout_at(ends):
-            await self._turns.acquire()
+            await self._slots.acquire()
         try:
             connection = await self._connection()
             try:
                 async with asyncio.timeout_at(ends):
                     response = await connection.handle_async_request(request)
                 try:
-                    body, whole = await _body(response, min(BODY_SECONDS, ends - loop.time()), self._most)
+                    body, whole = await _body(response, min(BODY_SECONDS, ends - loop.time()), self._max_body_bytes)
                 finally:
                     await response.aclose()
             finally:
-                await self._back(connection)
+                await self._put_back(connection)
         finally:
-            self._turns.release()
+            self._slots.release()
         received = tuple((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers)
         return HttpResponse(response.status, received, body, whole)
 
@@ -145,25 +145,25 @@ class HttpClient:
             await connection.aclose()
         return httpcore.AsyncHTTPConnection(self._origin, self._context, network_backend=self._network)
 
-    async def _back(self, connection: httpcore.AsyncHTTPConnection) -> None:
-        if connection.is_idle() and not (connection.is_closed() or self._closed):
+    async def _put_back(self, connection: httpcore.AsyncHTTPConnection) -> None:
+        if connection.is_idle() and not (connection.is_closed() or self._is_closed):
             self._free.append(connection)
         else:
             await connection.aclose()
 
-    def _busy(self) -> None:
+    def _begin_request(self) -> None:
         self._running += 1
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
 
-    def _done(self) -> None:
+    def _end_request(self) -> None:
         """Schedules closing idle connections, because the next request may be days away."""
         self._running -= 1
-        if not (self._running or self._closed):
-            self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._rest)
+        if not (self._running or self._is_closed):
+            self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._close_idle)
 
-    def _rest(self) -> None:
+    def _close_idle(self) -> None:
         self._closing = asyncio.get_running_loop().create_task(self._let_go())
 
     async def _let_go(self) -> None:

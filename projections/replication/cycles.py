@@ -25,7 +25,7 @@ def upstream_registries(view: View, states: LinkStates) -> dict[str, Any]:
     """The id of this registry, and the registries whose logs it follows, directly or through others."""
     registry = view.log.interactions(0, 1)[0].xregcorrelationid
     links = [link for link in view.links.all() if link.follows_log and not link.promoted]
-    follows = (describe_link(link, registry, states.read(link.id).facts.get(UPSTREAM_FACT) or {}) for link in links)
+    follows = (describe_link(link, registry, states.read(link.id).status.get(UPSTREAM_FACT) or {}) for link in links)
     return {"registry": registry, "follows": list(follows)}
 
 
@@ -38,7 +38,7 @@ def check_cycle(link: Link, tools: LinkWorkerContext, remote: RemoteClient, **op
     if link.dialect != LOG:
         return
     try:
-        said = remote.ask("GET", UPSTREAM_PATH, **options).json()
+        said = remote.request("GET", UPSTREAM_PATH, **options).json()
     except RemoteError as error:
         if error.status is None:
             raise
@@ -47,8 +47,10 @@ def check_cycle(link: Link, tools: LinkWorkerContext, remote: RemoteClient, **op
         return
     if not isinstance(said, dict) or not isinstance(said.get("registry"), str):
         return
-    tools.states.note(link.id, None, **{UPSTREAM_FACT: {"registry": said["registry"], "follows": said.get("follows")}})
-    own = upstream_registries(tools.readers.quick(), tools.states)
+    tools.states.update(
+        link.id, None, **{UPSTREAM_FACT: {"registry": said["registry"], "follows": said.get("follows")}}
+    )
+    own = upstream_registries(tools.readers.quick_view(), tools.states)
     if found := _outbound_cycle(link, own, said) if link.mode == PUSH else _inbound_cycle(link, tools, own, said):
         reason = f"{found}, so no registry of this ring could be written to; remove or promote one of these links"
         raise InvalidLink.at("ring", "/url", reason)

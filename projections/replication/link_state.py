@@ -33,11 +33,11 @@ class LinkProgress:
 
     cursor: position of the other registry's log up to which all is imported or, for a push, of this registry's log up
     to which all is written there. None before the first run.
-    facts: JSON values by name, such as `error`, `lastcontact`, `head`.
+    status: JSON values by name, such as `error`, `lastcontact`, `head`.
     """
 
     cursor: int | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    status: Mapping[str, Any] = field(default_factory=dict)
 
 
 class LinkStates:
@@ -45,25 +45,25 @@ class LinkStates:
 
     def __init__(self, url: str) -> None:
         delivery_store.create_tables(url, tables.METADATA)
-        self._books = DeliveryStore(url)
+        self._store = DeliveryStore(url)
         self._lock = Lock()
 
     def read(self, link: str) -> LinkProgress:
         """The state of a link, by its id. Raises: one of `DRIVER_ERRORS`."""
-        with self._lock, self._books.reading() as db:
+        with self._lock, self._store.reading() as db:
             row = db.one("SELECT cursor, facts FROM replication_state WHERE link = ?", (link,))
         return _progress(link, row)
 
-    def note(self, link: str, cursor: int | None = None, **facts: Any) -> None:
+    def update(self, link: str, cursor: int | None = None, **facts: Any) -> None:
         """Sets the cursor, unless it is None, and some facts; a None value deletes a fact. Raises: as `read`."""
-        with self._lock, self._books.writing() as db:
+        with self._lock, self._store.writing() as db:
             row = db.one("SELECT cursor, facts FROM replication_state WHERE link = ?", (link,))
             known = _progress(link, row)
-            merged = {name: value for name, value in {**known.facts, **facts}.items() if value is not None}
+            merged = {name: value for name, value in {**known.status, **facts}.items() if value is not None}
             at = cursor if cursor is not None else -1 if known.cursor is None else known.cursor
             db.upsert(tables.state, [(link, at, dumps(merged).decode())])
 
-    def hear(self, link: str, subjects: Sequence[str]) -> None:
+    def add_subjects(self, link: str, subjects: Sequence[str]) -> None:
         """Stores the subjects of events for a link, until it takes them. Raises: as `read`."""
         if not subjects:
             return
@@ -77,14 +77,14 @@ class LinkStates:
             for subject in sorted(kept):
                 db.run("INSERT INTO replication_heard VALUES (?, ?) ON CONFLICT DO NOTHING", (link, subject))
 
-    def taken(self, link: str) -> list[str]:
+    def take_subjects(self, link: str) -> list[str]:
         """The subjects of events since the last call, which are deleted. Raises: as `read`."""
         with self.writing() as db:
             found = [row[0] for row in db.all("SELECT subject FROM replication_heard WHERE link = ?", (link,))]
             db.delete(tables.heard, [(link, subject) for subject in found])
         return [subject for subject in found if isinstance(subject, str)]
 
-    def forget(self, link: str) -> None:
+    def delete(self, link: str) -> None:
         """Deletes the state of a deleted link. Raises: as `read`."""
         with self.writing() as db:
             for table in (tables.state, tables.sent, tables.heard):
@@ -93,19 +93,19 @@ class LinkStates:
     @contextmanager
     def reading(self) -> Iterator[Database]:
         """The tables of replication, for reading. Raises: as `read`."""
-        with self._lock, self._books.reading() as db:
+        with self._lock, self._store.reading() as db:
             yield db
 
     @contextmanager
     def writing(self) -> Iterator[Database]:
         """The tables of replication, in a transaction. Raises: as `read`."""
-        with self._lock, self._books.writing() as db:
+        with self._lock, self._store.writing() as db:
             yield db
 
     def close(self) -> None:
         """Closes the connection."""
         with self._lock:
-            self._books.close()
+            self._store.close()
 
 
 def _storable_subject(subject: str) -> str:

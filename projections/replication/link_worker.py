@@ -37,7 +37,7 @@ class LinkWorkerContext:
     reveal: reads the secrets of links.
     stopping: set when the worker must end.
     woken: set when there may be work: a commit in this registry, or an event for the link.
-    told: set when an event for the link has arrived.
+    event_received: set when an event for the link has arrived.
     public_url: URL of this registry, None if not configured.
     root: prefix of this registry's event sources and URIs.
     resolver: decides which addresses links of every dialect may connect to.
@@ -51,16 +51,16 @@ class LinkWorkerContext:
     resolver: Resolver
     stopping: Event = field(default_factory=Event)
     woken: Event = field(default_factory=Event)
-    told: Event = field(default_factory=Event)
+    event_received: Event = field(default_factory=Event)
     public_url: str | None = None
     root: str = UNCONFIGURED_URL
     remotes: WeakSet[RemoteClient] = field(default_factory=WeakSet)
 
-    def fresh(self) -> LinkWorkerContext:
+    def for_link(self) -> LinkWorkerContext:
         """The same context for another worker."""
-        return replace(self, stopping=Event(), woken=Event(), told=Event(), remotes=WeakSet())
+        return replace(self, stopping=Event(), woken=Event(), event_received=Event(), remotes=WeakSet())
 
-    def do(self, link: Link, command: Command) -> Recorded:
+    def execute(self, link: Link, command: Command) -> Recorded:
         """The result of a command that the link submits. Raises: Problem, and errors of the store."""
         caller = Caller(f"links/{link.id}", Role.ADMIN, link=link.id)
         return self.submit(command, caller).result(COMMAND_SECONDS)
@@ -72,7 +72,7 @@ class LinkWorkerContext:
             found[name.removeprefix(CREDENTIAL)] = value
         return found
 
-    def remote(self, link: Link, url: str | None = None) -> RemoteClient:
+    def connect(self, link: Link, url: str | None = None) -> RemoteClient:
         """A client for the other registry, to be closed. url: instead of the link's. Raises: LookupError."""
         remote = RemoteClient(url or link.url, self.resolver, self.credential(link) or None)
         self.remotes.add(remote)
@@ -83,10 +83,10 @@ class LinkWorkerContext:
         self.woken.wait(seconds)
         self.woken.clear()
 
-    def hear(self, seconds: float) -> bool:
+    def wait_for_event(self, seconds: float) -> bool:
         """Waits for an event to arrive. False if none arrives in time."""
-        heard = self.told.wait(seconds)
-        self.told.clear()
+        heard = self.event_received.wait(seconds)
+        self.event_received.clear()
         return heard
 
 

@@ -15,7 +15,7 @@ def outbound_progress(progress: LinkProgress, log: Log) -> LinkProgress:
     meanwhile. `taken` is the time of the last interaction that the other registry has confirmed.
     """
     head = log.head()
-    facts = {**progress.facts, "head": {"position": head.last, "time": head.time}}
+    facts = {**progress.status, "head": {"position": head.last, "time": head.time}}
     if progress.cursor:
-        facts["taken"] = log.ended(progress.cursor).time
-    return replace(progress, facts=facts)
+        facts["taken"] = log.interaction_at(progress.cursor).time
+    return replace(progress, status=facts)

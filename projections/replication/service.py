@@ -50,7 +50,7 @@ class ReplicationService:
         self._leases = Leases(url, lease, tables.LEASES)
         self._running: dict[str, _LinkThread] = {}
         self._lock = Lock()
-        self._ended = Event()
+        self._stopped = Event()
         self._outage = StoreOutage(_LOG)
         self._thread = Thread(target=self._run, name="annals-replication", daemon=True)
 
@@ -60,7 +60,7 @@ class ReplicationService:
 
     def stop(self) -> None:
         """Stops after running recordings have finished."""
-        self._ended.set()
+        self._stopped.set()
         self._thread.join(_GRACE)
         self._tools.states.close()
 
@@ -83,62 +83,62 @@ class ReplicationService:
 
     def _run(self) -> None:
         pause = POLL_SECONDS
-        while not self._ended.is_set():
+        while not self._stopped.is_set():
             try:
-                pause = POLL_SECONDS if self._look() else min(2 * pause, _PATIENT)
+                pause = POLL_SECONDS if self._assign_links() else min(2 * pause, _PATIENT)
             except DATABASE_ERRORS as error:
-                self._outage.failed(error_text(error))
+                self._outage.report_failure(error_text(error))
                 pause = min(2 * pause, _PATIENT)
             except Exception:
                 _LOG.exception("links cannot be read from the database; trying again")
                 pause = min(2 * pause, LONGEST_RETRY_SECONDS)
-            self._ended.wait(pause)
-        self._stopped({})
-        self._leases.end()
+            self._stopped.wait(pause)
+        self._stop_others({})
+        self._leases.release_all()
 
-    def _look(self) -> bool:
+    def _assign_links(self) -> bool:
         """Starts and stops links, so that exactly the held ones run with their current settings.
 
         False if leases are unknown because the database cannot be written.
         """
         links = {link.id: link for link in self._links()}
         wanted = {id: link for id, link in links.items() if _is_runnable(link)}
-        held = self._leases.beat(list(wanted))
+        held = self._leases.renew(list(wanted))
         if held is None:
-            self._outage.failed(_LOCKED)
+            self._outage.report_failure(_LOCKED)
             return False
         if held.surplus:
             self._leases.release(held.surplus)
-        if held.written:
-            self._outage.ended()
+        if held.is_recorded:
+            self._outage.report_recovery()
         else:
-            self._outage.failed(_LOCKED)
-        kept = {id: link for id, link in wanted.items() if id in held.held - held.surplus}
-        for link in self._stopped(kept):
+            self._outage.report_failure(_LOCKED)
+        kept = {id: link for id, link in wanted.items() if id in held.ids - held.surplus}
+        for link in self._stop_others(kept):
             there = links.get(link.id, link)
             if link.id not in links or (there != link and there.epoch <= link.epoch):  # deleted, or since created again
-                self._tools.states.forget(link.id)
+                self._tools.states.delete(link.id)
         self._begin(kept)
-        self._hear()
+        self._wake_notified()
         return True
 
-    def _hear(self) -> None:
+    def _wake_notified(self) -> None:
         """Wakes links for which another process has received events."""
         for running in self._running.values():
             if running.link.mode == EVENTS:
-                told = self._tools.states.read(running.link.id).facts.get(NOTIFIED_FACT)
-                if told != running.told:
-                    running.told = told
+                told = self._tools.states.read(running.link.id).status.get(NOTIFIED_FACT)
+                if told != running.last_notified:
+                    running.last_notified = told
                     running.wake()
 
-    def _stopped(self, wanted: dict[str, Link]) -> list[Link]:
+    def _stop_others(self, wanted: dict[str, Link]) -> list[Link]:
         """Stops all links except these. Returns those it has stopped."""
         ending = [running for id, running in self._running.items() if running.link != wanted.get(id)]
         with self._lock:
             for running in ending:
                 del self._running[running.link.id]
         for running in ending:
-            running.end()
+            running.stop()
         for running in ending:
             running.join()
         return [running.link for running in ending]
@@ -147,7 +147,7 @@ class ReplicationService:
         """Starts those of these links that do not run yet."""
         for id, link in wanted.items():
             if id not in self._running:
-                running = _LinkThread(link, self._tools.fresh(), self._outage)
+                running = _LinkThread(link, self._tools.for_link(), self._outage)
                 with self._lock:
                     self._running[id] = running
                 running.start()
@@ -164,30 +164,30 @@ class _LinkThread:
         self.link = link
         self.tools = tools
         self._outage = outage
-        self.told: object = None
+        self.last_notified: object = None
         self._thread = Thread(target=self._run, name=f"annals-link-{link.id}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Makes it end; a running recording still finishes."""
         self.tools.stopping.set()
         self.wake()
         for remote in list(self.tools.remotes):
-            remote.cut()
+            remote.abort_requests()
 
     def wake(self) -> None:
         """Makes it check the other registry now."""
         self.tools.woken.set()
-        self.tools.told.set()
+        self.tools.event_received.set()
 
     def join(self) -> None:
-        """Waits for its end. Requests to the other registry that started since `end` are cut."""
+        """Waits for its end. Requests to the other registry that started since `stop` are cut."""
         until = time.monotonic() + _GRACE
         self._thread.join(_PROMPT)
         while self._thread.is_alive() and time.monotonic() < until:
-            self.end()
+            self.stop()
             self._thread.join(_PROMPT)
 
     def _run(self) -> None:
@@ -207,13 +207,13 @@ class _LinkThread:
         if self.tools.stopping.is_set():
             return
         if isinstance(error, DATABASE_ERRORS):
-            self._outage.failed(error_text(error))
+            self._outage.report_failure(error_text(error))
             return
         said = error.text() if isinstance(error, Problem) else " ".join(str(error).split()) or type(error).__name__
         _LOG.warning("the link %s: %s", self.link.id, said)
         try:
-            self.tools.states.note(
+            self.tools.states.update(
                 self.link.id, error=said, failed=time.time(), diverged=True if isinstance(error, Diverged) else None
             )
         except DATABASE_ERRORS as failure:
-            self._outage.failed(error_text(failure))
+            self._outage.report_failure(error_text(failure))

@@ -24,24 +24,24 @@ class StoreOutage:
         self._log = log
         self._lock = Lock()
         self._began: float | None = None
-        self._said = False
+        self._reported = False
 
-    def failed(self, reason: str) -> None:
+    def report_failure(self, reason: str) -> None:
         """Records that the database could not be used or written. Reports it once if that lasts."""
         with self._lock:
             now = time.monotonic()
             self._began = now if self._began is None else self._began
-            if not self._said and now - self._began >= _SHORT:
-                self._said = True
+            if not self._reported and now - self._began >= _SHORT:
+                self._reported = True
                 self._log.warning("the database cannot be used: %s; links wait and try again", reason)
 
-    def ended(self) -> None:
+    def report_recovery(self) -> None:
         """Records a successful write. Reports it if the outage was reported."""
         with self._lock:
-            if self._said and self._began is not None:
+            if self._reported and self._began is not None:
                 seconds = time.monotonic() - self._began
                 self._log.warning("the database can be used again, after %.0f s; links go on", seconds)
-            self._began, self._said = None, False
+            self._began, self._reported = None, False
 
 
 def error_text(error: Exception) -> str:

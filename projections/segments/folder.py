@@ -42,19 +42,19 @@ class SegmentFolder:
         self.name = name
         self._files = files
         self._root = root.rstrip("/")
-        self._whole = files.type_name in _OBJECT_STORES
+        self._writes_whole_files = files.type_name in _OBJECT_STORES
 
     def ranges(self) -> list[SegmentRange]:
         """The complete segments that follow each other from position 1.
 
         If concurrent writers split the log differently, this is one chain that reaches farthest.
         """
-        return _longest_chain(self.listed())
+        return _longest_chain(self.list_ranges())
 
-    def listed(self) -> list[SegmentRange]:
+    def list_ranges(self) -> list[SegmentRange]:
         """Every complete segment, by position."""
         names = (info.base_name for info in self._list(_MANIFEST))
-        return sorted(filter(None, (SegmentRange.named(name) for name in names if name.endswith(".json"))))
+        return sorted(filter(None, (SegmentRange.parse(name) for name in names if name.endswith(".json"))))
 
     def entry(self, range: SegmentRange) -> ManifestEntry:
         """The manifest entry of a segment.
@@ -87,25 +87,25 @@ class SegmentFolder:
             self._put(file.path, size, content)
         return file
 
-    def add(self, entry: ManifestEntry) -> None:
+    def add_entry(self, entry: ManifestEntry) -> None:
         """Makes a segment complete, once its files exist; an already complete one does not change."""
         path, text = _entry_path(entry.range), entry.model_dump_json(indent=1).encode()
         if self._size(path) is None:
             self._put(path, len(text), BytesIO(text))
 
-    def clear(self, until: int) -> None:
+    def remove_unfinished(self, until: int) -> None:
         """Removes unfinished files of killed writers, for segments that are complete by now."""
-        if self._whole:
+        if self._writes_whole_files:
             return
         for info in (info for kind in _KINDS for info in self._list(kind)):
-            range = SegmentRange.named(info.base_name)
+            range = SegmentRange.parse(info.base_name)
             if range and info.path.endswith(_PART) and range.first <= until:
                 self._remove(info.path)
 
     def _put(self, path: str, size: int, content: BufferedIOBase) -> None:
         content.seek(0)
         target = self._path(path)
-        if self._whole:
+        if self._writes_whole_files:
             self._copy(content, target)
             return
         self._files.create_dir(target.rpartition("/")[0], recursive=True)

@@ -37,22 +37,22 @@ class KnownDocuments:
         """Adds hashes of an earlier segment."""
         self._db.executemany("INSERT OR IGNORE INTO seen VALUES (?)", ((digest,) for digest in digests))
 
-    def want(self, digest: str, position: int) -> None:
+    def add_reference(self, digest: str, position: int) -> None:
         """Adds a hash that the current segment refers to at a position."""
         self._db.execute("INSERT OR IGNORE INTO wanted VALUES (?, ?)", (digest, position))
 
-    def wanted(self) -> bool:
+    def has_references(self) -> bool:
         """Whether the current segment refers to any document."""
         return self._db.execute("SELECT 1 FROM wanted LIMIT 1").fetchone() is not None
 
-    def fresh(self) -> Iterator[tuple[str, int]]:
+    def new_references(self) -> Iterator[tuple[str, int]]:
         """Hashes that the current segment refers to and no earlier one has, sorted, with the first position of each."""
         return self._db.execute(
             "SELECT sha256, position FROM wanted w WHERE NOT EXISTS (SELECT 1 FROM seen s WHERE s.sha256 = w.sha256)"
             " ORDER BY sha256"
         )
 
-    def settle(self) -> None:
+    def merge_references(self) -> None:
         """Turns the current segment into an earlier one."""
         self._db.execute("INSERT OR IGNORE INTO seen SELECT sha256 FROM wanted")
         self._db.execute("DELETE FROM wanted")

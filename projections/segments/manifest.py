@@ -27,7 +27,7 @@ class SegmentRange(NamedTuple):
         return f"{self.first:019}-{self.last:019}"
 
     @classmethod
-    def named(cls, name: str) -> Self | None:
+    def parse(cls, name: str) -> Self | None:
         """The range at the start of a file's name; None for a file that is not a segment's."""
         found = _NAME.match(name)
         return cls(int(found[1]), int(found[2])) if found else None

@@ -54,7 +54,7 @@ class _SegmentVerifier:
 
     def __init__(self, folder: SegmentFolder, seen: KnownDocuments) -> None:
         self._folder = folder
-        self._seen = seen
+        self._seen_documents = seen
         self._chain = ChainVerifier().chain
 
     def segment(self, range: SegmentRange) -> Iterator[VerificationFinding]:
@@ -79,7 +79,7 @@ class _SegmentVerifier:
             with self._folder.open(entry.documents.path) as file:
                 for row in document_rows(file):
                     if sha256(row.content).hexdigest() == row.sha256:
-                        self._seen.add([row.sha256])
+                        self._seen_documents.add([row.sha256])
         except (OSError, ValueError, TypeError) as error:
             yield VerificationFinding(entry.first, f"{entry.documents.path} cannot be read further: {_line(error)}")
 
@@ -88,7 +88,7 @@ class _SegmentVerifier:
         try:
             with self._folder.open(entry.log.path) as file:
                 for row in log_rows(file):
-                    if finding := links.take(row):
+                    if finding := links.check_row(row):
                         yield finding
                     yield from self._document(row)
         except (OSError, ValueError, TypeError) as error:
@@ -104,7 +104,7 @@ class _SegmentVerifier:
         except UnreadableEvent:
             yield VerificationFinding(row.position, "the event cannot be read")
             return
-        if digest is not None and digest not in self._seen:
+        if digest is not None and digest not in self._seen_documents:
             yield VerificationFinding(row.position, f"the document {digest} is missing or changed")
 
 

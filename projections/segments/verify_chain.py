@@ -12,7 +12,7 @@ from projections.log.table_rows import LogTableRow, interaction_of, log_row
 class _OpenInteraction(NamedTuple):
     """The current interaction."""
 
-    facts: Interaction
+    interaction: Interaction
     chain: ChainHasher
 
 
@@ -29,7 +29,7 @@ class ChainVerifier:
         self.interactions = 0
         self._open: _OpenInteraction | None = None
 
-    def take(self, row: LogTableRow) -> VerificationFinding | None:
+    def check_row(self, row: LogTableRow) -> VerificationFinding | None:
         """What is wrong with the next row; the row after it is compared with the values of this one."""
         said = self._follows(row)
         facts = interaction_of(row)

@@ -41,7 +41,11 @@ def verify_log_files(
 
 def find_missing_segment(folder: SegmentFolder, end: int) -> VerificationFinding | None:
     """A finding if there are segments after the end of the chain."""
-    return VerificationFinding(end + 1, MISSING_SEGMENT) if any(range.last > end for range in folder.listed()) else None
+    return (
+        VerificationFinding(end + 1, MISSING_SEGMENT)
+        if any(range.last > end for range in folder.list_ranges())
+        else None
+    )
 
 
 def verify_file(folder: SegmentFolder, range: SegmentRange, file: DataFile) -> VerificationFinding | None:

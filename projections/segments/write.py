@@ -87,7 +87,7 @@ def append_segments(
             # Others may have continued from here already: another process, or an earlier run before a file was lost.
             end = max(own, matching_end(reader, folder))
             writer.remembers = writer.remembers and end == own
-        folder.clear(end.last)
+        folder.remove_unfinished(end.last)
     return WriteSummary(segments, events, end.last)
 
 
@@ -110,7 +110,7 @@ class _SegmentWriter:
         self._reader = reader
         self._folder = folder
         self._group = group
-        self._seen = seen
+        self._seen_documents = seen
         self._progress = progress
         self.remembers = False  # whether the documents of all segments are known
 
@@ -134,8 +134,8 @@ class _SegmentWriter:
                 log=self._folder.put("log", range, events, log),
                 documents=self._folder.put("documents", range, held, packed) if held else None,
             )
-        self._folder.add(entry)
-        self._seen.settle()
+        self._folder.add_entry(entry)
+        self._seen_documents.merge_references()
         return SegmentsEnd(links.last, links.chain)
 
     def _events(self, range: SegmentRange, links: ChainVerifier) -> Iterator[LogTableRow]:
@@ -143,10 +143,10 @@ class _SegmentWriter:
         log = Log(self._reader)
         end = log.head().last
         for row in _rows(log, range):
-            if finding := links.take(row):
+            if finding := links.check_row(row):
                 raise DamagedLog(finding)
             if (digest := document_hash_of(row)) is not None:
-                self._seen.want(digest, row.position)
+                self._seen_documents.add_reference(digest, row.position)
             if row.position % _PAGE == 0 or row.position == range.last:
                 self._progress(row.position, end)
             yield row
@@ -155,11 +155,11 @@ class _SegmentWriter:
 
     def _documents(self) -> Iterator[DocumentRow]:
         """Documents that no earlier segment has."""
-        if not self._seen.wanted():
+        if not self._seen_documents.has_references():
             return
         if not self.remembers:
             self._remember()
-        for digest, position in self._seen.fresh():
+        for digest, position in self._seen_documents.new_references():
             content = documents.document_bytes(self._reader, digest)
             if content is None or sha256(content).hexdigest() != digest:
                 raise DamagedLog(VerificationFinding(position, f"the document {digest} is missing or changed"))
@@ -170,7 +170,7 @@ class _SegmentWriter:
         for entry in self._folder.entries(self._folder.ranges()):
             if entry.documents:
                 with self._folder.open(entry.documents.path) as file:
-                    self._seen.add(document_hashes(file))
+                    self._seen_documents.add(document_hashes(file))
         self.remembers = True
 
 

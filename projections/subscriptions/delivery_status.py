@@ -47,7 +47,7 @@ class LocalDeliverer(Protocol):
     """The deliverer of this process."""
 
     def progress(self, id: str) -> tuple[int, int] | None: ...
-    def hurry(self) -> None: ...
+    def apply_requests_soon(self) -> None: ...
 
 
 class StoredDeliveries:
@@ -63,8 +63,8 @@ class StoredDeliveries:
         self._ports = ports
         self._families = families
         self._local = local
-        self._books = DeliveryStore(url)
-        self._turn = Lock()
+        self._store = DeliveryStore(url)
+        self._lock = Lock()
         self._made = False
 
     def status(self, subscription: Subscription) -> Members:
@@ -75,10 +75,10 @@ class StoredDeliveries:
             head = Log(db).head().last
         saved = saved or SavedDelivery(0, 0, subscription.starts - 1, DeliveryRecord(), {})
         progress = self._local.progress(subscription.id) if self._local is not None else None
-        cursor, pending = progress or (saved.cursor, saved.facts.pending)
+        cursor, pending = progress or (saved.cursor, saved.record.pending)
         return self._status(subscription, saved, (min(cursor, head), pending), letters, head)
 
-    def replaying(self, subscription: Subscription) -> bool:
+    def is_replaying(self, subscription: Subscription) -> bool:
         """Whether a replay is running, or was requested and has not started yet (SUB-834)."""
         with self._reading() as db:
             saved = delivery_queries.load_deliveries(db, [subscription.id]).get(subscription.id)
@@ -86,14 +86,14 @@ class StoredDeliveries:
         taken = saved is not None and saved.position >= action.get("position", subscription.position)
         if action.get("name") == "replay" and not taken:
             return True
-        return saved is not None and saved.facts.replay is not None
+        return saved is not None and saved.record.replay is not None
 
     def deadletters(self, id: str, after: str, limit: int) -> Sequence[Members]:
         """Dead letters after a `sequence`, in order, each with its event."""
         beyond = parse_sequence(after)
         with self._reading() as db:
             rows = db.all(_LETTERS.format(">"), (id, -1 if beyond is None else beyond, limit))
-            return list(self._letters(db, _read_dead_letters(rows)))
+            return list(self._dead_letters(db, _read_dead_letters(rows)))
 
     def deadletter(self, id: str, sequence: str) -> Members | None:
         """One dead letter with its event."""
@@ -102,7 +102,7 @@ class StoredDeliveries:
             return None
         with self._reading() as db:
             rows = db.all(_LETTERS.format("="), (id, wanted, 1))
-            return next(self._letters(db, _read_dead_letters(rows)), None)
+            return next(self._dead_letters(db, _read_dead_letters(rows)), None)
 
     def redeliver(self, id: str, sequence: str) -> None:
         """Does nothing: the deliverer reads the request from the log, where it was recorded."""
@@ -111,20 +111,20 @@ class StoredDeliveries:
         """Deletes a dead letter at once. The deliverer deletes it too, when it reads the request from the log."""
         wanted = parse_sequence(sequence)
         if wanted is not None:
-            with self._ready(), self._books.writing() as db:
+            with self._ready(), self._store.writing() as db:
                 db.delete(tables.deadletter, [(id, wanted)])
 
     def consent(self, id: str, secret: str, rate: int | None) -> bool:
         """Whether a callback's secret is valid. Each secret works once and records the sink's consent (SUB-714)."""
-        with self._ready(), self._books.writing() as db:
-            if not db.all(_CONSENT, (hash_secret(secret), id, self._ports.time.now(), tables.NEVER)):
+        with self._ready(), self._store.writing() as db:
+            if not db.all(_CONSENT, (hash_secret(secret), id, self._ports.clock.now(), tables.NEVER)):
                 return False
             db.upsert(tables.wish, [(id, "consent", "" if rate is None else str(rate))])
         if self._local is not None:
-            self._local.hurry()
+            self._local.apply_requests_soon()
         return True
 
-    def heard(self, subscription: Subscription, seconds: float = 2.0) -> bool:
+    def wait_until_applied(self, subscription: Subscription, seconds: float = 2.0) -> bool:
         """Whether the deliverer has applied the log's changes to a subscription up to the subscription's position.
 
         A deliverer in this process has applied them before any command is answered; those in other processes poll the
@@ -133,7 +133,7 @@ class StoredDeliveries:
         if self._local is not None and self._local.progress(subscription.id) is not None:
             return True
         until = time.monotonic() + seconds
-        while not self._has_heard(subscription):
+        while not self._is_applied(subscription):
             if time.monotonic() >= until:
                 return False
             time.sleep(_PAUSE)
@@ -141,10 +141,10 @@ class StoredDeliveries:
 
     def close(self) -> None:
         """Closes the database connection."""
-        with self._turn:
-            self._books.close()
+        with self._lock:
+            self._store.close()
 
-    def _has_heard(self, subscription: Subscription) -> bool:
+    def _is_applied(self, subscription: Subscription) -> bool:
         with self._reading() as db:
             if db.one(_HOLDER, (subscription.id,)) is None:
                 return True
@@ -154,8 +154,8 @@ class StoredDeliveries:
     def _status(
         self, subscription: Subscription, saved: SavedDelivery, progress: tuple[int, int], letters: int, head: int
     ) -> Members:
-        (cursor, pending), facts, plan = progress, saved.facts, DeliveryPlan.of(subscription, self._families)
-        validates = plan.validates and self._ports.policy != "off" and self._ports.validator is not None
+        (cursor, pending), facts, plan = progress, saved.record, DeliveryPlan.of(subscription, self._families)
+        validates = plan.needs_consent and self._ports.policy != "off" and self._ports.validator is not None
         found: dict[str, Any] = {
             "state": _state(subscription, facts),
             "position": cursor,
@@ -169,7 +169,7 @@ class StoredDeliveries:
             "lasterror": {**facts.lasterror, "time": _time_text(facts.lasterror["time"])} if facts.lasterror else None,
             "guarantee": plan.guarantee(facts.stored),
             "validation": _validation(facts) if validates else None,
-            "webhookconformant": plan.conformant,
+            "webhookconformant": plan.is_webhook_conformant,
         }
         if facts.replay is not None:
             found["replay"] = {
@@ -179,9 +179,9 @@ class StoredDeliveries:
             }
         return {name: value for name, value in found.items() if value is not None}
 
-    def _letters(self, db: Database, letters: Sequence[DeadLetter]) -> Iterator[Members]:
+    def _dead_letters(self, db: Database, letters: Sequence[DeadLetter]) -> Iterator[Members]:
         """Dead letters as JSON, with their events read from the log."""
-        told = EventMessageReader(lambda: Log(db), self._families).again([letter.sequence for letter in letters])
+        told = EventMessageReader(lambda: Log(db), self._families).read_again([letter.sequence for letter in letters])
         for letter in letters:
             members: dict[str, Any] = {
                 "sequence": sequence_text(letter.sequence),
@@ -201,13 +201,13 @@ class StoredDeliveries:
 
     @contextmanager
     def _reading(self) -> Iterator[Database]:
-        with self._ready(), self._books.reading() as db:
+        with self._ready(), self._store.reading() as db:
             yield db
 
     @contextmanager
     def _ready(self) -> Iterator[None]:
         """Locks the connection for the calling thread and creates the tables if needed."""
-        with self._turn:
+        with self._lock:
             if not self._made:
                 create_tables(self._url)
                 self._made = True

@@ -37,14 +37,14 @@ class EventMessage:
     """One message for subscribers.
 
     attributes: its context attributes, all as text, including `sequence`.
-    recorded: the time of its interaction.
+    committed_at: the time of its interaction.
     """
 
     sequence: int
     family: str
     message: ChangeEvent
     attributes: Mapping[str, Any]
-    recorded: str
+    committed_at: str
     _event: CloudEvent | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -66,12 +66,12 @@ class EventMessageReader:
         self._logs = logs
         self._families = families
 
-    def chunk(self, after: int, head: int) -> tuple[int, list[EventMessage]]:
+    def read_chunk(self, after: int, head: int) -> tuple[int, list[EventMessage]]:
         """The end of the next chunk after a position, and the messages in it. head: where to stop at the latest."""
         end = min(head, after + CHUNK_POSITIONS)
         return end, list(self._between(after, end))
 
-    def again(self, sequences: Collection[int]) -> dict[int, EventMessage]:
+    def read_again(self, sequences: Collection[int]) -> dict[int, EventMessage]:
         """Messages by sequence, read from the log once more. Adjacent positions are read together."""
         found: dict[int, EventMessage] = {}
         positions = sorted(set(map(position_of, sequences)))
@@ -136,14 +136,14 @@ class SubscriptionFilter:
             frozenset(attributes.get("types") or ()),
         )
 
-    def at_all(self, told: EventMessage, *, live: bool = True) -> bool:
+    def is_candidate(self, told: EventMessage, *, live: bool = True) -> bool:
         """Whether a message is a candidate for the filters. live: False for a replay of older events."""
         # Compares the time of recording: an event's own time may come from a client and be long ago.
-        return told.family in self._families and (not live or told.recorded >= self._since)
+        return told.family in self._families and (not live or told.committed_at >= self._since)
 
     def matches(self, told: EventMessage, *, live: bool = True) -> bool:
         """Whether the subscription wants a message."""
-        return self.at_all(told, live=live) and self.interest.matches(told.attributes)
+        return self.is_candidate(told, live=live) and self.interest.matches(told.attributes)
 
 
 def _family_names(

@@ -25,12 +25,12 @@ class DeliveryClock:
 
     now: seconds since 1970.
     sleep: waits for a number of seconds.
-    chance: a random number in [0, 1).
+    random_fraction: a random number in [0, 1).
     """
 
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
-    chance: Callable[[], float] = random.random
+    random_fraction: Callable[[], float] = random.random
 
 
 class SubscriptionSecrets(Protocol):
@@ -47,7 +47,7 @@ class SinkConsent(Protocol):
     """A sink's answer to the handshake. rate: requests a minute, None for unlimited."""
 
     @property
-    def allowed(self) -> bool: ...
+    def is_allowed(self) -> bool: ...
     @property
     def rate(self) -> int | None: ...
 
@@ -111,9 +111,9 @@ class DeliveryPorts:
     """
 
     resolver: Resolver
-    time: DeliveryClock = field(default_factory=DeliveryClock)
+    clock: DeliveryClock = field(default_factory=DeliveryClock)
     secrets: SubscriptionSecrets = field(default_factory=NoSecrets)
-    reads: MayRead = _may_read_all
+    may_read: MayRead = _may_read_all
     validator: SinkValidator | None = None
     policy: ValidationPolicy = "optional"
     renew: RenewTokens = _no_renewal

@@ -40,7 +40,7 @@ class PreviewCounts:
     matches: list[EventMessage] = field(default_factory=list)
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the whole range was scanned."""
         return self.position >= self.last
 
@@ -54,7 +54,7 @@ class ExpressionErrors:
     count: int = 0
     first: tuple[str, str] | None = None
 
-    def look(self, told: EventMessage) -> None:
+    def evaluate(self, told: EventMessage) -> None:
         """Evaluates the expression for an event and records an error."""
         error = self.expression.evaluate(told.attributes).error
         if error is not None:
@@ -80,14 +80,14 @@ class Preview:
         self._feed = EventMessageReader(logs, families)
         self._wants = SubscriptionFilter(Subscription("", "", 0, 0, 1, 0, False, attributes), families)
         self._reads = reads
-        self._most = most
+        self._max_events = most
         self.errors = list(_expressions(attributes.get("filters", []), ErrorPlace("/filters")))
 
     def scan(self, first: int, last: int, clock: Callable[[], float] = time.monotonic) -> Iterator[PreviewCounts]:
         """The counts from first to last, yielded repeatedly as they grow. The last one is the result."""
         tally, until, told = PreviewCounts(first, last, first - 1), clock() + MAX_SECONDS, first - 1
-        while not tally.complete and clock() < until:
-            self._take(tally, *self._feed.chunk(tally.position, last), lambda: clock() >= until)
+        while not tally.is_complete and clock() < until:
+            self._take(tally, *self._feed.read_chunk(tally.position, last), lambda: clock() >= until)
             if tally.position - told >= PROGRESS_POSITIONS:
                 told = tally.position
                 yield tally
@@ -104,17 +104,17 @@ class Preview:
         tally.position = end
 
     def _count(self, tally: PreviewCounts, told: EventMessage) -> None:
-        if not self._wants.at_all(told, live=False) or not self._reads(told.message.xid):
+        if not self._wants.is_candidate(told, live=False) or not self._reads(told.message.xid):
             return
         kind = told.family, told.message.type
         tally.considered[kind] += 1
         interest = self._wants.interest
         if interest.source in (None, told.message.source) and (not interest.types or kind[1] in interest.types):
             for each in self.errors:
-                each.look(told)
+                each.evaluate(told)
         if interest.matches(told.attributes):
             tally.matched[kind] += 1
-            if len(tally.matches) < self._most:
+            if len(tally.matches) < self._max_events:
                 tally.matches.append(told)
 
 

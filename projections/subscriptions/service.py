@@ -42,7 +42,7 @@ class DeliveryService:
         known = families if families is not None else (XRegistryFamily(XRegistryEvents()),)
         self._deliverer = Deliverer(url, ports, known, metrics=self.metrics, lease=lease, write=write)
         self.deliveries = StoredDeliveries(url, ports, known, self._deliverer)
-        self.metrics.follow(self.lags)
+        self.metrics.register_lags(self.lags)
         self._thread: Thread | None = None
 
     def start(self) -> None:

@@ -79,14 +79,14 @@ class LiveTableFolder:
             return like.limit(0)
         return self.spark.read.schema(like.schema).parquet(*(f"{self.uri}/{run.folder}" for run in runs))
 
-    def clear(self, before: Manifest, after: Manifest) -> None:
+    def remove_retired(self, before: Manifest, after: Manifest) -> None:
         """Removes files that were retired long enough ago, and all but the newest manifests."""
         for folder in set(before.retired) - set(after.retired):
             self._remove(folder)
         for name in sorted(self._names(_MANIFEST))[:-_KEPT]:
             self._remove(f"{_MANIFEST}/{name}")
 
-    def sweep(self) -> None:
+    def remove_unfinished(self) -> None:
         """Removes unfinished files of a killed stream. No other process may write at the same time."""
         known = self.newest()
         for kind in _KINDS:

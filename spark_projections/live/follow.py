@@ -36,7 +36,7 @@ def follow(
     """
     spark = log.sparkSession
     place = LiveTableFolder(spark, folder)
-    place.sweep()
+    place.remove_unfinished()
 
     def each(rows: DataFrame, number: int) -> None:
         apply_batch(LiveTableFolder(rows.sparkSession, folder), MicroBatch(rows, _query(rows), number), whole, keep)

@@ -44,7 +44,7 @@ class Manifest(BaseModel, frozen=True):
         """The folders of all valid runs."""
         return {run.folder for runs in (self.states, self.entities, self.changes, self.held) for run in runs}
 
-    def after(self, before: Manifest, now: float, keep: float) -> Manifest:
+    def next_after(self, before: Manifest, now: float, keep: float) -> Manifest:
         """This manifest as the successor of another; folders that it drops are retired. keep: seconds to keep those."""
         young = {folder: since for folder, since in before.retired.items() if since > now - keep}
         gone = dict.fromkeys(sorted(before.folders() - self.folders()), now)

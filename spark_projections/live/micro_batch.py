@@ -53,9 +53,9 @@ def apply_batch(folder: LiveTableFolder, batch: MicroBatch, whole: bool, keep: f
     finally:
         seen.unpersist()
     after = after.model_copy(update={"query": batch.query, "batch": batch.number})
-    after = after.after(before, time.time(), keep)
+    after = after.next_after(before, time.time(), keep)
     folder.commit(after)
-    folder.clear(before, after)
+    folder.remove_retired(before, after)
     return after
 
 

@@ -103,7 +103,7 @@ class _LogReaderBase:
         """The position at which a batch ends: `asof`, else the current end of the log."""
         return self.log.head(self.asof).position
 
-    def stretches(self, after: int, end: int) -> Sequence[LogPartition]:
+    def split_positions(self, after: int, end: int) -> Sequence[LogPartition]:
         """The tasks that read the positions between two; one empty task where there are none."""
         starts = range(after, end, self.size)
         return [LogPartition(start, min(start + self.size, end)) for start in starts] or [LogPartition(end, end)]
@@ -122,7 +122,7 @@ class LogReader(_LogReaderBase, DataSourceReader):
         self._end = end
 
     def partitions(self) -> Sequence[LogPartition]:
-        return self.stretches(self.log.head(self.after).position, self._end)
+        return self.split_positions(self.log.head(self.after).position, self._end)
 
 
 class LogStreamReader(_LogReaderBase, DataSourceStreamReader):
@@ -139,7 +139,7 @@ class LogStreamReader(_LogReaderBase, DataSourceStreamReader):
         had = LogHead(**start)
         if end["position"] < had.position or self.log.head(str(had.position)) != had:
             raise RemoteLogError(f"this log is not the one that was read up to position {had.position}")
-        return self.stretches(had.position, end["position"])
+        return self.split_positions(had.position, end["position"])
 
 
 def arrow_batches(rows: Iterator[LogTableRow]) -> Iterator[pa.RecordBatch]:

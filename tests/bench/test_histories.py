@@ -58,7 +58,7 @@ def test_a_registry_that_is_asked_for_the_same_writes_the_same_log(store_url: st
     with closing(registry):
         for command, context in turn:
             now[0] = context
-            registry.road.submit(command, context.caller).result()
+            registry.command_bus.submit(command, context.caller).result()
         assert recorded(registry.store.engine) == _rows(history)
         assert stored_documents(registry.store.engine) == _documents(history)
         live = _read_model(registry.store)
@@ -76,7 +76,7 @@ def test_segments_are_the_files_that_would_be_written_from_a_store(sqlite_url: s
     size, made, written = SegmentSize(700, 200), tmp_path / "made", tmp_path / "written"
     last = write_segments(made, EVENTS, size=size)
     with closing(_filled(sqlite_url)) as store:
-        assert store.tip().chain == last.chain
+        assert store.log_end().chain == last.chain
     append_segments(sqlite_url, open_folder(str(written)), size)
     assert lying(made) == lying(written)
     assert [*verify_segments(open_folder(str(made)))] == []

@@ -132,7 +132,7 @@ def test_a_failed_commit_is_everyones_failure(store: Store) -> None:
     go.set()
     assert held.result().position == 2
     assert all(future.exception() is not None for future in failing)
-    assert store.tip().position == 2
+    assert store.log_end().position == 2
     assert road.submit(write("/dirs/e")).result().position == 3
     road.close()
 
@@ -170,7 +170,7 @@ def test_a_withdrawn_command_is_left_out(store: Store) -> None:
     go.set()
     held.result()
     road.close()
-    assert store.tip().position == 1
+    assert store.log_end().position == 1
 
 
 def test_closing_drains(store: Store) -> None:

@@ -53,6 +53,6 @@ def test_two_processes_share_a_store(store: Store, store_url: str) -> None:
     with writer(store_url, "left", "80") as left, writer(store_url, "right", "80") as right:
         outputs = [process.communicate(timeout=60)[0] for process in (left, right)]
     assert told(outputs[0]) | told(outputs[1]) == recorded(store)
-    assert store.tip().position == 320
+    assert store.log_end().position == 320
     assert [event.revision for _, event in store.events(0, 400) if event.xid == "/dirs/shared"] == list(range(1, 161))
     assert list(verify_log(store)) == []

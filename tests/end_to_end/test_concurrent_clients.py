@@ -120,7 +120,7 @@ def log_of(database: str) -> list[EntityEvent]:
     try:
         assert [*verify_log(store), *verify_row_hashes(store)] == []
         found = list(store.events(0, 1_000_000))
-        assert [position for position, _ in found] == list(range(1, store.tip().position + 1))
+        assert [position for position, _ in found] == list(range(1, store.log_end().position + 1))
         return [event for _, event in found]
     finally:
         store.close()

@@ -192,7 +192,7 @@ def test_a_damaged_link_is_passed_over(file: Path) -> None:
         listed = api.send("GET", "/-/links", **ROOT)
         assert (listed.status_code, "other" in listed.text) == (200, True)
     readers = ViewPool(f"sqlite:///{file}")
-    assert [link.id for link in readers.quick().links.all()] == ["other"]
+    assert [link.id for link in readers.quick_view().links.all()] == ["other"]
     readers.close()
 
 
@@ -243,24 +243,24 @@ def _deliver(url: str, damaged: str, place: Any) -> None:
         assert ("fine", "consent", "") in delivery_queries.take_requests(db, [damaged, "fine"]), place
         read_living(db), read_changes(db, 0, 1000)
         delivery_queries.delete_expired(db, 1e10, 1.0)
-    held = leases.beat([damaged, "fine"])
-    assert held is not None and {damaged, "fine"} <= held.held, place
-    leases.end()
+    held = leases.renew([damaged, "fine"])
+    assert held is not None and {damaged, "fine"} <= held.ids, place
+    leases.release_all()
     books.close()
 
 
 def _replicate(url: str) -> None:
     states, leases = LinkStates(url), Leases(url, 15.0, replication.LEASES)
-    states.note("fine", 7, error="e")
+    states.update("fine", 7, error="e")
     assert states.read("fine").cursor == 7
     for link in ("l", "fine"):
         states.read(link)
-        states.note(link, head=1)
-        states.hear(link, ["/dirs/d"])
-        assert "/dirs/d" in states.taken(link)
-        SentObjects(link, states).one("/dirs/d")
-        SentObjects(link, states).below("/")
-    held = leases.beat(["l", "fine"])
-    assert held is not None and {"l", "fine"} <= held.held
-    leases.end()
+        states.update(link, head=1)
+        states.add_subjects(link, ["/dirs/d"])
+        assert "/dirs/d" in states.take_subjects(link)
+        SentObjects(link, states).get("/dirs/d")
+        SentObjects(link, states).objects_below("/")
+    held = leases.renew(["l", "fine"])
+    assert held is not None and {"l", "fine"} <= held.ids
+    leases.release_all()
     states.close()

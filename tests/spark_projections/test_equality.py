@@ -81,16 +81,16 @@ def test_one_log_one_registry(
         store = stack.enter_context(closing(Store(registry.database)))
         carry_out(registry, steps)
         live, told = model(store), feed(registry.url)
-        assert live.hash == store.tip().state
+        assert live.hash == store.log_end().state
         forget(store)
-        assert (make_anew(store).position, model(store)) == (store.tip().position, live)
+        assert (make_anew(store).position, model(store)) == (store.log_end().position, live)
         for name, log in sources(spark, registry, broker, folder, cut).items():
             forget(store)
             if name == "annals":
                 # A caller who may not see subscriptions cannot prove the log, though its rows come out right.
                 with pytest.raises(UnverifiedLog, match="events are missing"):
                     rebuild(log, partial(replaced, store))
-                replaced(store, compute_read_model(log, store.tip().position, (folder / "staged").as_uri()))
+                replaced(store, compute_read_model(log, store.log_end().position, (folder / "staged").as_uri()))
             else:
                 rebuild(log, partial(replaced, store))
             assert (name, model(store)) == (name, live)
@@ -151,7 +151,7 @@ def state(connection: Connection) -> bytes:
 
 def replaced(store: Store, computed: PrecomputedRows) -> RebuildReport:
     """A rebuild to which one process adds nothing: Spark has to bring the whole log."""
-    assert computed.position == store.tip().position
+    assert computed.position == store.log_end().position
     return make_anew(store, None, computed)
 
 

@@ -127,7 +127,9 @@ def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     made = RecordBuilder(XRegistryEvents())
     for batch in batches:
         rows = map(LogTableRow, *(batch.column(name).to_pylist() for name in LogTableRow._fields))
-        found = [made.of(interaction_of(row), [log_row(row)], PublishedCounts(row.position - 1))[0][0] for row in rows]
+        found = [
+            made.build(interaction_of(row), [log_row(row)], PublishedCounts(row.position - 1))[0][0] for row in rows
+        ]
         assert all(record.topic == LOG for record in found)
         headers = [[{"key": name, "value": value} for name, value in record.headers] for record in found]
         columns = [record.key for record in found], [record.value for record in found], headers

@@ -48,7 +48,7 @@ def filled(store_url: str) -> Any:
 
 # P-14: the tables that Spark makes are those that were there, those of the past and the index included
 def test_a_rebuild_by_spark(spark: SparkSession, filled: Registry, tmp_path: Path) -> None:
-    before, end = filled.tables(), filled.store.tip().position
+    before, end = filled.tables(), filled.store.log_end().position
     log = log_of(spark, filled.store)
     # What comes meanwhile is caught up with.
     filled.record(("/dirs/d9", None), ("/", {"registryid": "r", "late": True}))
@@ -56,7 +56,7 @@ def test_a_rebuild_by_spark(spark: SparkSession, filled: Registry, tmp_path: Pat
     assert late != before
     report = rebuild(filled.store, None, compute_read_model(log, end, (tmp_path / "staged").as_uri()))
     assert filled.tables() == late
-    assert report.position == filled.store.tip().position
+    assert report.position == filled.store.log_end().position
 
 
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
@@ -67,7 +67,7 @@ def test_any_history(spark: SparkSession, interactions: list[dict[str, dict[str,
         ends = []
         for interaction in interactions:
             record(registry, interaction)
-            ends.append(registry.store.tip().position)
+            ends.append(registry.store.log_end().position)
         before, position = registry.tables(), data.draw(st.sampled_from(ends))
         folder = (Path(directory) / "staged").as_uri()
         rebuild(registry.store, None, compute_read_model(log_of(spark, registry.store), position, folder))
@@ -92,6 +92,8 @@ def test_rows_of_another_log_are_not_served(spark: SparkSession, filled: Registr
     lost = log.where(log.stream != "/dirs/d7")
     with pytest.raises(RebuildDiverged):
         rebuild(
-            filled.store, None, compute_read_model(lost, filled.store.tip().position, (tmp_path / "staged").as_uri())
+            filled.store,
+            None,
+            compute_read_model(lost, filled.store.log_end().position, (tmp_path / "staged").as_uri()),
         )
     assert filled.tables() == before

@@ -51,7 +51,7 @@ def _problem(request: Request, type: str, subject: str | None = None, args: Any 
     """The status and the body of an error; a subject that the type gives may be left out."""
     kind = PROBLEM_TYPES[type]
     given = {REQUEST_PATH: request.path.partition("?")[0], REQUEST_URL: BASE + request.path}
-    about = subject or given.get(str(kind.about), kind.about)
+    about = subject or given.get(str(kind.fixed_subject), kind.fixed_subject)
     members = {"type": kind.uri(), "subject": about, "args": {**dict.fromkeys(kind.placeholders()), **(args or {})}}
     return {"status": kind.status, "problem": {name: value for name, value in members.items() if value}}
 

@@ -129,7 +129,7 @@ def test_a_type_says_what_the_table_says(row: Row) -> None:
     assert kind.status == row.status
     assert kind.uri() == f"{row.document}#{row.name}"
     assert kind.placeholders() == row.arguments
-    assert kind.about == _about(row.subject)
+    assert kind.fixed_subject == _about(row.subject)
 
 
 @pytest.mark.parametrize("kind", PROBLEM_TYPES.values(), ids=PROBLEM_TYPES.keys())
@@ -138,7 +138,7 @@ def test_a_title_names_its_subject_and_all_its_arguments(kind: type[Problem]) ->
     names = re.findall(r"<([^>]*)>", kind.title)
     assert all(re.fullmatch(r"[a-z][a-z0-9_]{0,62}", name) for name in names)
     values: dict[str, Any] = {name: f"the {name}" for name in kind.placeholders()}
-    problem = kind(None if kind.about is not None else "/a/b", **values)
+    problem = kind(None if kind.fixed_subject is not None else "/a/b", **values)
     told = problem.text("/the/request")
     assert "subject" not in values
     assert all(value in told for value in values.values())
@@ -148,7 +148,7 @@ def test_a_title_names_its_subject_and_all_its_arguments(kind: type[Problem]) ->
 @pytest.mark.parametrize("kind", PROBLEM_TYPES.values(), ids=PROBLEM_TYPES.keys())
 def test_arguments_that_are_missing_or_too_many_are_refused(kind: type[Problem]) -> None:
     # ERR-10: the one constructor fails when arguments and placeholders differ
-    subject = None if kind.about is not None else "/a/b"
+    subject = None if kind.fixed_subject is not None else "/a/b"
     values: dict[str, Any] = dict.fromkeys(kind.placeholders(), "x")
     with pytest.raises(TypeError):
         kind(subject, **values, extra="x")

@@ -132,7 +132,7 @@ class Rig:
         self.receiver = Receiver()
         self.ports = DeliveryPorts(
             resolver=ports.pop("resolver", UncheckedResolver()),
-            time=self.clock.time,
+            clock=self.clock.time,
             sinks=dict.fromkeys(("HTTP", "KAFKA", "MQTT5", "NATS", "AMQP"), self.receiver.open),
             **{"policy": "off", **ports},
         )

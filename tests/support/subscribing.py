@@ -40,7 +40,7 @@ class Kept(NoDeliveries):
     def status(self, subscription: Subscription) -> Mapping[str, Any]:
         return {**super().status(subscription), **self.state}
 
-    def replaying(self, subscription: Subscription) -> bool:
+    def is_replaying(self, subscription: Subscription) -> bool:
         return self.running
 
     def deadletters(self, id: str, after: str, limit: int) -> Sequence[Mapping[str, Any]]:

@@ -80,7 +80,7 @@ def _take(registry: Registry, paper: DocumentFile) -> str:
     """The result of importing a document, in words."""
     try:
         asked = import_command(paper, _model(registry.store))
-        recorded = registry.road.submit(asked, CONSOLE).result() if asked else None
+        recorded = registry.command_bus.submit(asked, CONSOLE).result() if asked else None
     except Problem as problem:
         raise InvalidInput(f"{paper.path}: {problem_line(problem)}") from problem
     if recorded is None or recorded.xregcorrelationid is None:

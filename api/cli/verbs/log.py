@@ -53,7 +53,7 @@ def tail(lines: Lines = 20, follow: Follow = False, as_json: AsJson = False, dat
     Example: annals log tail -n 100 --follow
     """
     with closing(open_store(database)) as store:
-        after = max(0, store.tip().position - lines)
+        after = max(0, store.log_end().position - lines)
         for position, event in tail_events(store, after, follow):
             if as_json:
                 typer.echo(_json(position, event))
@@ -73,7 +73,7 @@ def show(
     with closing(open_store(database)) as store:
         found = store.events(position - 1, 1)
         if not found:
-            raise InvalidInput(f"the log has no position {position}; it ends at {store.tip().position}.")
+            raise InvalidInput(f"the log has no position {position}; it ends at {store.log_end().position}.")
         print_json(_json(*found[0]).encode())
 
 
@@ -92,7 +92,7 @@ def verify(database: Database = None) -> None:
         show_lines(_FINDING, ((f"position {finding.position}: {finding.what}",) for finding in findings))
         if findings:
             raise StoreError(f"{len(findings)} findings; {_DAMAGED if damaged else _STALE}.")
-        tip = store.tip()
+        tip = store.log_end()
     typer.echo(f"{tip.position} events, no findings. chain {tip.chain.hex()} state {tip.state.hex()}")
 
 

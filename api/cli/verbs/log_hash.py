@@ -52,7 +52,7 @@ def hash_(
             return
         with closing(RemoteRegistry(against, token)) as elsewhere:
             here = _here(view, store, xid, mine.position)
-            found = first_difference(here, elsewhere.side(xid, asof))
+            found = first_difference(here, elsewhere.hash_side(xid, asof))
     if found:
         print_rows(_DIFFERENCE, [_row(found)])
         raise InvalidInput(f"{against} differs.")

@@ -145,7 +145,7 @@ def open_view(database: str | None) -> Iterator[tuple[View, Store]]:
         if engine.dialect.name == "postgresql":
             engine = engine.execution_options(isolation_level="REPEATABLE READ")
         with engine.begin() as connection:
-            yield View.over(connection), store
+            yield View.of_connection(connection), store
 
 
 def _asked(**parameters: str | None) -> AuditParams:

@@ -63,7 +63,7 @@ def publish(
         progress = PublishingProgress(store, records, prefix, documents=documents)
         publisher = Publisher(progress, to, prefix, partitions=partitions or -1, report=report, tell=_report_progress)
         _published(publisher, once, stop)
-        place = progress.place()
+        place = progress.published_counts()
     typer.echo(_line(place, prefix))
 
 

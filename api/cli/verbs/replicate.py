@@ -94,7 +94,7 @@ def add(
         "credential": _credential(username, secret_file, ask),
     }
     with _console(database) as console:
-        made = console.ask("POST", COLLECTION, {name: value for name, value in wanted.items() if value is not None})
+        made = console.request("POST", COLLECTION, {name: value for name, value in wanted.items() if value is not None})
     typer.echo(made["id"])
 
 
@@ -102,7 +102,7 @@ def add(
 def list_(as_json: AsJson = False, database: Database = None) -> None:
     """Print all links: id, state, dialect, mode and URL."""
     with _console(database) as console:
-        found = console.ask("GET", COLLECTION)
+        found = console.request("GET", COLLECTION)
     if as_json:
         _print(found)
         return
@@ -115,7 +115,7 @@ def list_(as_json: AsJson = False, database: Database = None) -> None:
 def show(id: Id, database: Database = None) -> None:
     """Print one link with its status, as JSON. Secrets are not shown."""
     with _console(database) as console:
-        print_json(dumps(console.ask("GET", _path(id))))
+        print_json(dumps(console.request("GET", _path(id))))
 
 
 @replicate.command()
@@ -134,9 +134,10 @@ def status(
     Example: annals replicate status primary --check
     """
     with _console(database) as console:
-        wanted = [id] if id is not None else [each["id"] for each in console.ask("GET", COLLECTION)]
+        wanted = [id] if id is not None else [each["id"] for each in console.request("GET", COLLECTION)]
         looks = [
-            check_link(console, each) if check else LinkCheck(console.ask("GET", _path(each)), None) for each in wanted
+            check_link(console, each) if check else LinkCheck(console.request("GET", _path(each)), None)
+            for each in wanted
         ]
     found = [look.link for look in looks]
     if as_json:
@@ -179,7 +180,7 @@ def repair(id: Id, yes: Yes = False, database: Database = None) -> None:
     """
     _confirm(yes, "Changes that were made here only will be undone. Repair it?")
     with _console(database) as console:
-        count = console.ask("POST", f"{_path(id)}/actions/repair")["repaired"]
+        count = console.request("POST", f"{_path(id)}/actions/repair")["repaired"]
     typer.echo(f"{count} entities differed and are as they are there" if count else "nothing differed")
 
 
@@ -188,13 +189,13 @@ def remove(id: Id, yes: Yes = False, database: Database = None) -> None:
     """Delete a link and destroy its secret. Its copies stay, and become writable."""
     _confirm(yes, "What came over it stays and becomes writable. Remove the link?")
     with _console(database) as console:
-        console.ask("DELETE", _path(id))
+        console.request("DELETE", _path(id))
     typer.echo(f"{printable_text(id)} is removed; what came over it is writable")
 
 
 def _act(id: str, name: str, database: str | None) -> None:
     with _console(database) as console:
-        found = console.ask("POST", f"{_path(id)}/actions/{name}")
+        found = console.request("POST", f"{_path(id)}/actions/{name}")
     typer.echo(found["status"]["state"])
 
 

@@ -31,7 +31,7 @@ def rotate(database: Database = None) -> None:
     """
     settings = require_store(load_settings(database=database))
     vault = Vault(settings.master_keys)
-    if not vault.usable:
+    if not vault.has_key:
         raise UsageError("there is no master key; set ANNALS_MASTER_KEY or ANNALS_MASTER_KEY_FILE.")
     with closing(Store(settings.database, vault=vault)) as store:
         store.create()

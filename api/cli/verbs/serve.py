@@ -56,7 +56,9 @@ def serve(
     listening = bind_socket(settings)
     here = server_url(settings, listening.getsockname()[1])
     with open_local_registry(settings, here) as registry:
-        _ = registry.latest  # a damaged store fails here with one line; inside the server it would give a traceback
+        _ = (
+            registry.definitions
+        )  # a damaged store fails here with one line; inside the server it would give a traceback
         named = registry.store.public_url
     ensure_configured_links(settings)
     with _explain_bind_error(settings):

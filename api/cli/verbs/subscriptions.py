@@ -63,7 +63,7 @@ def list_(
     Example: annals subscriptions list --state suspended
     """
     with _console(database) as (console, _):
-        found = console.ask("GET", "/subscriptions" + (f"?{urlencode({'state': state})}" if state else ""))
+        found = console.request("GET", "/subscriptions" + (f"?{urlencode({'state': state})}" if state else ""))
     if as_json:
         _print(found)
         return
@@ -74,7 +74,7 @@ def list_(
 def show(id: Id, database: Database = None) -> None:
     """Print one subscription with the status of its deliveries, as JSON. Secrets are not shown."""
     with _console(database) as (console, _):
-        print_json(dumps(console.ask("GET", f"/subscriptions/{id}")))
+        print_json(dumps(console.request("GET", f"/subscriptions/{id}")))
 
 
 @subscriptions.command()
@@ -92,7 +92,7 @@ def create(
     """
     with _console(database, public_url) as (console, settings):
         known = CONSOLE.name if settings.tokens or settings.jwt_keys else ANONYMOUS.name
-        made = console.ask("POST", "/subscriptions", _content(file), Caller(owner or known, Role.ADMIN))
+        made = console.request("POST", "/subscriptions", _content(file), Caller(owner or known, Role.ADMIN))
     typer.echo(made["id"])
 
 
@@ -100,7 +100,7 @@ def create(
 def delete(id: Id, database: Database = None) -> None:
     """Delete a subscription and destroy its secrets. Events that are not delivered yet will not be delivered."""
     with _console(database) as (console, _):
-        console.ask("DELETE", f"/subscriptions/{id}")
+        console.request("DELETE", f"/subscriptions/{id}")
     typer.echo(f"{printable_text(id)} is deleted")
 
 
@@ -139,7 +139,7 @@ def deadletters(id: Id, as_json: AsJson = False, database: Database = None) -> N
     """Print undeliverable events: sequence, time of the last attempt, attempts, reason, type and subject."""
     with _console(database) as (console, _):
         found, query = list[Any](), {"limit": "1000"}
-        while page := console.ask("GET", f"/subscriptions/{id}/deadletters?{urlencode(query)}"):
+        while page := console.request("GET", f"/subscriptions/{id}/deadletters?{urlencode(query)}"):
             found += page
             query["after"] = page[-1]["sequence"]
     if as_json:
@@ -157,13 +157,13 @@ def redeliver(
     """Retry dead letters, with a new set of attempts."""
     with _console(database) as (console, _):
         for sequence in sequences:
-            console.ask("POST", f"/subscriptions/{id}/deadletters/{sequence}/redeliver")
+            console.request("POST", f"/subscriptions/{id}/deadletters/{sequence}/redeliver")
             typer.echo(f"{printable_text(sequence)} is tried again")
 
 
 def _act(id: str, name: str, body: dict[str, Any], database: str | None) -> None:
     with _console(database) as (console, _):
-        status = console.ask("POST", f"/subscriptions/{id}/actions/{name}", body)
+        status = console.request("POST", f"/subscriptions/{id}/actions/{name}", body)
     typer.echo(status["state"])
 
 

@@ -30,7 +30,7 @@ class AllowedHosts:
     def __init__(self, names: Iterable[str] | None) -> None:
         found = None if names is None else {*_LOOPBACK, *(_plain(name) for name in names)}
         self._names = found if found is None or ANY_HOST not in found else None
-        self._takes = lru_cache(maxsize=1024)(self._is_taken)
+        self._is_allowed = lru_cache(maxsize=1024)(self._is_taken)
 
     def check(self, host: str, scope: Scope) -> None:
         """Checks the host of a request.
@@ -39,7 +39,7 @@ class AllowedHosts:
         """
         if sum(name == b"host" for name, _ in scope["headers"]) != 1:
             raise BadRequest(error_detail='a request needs the header "Host" exactly once')
-        if not self._takes(host):
+        if not self._is_allowed(host):
             raise MisdirectedRequest(host=host)
 
     def _is_taken(self, host: str) -> bool:

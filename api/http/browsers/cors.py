@@ -39,7 +39,7 @@ class Cors:
         headers = [(b"access-control-allow-headers", wanted.encode("latin-1"))] if wanted else []
         return Response(204, [root_link(request.base), _METHODS, _KEPT, *headers])
 
-    def allowed(self, answer: Response, request: Request) -> Response:
+    def add_headers(self, answer: Response, request: Request) -> Response:
         """The response with CORS headers, so that pages of allowed origins can read it."""
         if not self._origins:
             return answer

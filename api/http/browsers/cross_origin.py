@@ -25,7 +25,7 @@ def check_origin(request: Request, host: str, cors: Cors) -> None:
 
     Raises: CrossOrigin if a page of a foreign origin sends the write.
     """
-    if request.reads:
+    if request.is_read:
         return
     site, origin = request.header(b"sec-fetch-site"), request.header(b"origin")
     if site is None and origin is None:
@@ -41,7 +41,7 @@ def check_form(request: Request) -> None:
 
     Raises: UnsupportedMediaType for a body with the media type of a form.
     """
-    if request.reads or not (_sent(request, b"sec-fetch-site") or _sent(request, b"origin")):
+    if request.is_read or not (_sent(request, b"sec-fetch-site") or _sent(request, b"origin")):
         return
     given = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
     if given in _FORMS:

@@ -76,11 +76,11 @@ class BoundedProtocol(HttpToolsProtocol):
         self._length: int | None = None
         self._tail = b""
         #: Bytes that the parser has not received yet, and the index where they begin.
-        self._held: tuple[bytes, int] | None = None
+        self._pending: tuple[bytes, int] | None = None
         #: The time since which the connection waits for the rest of a request; None if it does not wait.
         self._waiting: float | None = None
         #: Whether the connection reads no more, and the problem that it reports to the client.
-        self._ended = False
+        self._is_ended = False
         self._refusal: Problem | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -97,26 +97,26 @@ class BoundedProtocol(HttpToolsProtocol):
             super().data_received(data)
             if self._in_body:
                 self._begin_body()
-        elif self._ended:
+        elif self._is_ended:
             return
-        elif self._held is not None:
-            held, start = self._held
-            self._held = held[start:] + data, 0
+        elif self._pending is not None:
+            held, start = self._pending
+            self._pending = held[start:] + data, 0
         else:
             self._between = False
-            self._take(data, 0)
+            self._feed_parser(data, 0)
 
-    def _take(self, data: bytes, start: int) -> None:
+    def _feed_parser(self, data: bytes, start: int) -> None:
         """Passes to the parser as many bytes as it may have."""
-        while start < len(data) and not self._ended and not self.transport.is_closing():
+        while start < len(data) and not self._is_ended and not self.transport.is_closing():
             if len(self.pipeline) >= _PIPELINED:
-                self._held = data, start
-                self.flow.hold()
+                self._pending = data, start
+                self.flow.pause()
                 return
             end = self._body_end(data, start) if self._in_body else self._head.end(data, start)
             self._feed(data if end - start == len(data) else data[start:end])
             start = end
-        self._between = not (self._ended or self._in_body or self._head.begun)
+        self._between = not (self._is_ended or self._in_body or self._head.has_begun)
         if self._waiting is None and not self._between:
             self._waiting = self.loop.time()
 
@@ -191,17 +191,17 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._between or self.transport.is_closing():
             return
         if self._refusal is not None:
-            self._say(self._refusal)
-        elif self._held is not None:
-            held, self._held = self._held, None
+            self._send_error(self._refusal)
+        elif self._pending is not None:
+            held, self._pending = self._pending, None
             self.flow.release()
-            self._take(*held)
+            self._feed_parser(*held)
 
     # Refusals
 
     def check_time(self, now: float, since: float) -> None:
         """Refuses a request that takes too long to arrive. since: time of the last check, in seconds."""
-        if self._waiting is None or self._ended:
+        if self._waiting is None or self._is_ended:
             return
         if self.flow.read_paused:  # the client may not send now, so this time does not count
             self._waiting += now - since
@@ -210,7 +210,7 @@ class BoundedProtocol(HttpToolsProtocol):
         allowed = limits.body_seconds + self._content / limits.body_rate if self._in_body else limits.header_seconds
         if now - self._waiting <= allowed:
             return
-        if self._in_body or self._head.begun:
+        if self._in_body or self._head.has_begun:
             self._refuse(RequestTimeout(part="the body" if self._in_body else "the head"))
         else:
             self.transport.close()
@@ -220,7 +220,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _refuse(self, problem: Problem) -> None:
         """Stops reading and ends the connection, with a response if none is being sent."""
-        if self._ended:
+        if self._is_ended:
             return
         self._refusal = problem
         self._end()
@@ -228,11 +228,11 @@ class BoundedProtocol(HttpToolsProtocol):
         self.flow.release()
         if self._in_body:
             self._abandon(self.cycle)
-        self._say(problem)
+        self._send_error(problem)
 
     def _end(self) -> None:
         """Stops reading."""
-        self._ended, self._between, self._held = True, False, None
+        self._is_ended, self._between, self._pending = True, False, None
 
     def _unsupported_upgrade_warning(self) -> None:
         # The parser takes the following bytes for another protocol; a proxy may take them for the body of this request.
@@ -246,7 +246,7 @@ class BoundedProtocol(HttpToolsProtocol):
         cycle.disconnected = True
         cycle.message_event.set()
 
-    def _say(self, problem: Problem) -> None:
+    def _send_error(self, problem: Problem) -> None:
         """Sends the response, and closes the connection after the client had time to read it.
 
         Responses to earlier requests go first; this method is called again after each of them.
@@ -291,18 +291,18 @@ class _BoundedFlowControl(FlowControl):
 
     def __init__(self, transport: asyncio.Transport) -> None:
         super().__init__(transport)
-        self._held = False
+        self._is_paused = False
 
-    def hold(self) -> None:
+    def pause(self) -> None:
         """Stops reading."""
-        self._held = True
+        self._is_paused = True
         self.pause_reading()
 
     def release(self) -> None:
         """Resumes reading."""
-        self._held = False
+        self._is_paused = False
         self.resume_reading()
 
     def resume_reading(self) -> None:
-        if not self._held:
+        if not self._is_paused:
             super().resume_reading()

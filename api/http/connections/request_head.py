@@ -52,7 +52,7 @@ class RequestHead:
         self._tail = b""
 
     @property
-    def begun(self) -> bool:
+    def has_begun(self) -> bool:
         """Whether any byte has arrived."""
         return bool(self._line or self._size or self.lines)
 
@@ -71,7 +71,7 @@ class RequestHead:
 
     def add(self, piece: bytes) -> LimitExceeded | None:
         """Counts the next bytes of the head; returns the limit that they exceed, if any. Cost: O(bytes)."""
-        if not self.begun and self.is_short(piece):
+        if not self.has_begun and self.is_short(piece):
             self.lines = piece.count(b"\n") - 1
             return None
         self._tail = (self._tail + piece[-3:])[-3:]

@@ -27,9 +27,9 @@ class TrustedProxies:
 
     def __init__(self, trusted: str | None) -> None:
         self._networks = parse_networks(trusted or "")
-        self._trusts = lru_cache(maxsize=1024)(self._within)
+        self._trusts = lru_cache(maxsize=1024)(self._is_trusted)
 
-    def root(self, scope: Scope) -> str | None:
+    def root_url(self, scope: Scope) -> str | None:
         """The absolute URL of the registry's root that the client used; None if no trusted proxy reports it."""
         peer = scope.get("client")
         if not self._networks or not peer or not self._trusts(peer[0]):
@@ -52,7 +52,7 @@ class TrustedProxies:
                 break
         return found
 
-    def _within(self, address: str) -> bool:
+    def _is_trusted(self, address: str) -> bool:
         try:
             found = ip_address(address)
         except ValueError:

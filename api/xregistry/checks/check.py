@@ -42,7 +42,7 @@ class StoredVersion:
     checked: bool
 
     @property
-    def line(self) -> VersionLineage:
+    def lineage(self) -> VersionLineage:
         """The Version's place in the ancestry."""
         return VersionLineage(self.id, self.ancestor, self.createdat, self.createdat)
 
@@ -51,29 +51,29 @@ class StoredVersion:
 class CandidateVersion:
     """A document that might become a Version.
 
-    rule: compatibility rule in lower case; None to compare nothing. against: nearest first. unruled: the reason why the
-    rule cannot be checked, if there is one; nothing is compared then.
+    rule: compatibility rule in lower case; None to compare nothing. against: nearest first. unchecked_reason: the
+    reason why the rule cannot be checked, if there is one; nothing is compared then.
     """
 
     xid: str
     document: FormatCheck
     rule: str | None
     against: Sequence[StoredVersion] = ()
-    unruled: str | None = None
+    unchecked_reason: str | None = None
 
     def questions(self) -> Iterator[DocumentCheck]:
         """All checks that the result needs."""
         yield self.document
         for other in self._compared:
-            yield from self._readings(other)
+            yield from self._compatibility_checks(other)
 
-    def told(self, verdicts: CheckResults) -> dict[str, Any]:
+    def report(self, verdicts: CheckResults) -> dict[str, Any]:
         """The response: `valid` with `violations`, `compatible` with `incompatibilities`.
 
         `compatible` is null if nothing was compared.
         """
         flaws = verdicts[self.document]
-        found = [] if flaws else [one for other in self._compared for one in self._told(other, verdicts)]
+        found = [] if flaws else [one for other in self._compared for one in self._incompatibilities(other, verdicts)]
         answered = self.rule is not None and not flaws and self._unchecked is None
         return {
             "xid": self.xid,
@@ -94,19 +94,21 @@ class CandidateVersion:
     @property
     def _unchecked(self) -> str | None:
         """Why nothing is compared although there is a rule; None if the comparison runs."""
-        if self.unruled is not None:
-            return self.unruled
+        if self.unchecked_reason is not None:
+            return self.unchecked_reason
         return next((f'"{other.id}" was not validated' for other in self.against if not other.checked), None)
 
-    def _readings(self, other: StoredVersion) -> Iterator[CompatibilityCheck]:
+    def _compatibility_checks(self, other: StoredVersion) -> Iterator[CompatibilityCheck]:
         assert self.rule is not None
         if not self.rule.startswith("forward"):
             yield CompatibilityCheck(self.document, other.document)
         if not self.rule.startswith("backward"):
             yield CompatibilityCheck(other.document, self.document, newer="writer")
 
-    def _told(self, other: StoredVersion, verdicts: Mapping[DocumentCheck, CheckResult]) -> Iterator[dict[str, Any]]:
-        for reading in self._readings(other):
+    def _incompatibilities(
+        self, other: StoredVersion, verdicts: Mapping[DocumentCheck, CheckResult]
+    ) -> Iterator[dict[str, Any]]:
+        for reading in self._compatibility_checks(other):
             for one in verdicts[reading]:
                 told = incompatibility_entry(one, "", other.id, backward=reading.newer == "reader")
                 yield {
@@ -135,7 +137,7 @@ def load_candidate(
     if known is not None and not switched.compares(document.format, known):
         if rule:
             raise invalid_param("compatibility", f'"{rule}" cannot be checked for "{document.format}"')
-        return CandidateVersion(target.xid, document, known, unruled=NO_RULE)
+        return CandidateVersion(target.xid, document, known, unchecked_reason=NO_RULE)
     if known is None or row is None:
         return CandidateVersion(target.xid, document, known)
     whole = {"all": True, "latest": False}.get(against or "", known.endswith(_TRANSITIVE))
@@ -185,7 +187,7 @@ def _chosen(versions: Mapping[str, StoredVersion], ids: Sequence[str], xid: str)
 def _lineage(versions: Mapping[str, StoredVersion], *, whole: bool) -> list[StoredVersion]:
     """The newest Version, which would be the ancestor of the next one; with `whole`, also all of its ancestors."""
     # In the computed modes the Versions are one chain that ends at the newest; in `manual` mode this is the rule.
-    newest = ancestry.newest_version("manual", [one.line for one in versions.values()])
+    newest = ancestry.newest_version("manual", [one.lineage for one in versions.values()])
     line = [versions[newest.id.lower()]]
     while whole and line[-1].ancestor != line[-1].id:
         line.append(versions[line[-1].ancestor.lower()])

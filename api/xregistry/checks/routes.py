@@ -36,7 +36,7 @@ class CheckRoutes:
     def __init__(self, registry: Registry, max_body: int) -> None:
         self._registry = registry
         self._max_body = max_body
-        self._latest = registry.latest
+        self._latest = registry.definitions
         self._threads = ThreadPoolExecutor(MAX_CONCURRENT_CHECKS, thread_name_prefix="annals-check")
 
     async def answer(self, request: Request, receive: Receive) -> Response:
@@ -45,10 +45,10 @@ class CheckRoutes:
             return options
         check_caller(replace(request, method="GET", segments=request.segments[2:]))
         content = await read_body(request, receive, self._max_body)
-        told = await asyncio.get_running_loop().run_in_executor(self._threads, self._told, request, content)
+        told = await asyncio.get_running_loop().run_in_executor(self._threads, self._check, request, content)
         return Response(200, [JSON, root_link(request.base)], told)
 
-    def _told(self, request: Request, content: bytes) -> bytes:
+    def _check(self, request: Request, content: bytes) -> bytes:
         given = query_params(request, _PARAMETERS)
         format, rule, against = (single_value(given, name) for name in _PARAMETERS)
         with self._registry.readers.view() as view:
@@ -58,12 +58,12 @@ class CheckRoutes:
                 raise problems.NotFound(target.xid, detail="it is not a Resource with documents")
             asked = load_candidate(view, target, content, format, rule, against)
         # Documents never change, so the check runs without a snapshot of the database.
-        return dumps(asked.told(self._verdicts(asked, content)))
+        return dumps(asked.report(self._check_results(asked, content)))
 
-    def _verdicts(self, asked: CandidateVersion, content: bytes) -> CheckResults:
+    def _check_results(self, asked: CandidateVersion, content: bytes) -> CheckResults:
         own, readers = asked.document.sha256, self._registry.readers
 
         def document(sha256: str) -> bytes:
-            return content if sha256 == own else readers.quick().document(sha256)
+            return content if sha256 == own else readers.quick_view().document(sha256)
 
-        return self._registry.checker.answers(frozenset(asked.questions()), document)
+        return self._registry.checker.check(frozenset(asked.questions()), document)

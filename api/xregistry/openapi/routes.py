@@ -33,8 +33,8 @@ class OpenapiRoutes:
         """own_paths: path items that do not depend on the model."""
         self._own_paths = own_paths
         self._readers = registry.readers
-        self._latest = registry.latest
-        self._kept: dict[tuple[tuple[int, int], str, str], bytes] = {}
+        self._latest = registry.definitions
+        self._cache: dict[tuple[tuple[int, int], str, str], bytes] = {}
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """The document or the page. Raises: MethodNotAllowed."""
@@ -46,13 +46,13 @@ class OpenapiRoutes:
         return Response(200, [*headers, root_link(request.base)], body)
 
     def _body(self, name: str, base: str) -> bytes:
-        definitions = self._latest.current(self._readers.quick())
+        definitions = self._latest.current(self._readers.quick_view())
         key = (definitions.positions, base, name)
-        kept = self._kept.get(key)
+        kept = self._cache.get(key)
         if kept is None:
             kept = self._describe(name, definitions, base)
             # Clients choose the base if it follows the Host header, so the cache has only the newest base of each name.
-            self._kept = {other: text for other, text in self._kept.items() if other[2] != name} | {key: kept}
+            self._cache = {other: text for other, text in self._cache.items() if other[2] != name} | {key: kept}
         return kept
 
     def _describe(self, name: str, definitions: RegistryDefinitions, base: str) -> bytes:

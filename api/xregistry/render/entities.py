@@ -42,9 +42,9 @@ class RenderOptions:
     """How one response renders entities. base: absolute URL of the registry.
 
     root: the prefix that pointers in a document view remove from xids; it is the xid of the response, empty for the
-    registry. binary: documents are in base64. narrowing: effects of a filter on collections. short: entities show short
-    URLs. asof: suffix that keeps URLs in the same past, see `asof_suffix`. stated: entities have no xids, because only
-    responses have them.
+    registry. binary: documents are in base64. narrowing: effects of a filter on collections. has_shortself: entities
+    show short URLs. asof: suffix that keeps URLs in the same past, see `asof_suffix`. stated: entities have no xids,
+    because only responses have them.
     """
 
     base: str
@@ -52,14 +52,14 @@ class RenderOptions:
     root: str = ""
     binary: bool = False
     narrowing: FilterEffects | None = None
-    short: bool = False
+    has_shortself: bool = False
     asof: str = ""
     stated: bool = False
 
     @property
-    def general(self) -> bool:
+    def needs_full_render(self) -> bool:
         """Whether Resources need more than their stored text and URLs."""
-        return self.doc or self.short or self.narrowing is not None
+        return self.doc or self.has_shortself or self.narrowing is not None
 
     def resources(self, type: ResourceType) -> Splice:
         """The function that inserts URLs into Resources of a type that are rendered as stored."""
@@ -92,26 +92,26 @@ class PeekableRows:
 
     def __init__(self, rows: Iterable[EntityRow]) -> None:
         self._rows = iter(rows)
-        self._held: deque[EntityRow] = deque()
+        self._buffer: deque[EntityRow] = deque()
         self.next: EntityRow | None = next(self._rows, None)
 
-    def take(self) -> EntityRow:
+    def next_row(self) -> EntityRow:
         """The next row. There has to be one."""
         row = self.next
         assert row is not None, "more is shown than was found"
-        self.next = self._held.popleft() if self._held else next(self._rows, None)
+        self.next = self._buffer.popleft() if self._buffer else next(self._rows, None)
         return row
 
-    def of(self, parent: str, type: str) -> Iterator[EntityRow]:
+    def take_members(self, parent: str, type: str) -> Iterator[EntityRow]:
         """The next rows, while they are members of one collection."""
         while self.next is not None and self.next.type == type and self.next.parent == parent:
-            yield self.take()
+            yield self.next_row()
 
-    def has(self, id: str | None, parent: str, type: str) -> bool:
+    def has_member(self, id: str | None, parent: str, type: str) -> bool:
         """Whether an id is among the next members of a collection. Holds these rows until they are taken."""
-        found = list(self.of(parent, type))
-        self._held.extendleft(reversed([*found, *filter(None, (self.next,))]))
-        self.next = self._held.popleft() if self._held else None
+        found = list(self.take_members(parent, type))
+        self._buffer.extendleft(reversed([*found, *filter(None, (self.next,))]))
+        self.next = self._buffer.popleft() if self._buffer else None
         return any(row.id == id for row in found)
 
 
@@ -123,7 +123,7 @@ class Renderer:
     """Renders entities as pieces of JSON text. rows: the nested rows, in tree order."""
 
     def __init__(self, look: RenderOptions, documents: ReadDocument, rows: PeekableRows) -> None:
-        self._look = look
+        self._options = look
         self._documents = documents
         self._rows = rows
 
@@ -171,7 +171,7 @@ class Renderer:
         if spliced:
             yield spliced
             return
-        if self._bare(row):
+        if self._is_bare(row):
             yield "{" + join_members(self.pointer_members(row, type, inline)) + "}"
             return
         shown = self.resource_members(row, type, inline)
@@ -184,22 +184,22 @@ class Renderer:
 
     def _spliced_resource(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> str | None:
         """The Resource from its stored text with URLs inserted; None if it needs more than URLs."""
-        if self._look.general or inline or not row.meta:
+        if self._options.needs_full_render or inline or not row.meta:
             return None
-        return "".join(self._look.resources(type)(row.xid, row.id, row.attributes, row.meta))
+        return "".join(self._options.resources(type)(row.xid, row.id, row.attributes, row.meta))
 
     def resource_members(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> MemberTexts:
         """A Resource's members up to `versionscount`, which is last. Its Versions are left out."""
         own = split_members(row.attributes)
         meta, count = own.pop("meta"), own.pop("versionscount", "0")
         ids = _ids(own, {f"{type.singular}id": row.id})
-        if self._look.doc:
+        if self._options.doc:
             shown = self._identified(ids, row)
         else:
             ids["versionid"] = own.pop("versionid")
             shown = self._identified(ids, row, own, _suffix(type))
             self._add_document(shown, row, type, inline)
-        shown["metaurl"] = self._look.reference(f"{row.xid}/meta", included="meta" in inline)
+        shown["metaurl"] = self._options.reference(f"{row.xid}/meta", included="meta" in inline)
         if "meta" in inline:
             shown["meta"] = "{" + join_members(self._meta(row, type, meta, "versions" in inline)) + "}"
         shown["versionscount"] = count
@@ -208,19 +208,19 @@ class Renderer:
     def pointer_members(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> MemberTexts:
         """The members of a Resource with `xref` that shows nothing of its target."""
         shown = self._identified(_ids({}, {f"{type.singular}id": row.id}), row, suffix=_suffix(type))
-        shown["metaurl"] = self._look.reference(f"{row.xid}/meta", included="meta" in inline)
+        shown["metaurl"] = self._options.reference(f"{row.xid}/meta", included="meta" in inline)
         if "meta" in inline:
             shown["meta"] = (
                 "{" + join_members(self._meta(row, type, split_members(row.attributes)["meta"], versions=False)) + "}"
             )
         return shown
 
-    def _bare(self, row: EntityRow) -> bool:
+    def _is_bare(self, row: EntityRow) -> bool:
         """Whether a Resource with `xref` shows only its ids: it has no target, or this is a document view."""
         return (
             '"xref":' in row.attributes
             and "xref" in split_members(split_members(row.attributes)["meta"])
-            and (self._look.doc or "versionid" not in split_members(row.attributes))
+            and (self._options.doc or "versionid" not in split_members(row.attributes))
         )
 
     def meta(self, row: EntityRow, type: ResourceType) -> Iterator[str]:
@@ -232,14 +232,14 @@ class Renderer:
 
     def _spliced(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> str | None:
         """The Version from its stored text with URLs inserted; None if it needs more than URLs."""
-        if self._look.doc or self._look.short or inline:
+        if self._options.doc or self._options.has_shortself or inline:
             return None
-        return "".join(self._look.versions(type)(row.xid, row.id, row.attributes, row.meta))
+        return "".join(self._options.versions(type)(row.xid, row.id, row.attributes, row.meta))
 
     def version_members(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> MemberTexts:
         """All members of a Version."""
         own = split_members(row.attributes)
-        if self._look.doc:
+        if self._options.doc:
             for name in VALIDATION_ATTRIBUTES:
                 own.pop(name, None)
         ids = _ids(own, {f"{type.singular}id": xids.segments(row.xid)[3], "versionid": row.id})
@@ -250,7 +250,7 @@ class Renderer:
     def map_of(self, parent: str, type: str, entity: RenderEntity) -> Iterator[str]:
         """A collection as a JSON object. It takes the next rows while they are members of the collection."""
         before = "{"
-        for row in self._rows.of(parent, type):
+        for row in self._rows.take_members(parent, type):
             yield f'{before}"{row.id}":'
             yield from entity(row)
             before = ","
@@ -272,9 +272,9 @@ class Renderer:
         self, row: EntityRow, plural: str, count: str, deeper: InlineTree | None, entity: RenderEntity
     ) -> Iterator[str]:
         xid, asked = f"{row.xid.rstrip('/')}/{plural}", ""
-        if self._look.narrowing:
-            count, asked = self._look.narrowing.collection(row, plural, count)
-        url = self._look.reference(xid, asked, included=deeper is not None)
+        if self._options.narrowing:
+            count, asked = self._options.narrowing.count_and_query(row, plural, count)
+        url = self._options.reference(xid, asked, included=deeper is not None)
         yield f',"{plural}url":{url},"{plural}count":{count}'
         if deeper is not None:
             yield f',"{plural}":'
@@ -283,7 +283,7 @@ class Renderer:
     def _meta(self, row: EntityRow, type: ResourceType, text: str, versions: bool) -> MemberTexts:
         """The members of a meta. versions: whether the response includes the Resource's Versions."""
         own = split_members(text)
-        if self._look.doc and "xref" in own:
+        if self._options.doc and "xref" in own:
             own = {"xref": own["xref"]}
         ids = _ids(own, {f"{type.singular}id": row.id})
         default = parse_string(own.get("defaultversionid"))
@@ -293,27 +293,29 @@ class Renderer:
             if name == "defaultversionid":
                 xid = f"{row.xid}/versions/{default}"
                 included = versions and self._includes(row, default)
-                shown["defaultversionurl"] = self._look.reference(xid, _suffix(type), included)
+                shown["defaultversionurl"] = self._options.reference(xid, _suffix(type), included)
         return shown
 
     def _includes(self, row: EntityRow, versionid: str | None) -> bool:
         """Whether a response that includes a Resource's Versions has this one: a filter may remove it."""
-        filtered = self._look.doc and self._look.narrowing is not None
-        return not filtered or self._rows.has(versionid, row.xid, f"{row.type}.versions")
+        filtered = self._options.doc and self._options.narrowing is not None
+        return not filtered or self._rows.has_member(versionid, row.xid, f"{row.type}.versions")
 
     def _identified(
         self, ids: MemberTexts, row: EntityRow, own: Mapping[str, str] = {}, suffix: str = "", below: str = ""
     ) -> MemberTexts:
         """The members of an entity, or of the part `below` it, with its URLs and, in a response, its xid."""
         xid = row.xid + below
-        short = {"shortself": f'"{shortself_url(self._look.base, row, below)}"'} if self._look.short else {}
-        named = {} if self._look.stated else {"xid": f'"{xid}"'}
-        return {**ids, "self": self._look.reference(xid, suffix), **short, **named, **own}
+        short = (
+            {"shortself": f'"{shortself_url(self._options.base, row, below)}"'} if self._options.has_shortself else {}
+        )
+        named = {} if self._options.stated else {"xid": f'"{xid}"'}
+        return {**ids, "self": self._options.reference(xid, suffix), **short, **named, **own}
 
     def _add_document(self, shown: MemberTexts, row: EntityRow, type: ResourceType, inline: InlineTree) -> None:
         if type.singular in inline and type.hasdocument and f"{type.singular}url" not in shown:
             content = self._documents(row.document) if row.document else b""
-            name, value = document_member(type, parse_string(shown.get("contenttype")), content, self._look.binary)
+            name, value = document_member(type, parse_string(shown.get("contenttype")), content, self._options.binary)
             shown[name] = value
 
 

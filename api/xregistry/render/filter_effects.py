@@ -30,31 +30,31 @@ class FilterEffects:
         self._states: dict[int, tuple[str, FilterState]] = {}
         self._counts: dict[str, dict[str, int]] = {}
 
-    def within(self, low: str, high: str) -> None:
+    def set_key_range(self, low: str, high: str) -> None:
         """Limits the counts to the key range of the response's rows."""
         self._range = low, high
 
-    def collection(self, owner: EntityRow, plural: str, count: str) -> tuple[str, str]:
+    def count_and_query(self, owner: EntityRow, plural: str, count: str) -> tuple[str, str]:
         """The number of surviving members of an entity's collection, and the query for its URL.
 
         count: the number of all members.
         """
         state = self._state(owner)
         type = plural if depth(owner.type) == 0 else f"{owner.type}.{plural}"
-        left = count if state.whole else str(self._counted(type).get(owner.tree_key, 0))
+        left = count if state.whole else str(self._surviving_sizes(type).get(owner.tree_key, 0))
         if left == "0":
             return left, f"?filter={EXCLUDE_ALL}"
         asked = [] if state.whole else remaining_filters(state.conjunctions, type)
         return left, f"?{'&'.join(map(_parameter, asked))}" if asked else ""
 
-    def settled(self, rows: Iterable[EntityRow]) -> FilterEffects:
+    def load_counts(self, rows: Iterable[EntityRow]) -> FilterEffects:
         """The same object, after it has looked up the collection sizes of some rows."""
         for row in rows:
             state = self._state(row)
             if not state.whole:
                 for type in {each.type for each in state.conjunctions}:
                     for level in range(depth(row.type) + 1, depth(type) + 1):
-                        self._counted(".".join(type.split(".")[:level]))
+                        self._surviving_sizes(".".join(type.split(".")[:level]))
         self._states.clear()
         return self
 
@@ -62,7 +62,7 @@ class FilterEffects:
         """Whether an entity at the top of the response survives, by itself or through an entity below it."""
         return self._selection.survives(row, self._top)
 
-    def below(self, owner: EntityRow) -> Callable[[str, Collection[str]], Iterator[EntityRow]]:
+    def surviving_rows_below(self, owner: EntityRow) -> Callable[[str, Collection[str]], Iterator[EntityRow]]:
         """The function that lists surviving entities below an entity; it replaces `View.subtree`."""
         state = self._state(owner)
         return lambda xid, types: self._selection.rows(state, types, *xids.subtree(xid))
@@ -74,16 +74,16 @@ class FilterEffects:
             return known[1]
         owner = self._states.get(level - 1)
         inside = owner is not None and (level == 1 or row.tree_key.startswith(f"{owner[0]}!"))
-        state = (owner[1] if owner and inside else self._top).into(row, self._selection.base)
+        state = (owner[1] if owner and inside else self._top).descend(row, self._selection.base)
         self._states[level] = row.tree_key, state
         return state
 
-    def _counted(self, type: str) -> dict[str, int]:
+    def _surviving_sizes(self, type: str) -> dict[str, int]:
         """The sizes of the collections of a type, by the tree key of their owner; only owners that survive in part."""
         found = self._counts.get(type)
         if found is None:
             deeper = tuple(each for each in self._top.conjunctions if depth(each.type) >= depth(type))
-            found = self._counts[type] = self._selection.counts(type, FilterState(deeper), *self._range)
+            found = self._counts[type] = self._selection.count_by_owner(type, FilterState(deeper), *self._range)
         return found
 
 

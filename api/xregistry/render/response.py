@@ -55,35 +55,42 @@ class ResponseContent:
     texts: StoredTexts | None = None
 
     @property
-    def document(self) -> bool:
+    def is_document(self) -> bool:
         """True if the body is a document. With `doc`, a request for a document shows metadata instead."""
-        return self.target.document and not self.flags.doc
+        return self.target.has_document_body and not self.flags.doc
 
     @property
     def is_new(self) -> bool:
         """True if the request created the single entity of this response; a meta is created with its Resource."""
-        return self.target.kind in _CREATABLE and not self.maps and self.target.owner in self.created
+        return self.target.kind in _CREATABLE and not self.maps and self.target.row_xid in self.created
 
-    def location(self, base: str) -> tuple[bytes, bytes]:
+    def location_header(self, base: str) -> tuple[bytes, bytes]:
         """The Location header of a new entity: its `self`, in the form that this response has."""
         suffix = details_suffix(self.target) if self.target.kind in _LOCATED else ""
         return b"location", f"{base}{self.target.xid}{suffix}".encode()
 
-    def look(self, base: str) -> RenderOptions:
+    def render_options(self, base: str) -> RenderOptions:
         """How this response renders URLs and entities."""
         xid = self.target.xid
         root = "" if self.target.kind in _ROOTS else xid
         return RenderOptions(
-            base, self.flags.doc, root, self.flags.binary, self.narrowing, self.short, self.asof, self.flags.stated
+            base,
+            self.flags.doc,
+            root,
+            self.flags.binary,
+            self.narrowing,
+            self.has_shortself,
+            self.asof_suffix,
+            self.flags.stated,
         )
 
     @property
-    def asof(self) -> str:
+    def asof_suffix(self) -> str:
         """The suffix that keeps the response's URLs in the same past; empty for the present."""
         return asof_suffix(self.flags.asof)
 
     @property
-    def short(self) -> bool:
+    def has_shortself(self) -> bool:
         """Whether entities show their short URLs. A document view never does."""
         return self.definitions.capabilities.shortself and not self.flags.doc
 
@@ -96,7 +103,7 @@ _CREATABLE: Final = (PathKind.GROUP, PathKind.RESOURCE, PathKind.META, PathKind.
 def render_json(shown: ResponseContent, base: str, documents: ReadDocument) -> Iterator[str]:
     """The JSON text of the content."""
     rows = PeekableRows(shown.rows)
-    renderer = Renderer(shown.look(base), documents, rows)
+    renderer = Renderer(shown.render_options(base), documents, rows)
     if shown.maps:
         return _maps(renderer, rows, shown)
     if shown.texts is not None:
@@ -105,13 +112,13 @@ def render_json(shown: ResponseContent, base: str, documents: ReadDocument) -> I
         parent = xids.parent(f"{shown.target.xid}/-") or xids.REGISTRY
         return renderer.map_of(parent, xids.type_of(shown.target.xid), _entity(renderer, shown))
     if shown.flags.collections:
-        return _collections_only(renderer, rows.take(), shown)
-    return _entity(renderer, shown)(rows.take())
+        return _collections_only(renderer, rows.next_row(), shown)
+    return _entity(renderer, shown)(rows.next_row())
 
 
 def _spliced_collection(shown: ResponseContent, texts: StoredTexts, base: str) -> Iterator[str]:
     """A whole collection of Resources or Versions, from their stored texts."""
-    look, type, xid = shown.look(base), _resource(shown.target), shown.target.xid
+    look, type, xid = shown.render_options(base), _resource(shown.target), shown.target.xid
     if shown.target.kind is PathKind.RESOURCES:
         return look.all_resources(type, xid, texts)
     start = f'{{"{type.singular}id":"{xids.segments(xid)[3]}","versionid":"'
@@ -126,15 +133,17 @@ def document_response(
     A document that is stored elsewhere gives a redirect, without the headers in `also`.
     """
     row = next(iter(shown.rows))
-    types = shown.definitions.headers_of(_resource(shown.target))
-    found = _document_metadata(types, shown.target.kind is PathKind.RESOURCE, row, base, shown.short, shown.asof)
+    types = shown.definitions.header_codec(_resource(shown.target))
+    found = _document_metadata(
+        types, shown.target.kind is PathKind.RESOURCE, row, base, shown.has_shortself, shown.asof_suffix
+    )
     headers = _filtered_headers(found.headers, shown, row)
     if shown.created and found.versionid:
         headers = [_content_location(shown, base, row.xid, found.versionid), *headers[1:]]
     if found.elsewhere is not None:
         return Response(303, [root_link(base), *headers, *location_headers(found.elsewhere)])
     document = documents(row.document) if row.document else b""
-    return Response(200, [root_link(base), SANDBOX_POLICY, *headers, *also], document, as_stored=True)
+    return Response(200, [root_link(base), SANDBOX_POLICY, *headers, *also], document, is_document=True)
 
 
 class _DocumentMetadata(NamedTuple):
@@ -162,7 +171,7 @@ def _document_metadata(
     place = f"{row.xid}/versions/{versionid}" if resource else row.xid
     located = [(b"content-location", f"{base}{place}{asof}".encode())] if versionid else []
     return _DocumentMetadata(
-        [*located, *contenttype_headers(own), *types.headers(own), (b"content-disposition", _name(row))],
+        [*located, *contenttype_headers(own), *types.encode(own), (b"content-disposition", _name(row))],
         versionid,
         None if elsewhere is None else str(elsewhere),
     )
@@ -191,9 +200,9 @@ def _filtered_headers(headers: Headers, shown: ResponseContent, row: EntityRow) 
     if shown.narrowing is None or shown.target.kind is not PathKind.RESOURCE:
         return headers
     given = dict(headers)
-    count, asked = shown.narrowing.collection(row, "versions", given.get(_COUNT, b"0").decode())
-    url = given.get(_URL, b"").decode().removesuffix(encode(shown.asof))
-    changed = {_COUNT: count.encode(), _URL: with_asof(url + asked, encode(shown.asof)).encode()}
+    count, asked = shown.narrowing.count_and_query(row, "versions", given.get(_COUNT, b"0").decode())
+    url = given.get(_URL, b"").decode().removesuffix(encode(shown.asof_suffix))
+    changed = {_COUNT: count.encode(), _URL: with_asof(url + asked, encode(shown.asof_suffix)).encode()}
     return [(name, changed.get(name, value)) for name, value in headers]
 
 
@@ -231,12 +240,12 @@ def _content_location(shown: ResponseContent, base: str, xid: str, versionid: st
         made = [one for one in shown.created if one.startswith(f"{xid}/versions/")]
         xid = f"{xid}/versions/{versionid}"
         xid = xid if xid in made or not made else made[-1]
-    return b"content-location", f"{base}{xid}{details_suffix(shown.target)}{shown.asof}".encode()
+    return b"content-location", f"{base}{xid}{details_suffix(shown.target)}{shown.asof_suffix}".encode()
 
 
 def details_suffix(target: RequestTarget) -> str:
     """`$details` if the URLs of this response's entity have it."""
-    return "$details" if _resource(target).hasdocument and not target.document else ""
+    return "$details" if _resource(target).hasdocument and not target.has_document_body else ""
 
 
 def _entity(renderer: Renderer, shown: ResponseContent) -> RenderEntity:

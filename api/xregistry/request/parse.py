@@ -32,11 +32,11 @@ def parse_command(
     Raises: MissingBody, ParsingData, ExtraXregistryHeader, HeaderError, InvalidAttribute, BadRequest,
     UnsupportedMediaType.
     """
-    if not target.document:
+    if not target.has_document_body:
         check_form(request)
     if request.method == "DELETE":
         return _delete(target, flags, body)
-    if target.document:
+    if target.has_document_body:
         return _document(request, target, flags, definitions, body)
     _check_headers(request, target)
     tree = _object(body)
@@ -66,7 +66,7 @@ def _document(
     """A write whose body is the document and whose headers are the metadata."""
     assert target.resource is not None, "only Resources and Versions have documents"
     given = xregistry_headers(request.headers)
-    tree = definitions.headers_of(target.resource).attributes(given, target.xid)
+    tree = definitions.header_codec(target.resource).decode(given, target.xid)
     url = f"{target.resource.singular}url"
     if body and tree.get(url) is not None:
         raise problems.BadRequest(

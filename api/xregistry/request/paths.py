@@ -79,13 +79,13 @@ class RequestTarget:
     details: bool = False
 
     @property
-    def document(self) -> bool:
+    def has_document_body(self) -> bool:
         """True if the body is the entity's document and its metadata is in headers."""
         versioned = self.kind is PathKind.RESOURCE or self.kind is PathKind.VERSION
         return versioned and not self.details and self.resource is not None and self.resource.hasdocument
 
     @property
-    def owner(self) -> str:
+    def row_xid(self) -> str:
         """The xid of the entity whose row has the requested data. A meta is part of its Resource's row."""
         return _OWNERS.get(self.kind) or (
             xids.join(*xids.segments(self.xid)[:4]) if self.kind is PathKind.META else self.xid

@@ -14,15 +14,15 @@ def check_method(request: Request, target: RequestTarget, capabilities: Capabili
 
     Raises: NotAvailable if the path is disabled; MethodNotAllowed if it does not accept the method now.
     """
-    capabilities = capabilities.at(request.caller.role)
+    capabilities = capabilities.for_role(request.caller.role)
     if availability_name(target.kind) not in capabilities.available:
         raise problems.NotAvailable(f"/{availability_name(target.kind)}")
     if request.method in READ_METHODS:
         return
     if request.method not in METHODS[target.kind] or not capabilities.available[availability_name(target.kind)]:
         problem = problems.ActionNotSupported(action=request.method)
-        raise MethodNotAllowed(problem, allow_header(target.kind, capabilities, target.document))
-    if request.method == "PATCH" and target.document:
+        raise MethodNotAllowed(problem, allow_header(target.kind, capabilities, target.has_document_body))
+    if request.method == "PATCH" and target.has_document_body:
         raise MethodNotAllowed(
-            problems.DetailsRequired(target.xid), allow_header(target.kind, capabilities, target.document)
+            problems.DetailsRequired(target.xid), allow_header(target.kind, capabilities, target.has_document_body)
         )

@@ -48,11 +48,11 @@ def registry_after_images(draft: GroupDraft, model: Model, previous: Model) -> I
 
     A count that appears or vanishes with its Group type is not a change (T84).
     """
-    if not draft.updated:
+    if not draft.is_updated:
         return
-    image = draft.image(specversion=SPECVERSION, **draft.counts(model.groups))
+    image = draft.after_image(specversion=SPECVERSION, **draft.counts(model.groups))
     counts = {f"{plural}count" for plural in (*model.groups, *previous.groups)}
-    changed = (_differing(draft.before, image) - counts) | draft.listed
+    changed = (_differing(draft.before, image) - counts) | draft.always_changed
     yield _after_image(draft, image, _present({LINK: draft.link}), changed)
 
 
@@ -61,12 +61,12 @@ def group_after_images(draft: GroupDraft, type: GroupType | None) -> Iterator[Af
     if type is None:
         yield AfterImage(draft.xid, draft.before["epoch"] if draft.before else 0, gone="deleted")
         return
-    image = draft.image(**draft.counts(type.resources))
+    image = draft.after_image(**draft.counts(type.resources))
     private = _present({FACADE: draft.facade, LINK: draft.link})
-    if not draft.updated and image == draft.before:
+    if not draft.is_updated and image == draft.before:
         return
     counts = {f"{plural}count" for plural in type.resources}
-    changed = (_differing(draft.before, image) - counts) | draft.listed
+    changed = (_differing(draft.before, image) - counts) | draft.always_changed
     yield _after_image(draft, image, private, changed, _deprecation(draft.before or {}, image))
 
 
@@ -77,8 +77,8 @@ def version_after_images(draft: VersionDraft, resource: ResourceDraft) -> Iterat
         return
     image, private = _version_image(draft, resource), draft.private()
     before = draft.entity
-    if draft.updated or before is None or before.attributes != image or before.private != private:
-        changed = _differing(draft.before, image) | draft.listed | _document_changed(before, private, resource)
+    if draft.is_updated or before is None or before.attributes != image or before.private != private:
+        changed = _differing(draft.before, image) | draft.always_changed | _document_changed(before, private, resource)
         yield _after_image(draft, image, private, changed)
 
 
@@ -95,7 +95,7 @@ def resource_after_images(resource: ResourceDraft) -> Iterator[AfterImage]:
     default = resource.versions.get(str(resource.meta.attributes.get("defaultversionid")).lower())
     image, private = _pointer_image(resource) if resource.xref is not None else _resource_image(resource, default)
     before = resource.entity
-    updated = resource.meta.updated or (default is not None and default.updated)
+    updated = resource.meta.is_updated or (default is not None and default.is_updated)
     if updated or before is None or before.attributes != image or before.private != private:
         yield AfterImage(
             resource.xid,
@@ -131,7 +131,7 @@ def _after_image(
 
 
 def _version_image(draft: VersionDraft, resource: ResourceDraft) -> Attributes:
-    return draft.image(isdefault=draft.id == resource.meta.attributes["defaultversionid"], **draft.validated)
+    return draft.after_image(isdefault=draft.id == resource.meta.attributes["defaultversionid"], **draft.validated)
 
 
 def _resource_image(resource: ResourceDraft, default: VersionDraft | None) -> tuple[Attributes, dict[str, Any]]:
@@ -144,8 +144,12 @@ def _resource_image(resource: ResourceDraft, default: VersionDraft | None) -> tu
         assert before is not None, "a new Resource has all its Versions at hand"
         shown = {name: value for name, value in before.attributes.items() if name not in _RESOURCE_ONLY}
         private = {"document": before.document}
-    count = len(resource.living()) if resource.complete or before is None else before.attributes["versionscount"]
-    image = {**shown, "meta": resource.meta.image(readonly=resource.readonly), "versionscount": count}
+    count = (
+        len(resource.live_versions())
+        if resource.has_all_versions or before is None
+        else before.attributes["versionscount"]
+    )
+    image = {**shown, "meta": resource.meta.after_image(readonly=resource.readonly), "versionscount": count}
     private["counter"] = resource.counter
     private |= {FACADE: resource.facade, LINK: resource.link}
     return image, _present(private)
@@ -178,7 +182,7 @@ def _resource_changes(
     before = resource.entity.attributes
     changed = _differing(before, image) - _RESOURCE_ONLY
     changed |= _document_changed(resource.entity, private, resource)
-    if default is not None and not default.new:
+    if default is not None and not default.is_new:
         changed |= default.touched_names()
     if before.get("versionid") != image.get("versionid"):
         changed |= (before.keys() | image.keys()) - _RESOURCE_ONLY - {resource.type.singular + "id"}
@@ -189,7 +193,7 @@ def _resource_changes(
         changed |= _META_TOUCH
     if resource.membership_changed:
         changed |= {"versions", "versionscount"}
-    return changed | resource.listed
+    return changed | resource.always_changed
 
 
 def _document_changed(before: Entity | None, private: dict[str, Any], resource: ResourceDraft) -> set[str]:

@@ -44,8 +44,10 @@ class ChangeSet:
         self.number: int | None = None  # of the Version that a legacy API writes
         self.groups: dict[str, GroupDraft] = {}
         self.resources: dict[str, ResourceDraft] = {}
-        self.roots: dict[str, AfterImage] = {}  # the model and the capabilities
-        self.returning: set[str] = set()  # streams that a restore brings back, even if their types have other names now
+        self.root_after_images: dict[str, AfterImage] = {}  # the model and the capabilities
+        self.restored_streams: set[str] = (
+            set()
+        )  # streams that a restore brings back, even if their types have other names now
         self._cascade: list[Entity] = []  # the descendants of a deleted Group or Resource
         self._forgotten: dict[str, tuple[int, int]] = {}  # retained Versions to forget: their numbers and epochs
 
@@ -76,7 +78,7 @@ class ChangeSet:
         """
         known = xids.stream(xid) in self.groups
         found = self._group_draft(xid)
-        if found.new and not known:
+        if found.is_new and not known:
             type = self.group_type(xid)
             self.registry().count(type.plural, +1)
             if implied:
@@ -88,17 +90,17 @@ class ChangeSet:
         found = self.resources.get(xids.stream(xid))
         if found is None:
             found = self._load_resource(xid)
-            if found.new:
+            if found.is_new:
                 self.group(xids.join(*xids.segments(xid)[:2])).count(found.type.plural, +1)
             self.resources[xids.stream(xid)] = found
         return _same_case(found, xid)
 
     def existing_resource(self, xid: str) -> ResourceDraft:
         """The draft of an existing Resource. Raises: NotFound."""
-        self.existing(xid)
+        self.existing_entity(xid)
         return self.resource(xid)
 
-    def existing(self, xid: str) -> Entity:
+    def existing_entity(self, xid: str) -> Entity:
         """A live entity, by its exact xid. Raises: NotFound."""
         entity = self.find(xid)
         if entity is None:
@@ -115,8 +117,8 @@ class ChangeSet:
         found = resource.versions.get(versionid.lower())
         if found is None:
             xid = f"{resource.xid}/versions/{versionid}"
-            entity = None if resource.complete else self.world.get(xid)
-            found = VersionDraft(xid, resource.type.version, resource.was.version, entity, self.now)
+            entity = None if resource.has_all_versions else self.world.get(xid)
+            found = VersionDraft(xid, resource.type.version, resource.previous_type.version, entity, self.now)
             if entity is not None and entity.xid != xid:
                 raise _case_conflict(xid, entity.xid)
             resource.versions[versionid.lower()] = found
@@ -124,14 +126,16 @@ class ChangeSet:
 
     def load_versions(self, resource: ResourceDraft) -> None:
         """Loads all Versions of a Resource."""
-        if not resource.complete:
+        if not resource.has_all_versions:
             for entity in self.world.members(resource.xid + "/versions"):
                 if entity.id.lower() not in resource.versions:
-                    draft = VersionDraft(entity.xid, resource.type.version, resource.was.version, entity, self.now)
+                    draft = VersionDraft(
+                        entity.xid, resource.type.version, resource.previous_type.version, entity, self.now
+                    )
                     resource.versions[entity.id.lower()] = draft
-            resource.complete = True
+            resource.has_all_versions = True
 
-    def keep(self, content: bytes) -> str | None:
+    def add_document(self, content: bytes) -> str | None:
         """Stores a document. Returns its SHA-256 in hex, or None for the empty document."""
         name = digest(content)
         if name is not None:
@@ -152,44 +156,44 @@ class ChangeSet:
             return
         resource.deleted = True
         self.load_versions(resource)
-        for version in resource.living():
+        for version in resource.live_versions():
             version.gone = "deleted"
         self._group_draft(xids.join(*xids.segments(resource.xid)[:2])).count(resource.type.plural, -1)
 
-    def forget(self, kept: Iterable[Publication]) -> None:
+    def forget_publications(self, kept: Iterable[Publication]) -> None:
         """Drops retained Versions, which only the legacy APIs still show.
 
         A Version that this change creates again stays.
         """
         for one in kept:
-            self._forgotten[one.xid] = one.number, self.world.published.image(one).epoch
+            self._forgotten[one.xid] = one.number, self.world.publications.pruned_entity(one).epoch
 
-    def goes(self, xid: str) -> bool:
+    def is_deleted(self, xid: str) -> bool:
         """Whether this change deletes a Group or a Resource, directly or with its Group."""
         group = self.groups.get(xids.stream(xids.join(*xids.segments(xid)[:2])))
         resource = self.resources.get(xids.stream(xid))
         return bool((group and group.deleted) or (resource and resource.deleted))
 
-    def leaves(self, version: str) -> bool:
+    def is_version_deleted(self, version: str) -> bool:
         """Whether this change removes a Version, including one that only the legacy APIs still show."""
         resource = xids.join(*xids.segments(version)[:4])
         draft = self.resources.get(xids.stream(resource))
         own = draft.versions.get(xids.entity_id(version).lower()) if draft else None
-        return self.goes(resource) or version in self._forgotten or (own is not None and own.gone is not None)
+        return self.is_deleted(resource) or version in self._forgotten or (own is not None and own.gone is not None)
 
     # --- events --------------------------------------------------------------------------------------------------
 
     def events(self) -> tuple[EntityEvent, ...]:
         """One event for each entity that differs from its previous state, in the order of EV-77."""
-        facts = sorted(self._facts(), key=lambda fact: xids.event_order(fact.xid), reverse=True)
+        facts = sorted(self._after_images(), key=lambda fact: xids.event_order(fact.xid), reverse=True)
         self.world.prefetch(fact.xid for fact in facts)
         events: list[EntityEvent] = []
         while facts:  # an event copies its images, so each after-image is freed as soon as its event exists
             events.append(self._event(facts.pop()))
         return tuple(events)
 
-    def _facts(self) -> Iterator[AfterImage]:
-        yield from self.roots.values()
+    def _after_images(self) -> Iterator[AfterImage]:
+        yield from self.root_after_images.values()
         yield from (cascaded_after_image(entity) for entity in self._cascade)
         for xid, (number, epoch) in self._forgotten.items():
             yield AfterImage(xid, epoch, private={NUMBER: number}, gone="forgotten")

@@ -42,22 +42,22 @@ class EntityDraft:
 
     before: its last after-image, None for a new entity. attributes: what clients can set, validated as a whole.
     written: the request wrote it. touched: it counts as updated although the request did not write it (a child was
-    added, an ancestor was removed). following: it is the meta of a Resource with an xref; readers do not see its epoch,
-    so the epoch does not change (ENT-136). pinned: the request gave a `modifiedat`, which is used. listed: names that
-    `changed` contains regardless of their values. level: its definition in the model in force. was: its definition in
-    the model under which `before` was written.
+    added, an ancestor was removed). is_pointer: it is the meta of a Resource with an xref; readers do not see its
+    epoch, so the epoch does not change (ENT-136). keeps_modifiedat: the request gave a `modifiedat`, which is used.
+    always_changed: names that `changed` contains regardless of their values. level: its definition in the model in
+    force. previous_level: its definition in the model under which `before` was written.
     """
 
     __slots__ = (
         "_attributes",
+        "always_changed",
         "before",
-        "following",
+        "is_pointer",
+        "keeps_modifiedat",
         "level",
-        "listed",
         "now",
-        "pinned",
+        "previous_level",
         "touched",
-        "was",
         "written",
         "xid",
     )
@@ -65,34 +65,34 @@ class EntityDraft:
     def __init__(self, xid: str, level: Level, was: Level, before: Attributes | None, now: str) -> None:
         self.xid = xid
         self.level = level
-        self.was = was
+        self.previous_level = was
         self.before = before
         self.now = now
         self.written = False
         self.touched = False
-        self.pinned = False
-        self.following = False
-        self.listed: frozenset[str] = frozenset()
+        self.keeps_modifiedat = False
+        self.is_pointer = False
+        self.always_changed: frozenset[str] = frozenset()
         self._attributes: Attributes | None = None
 
     @property
-    def new(self) -> bool:
+    def is_new(self) -> bool:
         return self.before is None
 
     @property
-    def updated(self) -> bool:
-        return self.new or self.written or self.touched
+    def is_updated(self) -> bool:
+        return self.is_new or self.written or self.touched
 
     @property
     def epoch(self) -> int:
         if self.before is None:
             return 1
-        return int(self.before["epoch"]) + ((self.written or self.touched) and not self.following)
+        return int(self.before["epoch"]) + ((self.written or self.touched) and not self.is_pointer)
 
     @property
     def attributes(self) -> Attributes:
         if self._attributes is None:
-            self._attributes = self.was.settable(self.before or {})
+            self._attributes = self.previous_level.settable_values(self.before or {})
         return self._attributes
 
     @attributes.setter
@@ -119,7 +119,7 @@ class EntityDraft:
         accepted = self._checked(given, patch)
         if patch:
             self._check_names()
-        base = {**self.attributes} if patch else {**self.level.retained(self.before or {}), **self._birth()}
+        base = {**self.attributes} if patch else {**self.level.readonly_values(self.before or {}), **self._birth()}
         plain = {**base, **(kept or {}), **accepted, **self._times(accepted)}
         merged = fill_defaults(plain, defaults)
         erased = frozenset(name for name, value in accepted.items() if value is None)
@@ -127,11 +127,11 @@ class EntityDraft:
         timed = accepted.get("modifiedat") is not None
         echoed = timed and self._echoes(completed)
         if read and timed and not echoed:  # from another registry, which filled in defaults and cannot say which
-            found = mark_equal_defaults(self.level.assumed(completed), completed, defaults)
+            found = mark_equal_defaults(self.level.assumed_defaults(completed), completed, defaults)
             plain = explicit_values(plain, {name: mark for name, mark in found.items() if name in accepted})
-        self.mark(plain, completed, frozenset(accepted) if patch else None, echoed=echoed)
-        self.pinned = timed and not echoed
-        self.attributes = completed if self.pinned else {**completed, "modifiedat": self.now}
+        self.mark_defaults(plain, completed, frozenset(accepted) if patch else None, echoed=echoed)
+        self.keeps_modifiedat = timed and not echoed
+        self.attributes = completed if self.keeps_modifiedat else {**completed, "modifiedat": self.now}
         self.written = True
 
     def restore(self, image: Attributes, level: Level) -> None:
@@ -139,9 +139,9 @@ class EntityDraft:
 
         level: its definition in the model of that time. Raises: what Level.complete raises.
         """
-        given = level.settable(image)
+        given = level.settable_values(image)
         completed = self.level.complete(given, self.xid)
-        self.mark(given, completed, None)
+        self.mark_defaults(given, completed, None)
         self.attributes = {**completed, "modifiedat": self.now}
         self.written = True
 
@@ -151,13 +151,13 @@ class EntityDraft:
         if not self.written:
             self.attributes = {**self.attributes, "modifiedat": self.now}
 
-    def follow(self) -> None:
+    def become_pointer(self) -> None:
         """Turns the draft into the meta of a Resource with an xref: its only attributes are its times (ENT-132)."""
         birth = self.before["createdat"] if self.before else self.now
         self.attributes = {"createdat": birth, "modifiedat": self.now}
-        self.written = self.following = True
+        self.written = self.is_pointer = True
 
-    def release(self, shown: int) -> None:
+    def become_ordinary(self, shown: int) -> None:
         """Turns the draft into an ordinary meta again.
 
         shown: the epoch that readers saw until now; the next epoch is higher.
@@ -165,9 +165,9 @@ class EntityDraft:
         assert self.before is not None, "a pointer is stored"
         self.before = {**self.before, "epoch": max(self.before["epoch"], shown)}
         self.attributes = {name: value for name, value in self.attributes.items() if name != "xref"}
-        self.following = False
+        self.is_pointer = False
 
-    def comply(self) -> None:
+    def comply_with_model(self) -> None:
         """Validates the stored attributes against a new model; a value that a default fills in is an update (MOD-12).
 
         Raises: what Level.complete raises, InvalidAttribute for an extension whose name the new model defines (ENT-18).
@@ -175,11 +175,11 @@ class EntityDraft:
         self._check_names()
         completed = self.level.complete(self.attributes, self.xid)
         if completed != self.attributes:
-            self.mark(self.attributes, completed, frozenset())
+            self.mark_defaults(self.attributes, completed, frozenset())
             self.attributes = completed
             self.touch()
 
-    def mark(
+    def mark_defaults(
         self, given: Attributes, completed: Attributes, replaced: frozenset[str] | None, *, echoed: bool = False
     ) -> None:
         """Hook for subclasses: receives the attributes before and after defaults are filled in.
@@ -188,7 +188,7 @@ class EntityDraft:
         stored values.
         """
 
-    def image(self, **server_set: Any) -> Attributes:
+    def after_image(self, **server_set: Any) -> Attributes:
         """The after-image's attributes, in serialization order."""
         return self.level.order({**self.attributes, "epoch": self.epoch, **server_set})
 
@@ -203,9 +203,9 @@ class EntityDraft:
 
     def _check_names(self) -> None:
         """Raises: InvalidAttribute if a new model defines the name of a stored extension differently."""
-        if self.level is self.was or self.written:
+        if self.level is self.previous_level or self.written:
             return
-        taken = self.level.specified - self.was.specified
+        taken = self.level.specified - self.previous_level.specified
         for name in sorted(taken.intersection(self.attributes)):
             detail = "the new model gives this name to an attribute of its own; remove the stored value first"
             raise InvalidAttribute(self.xid, name=name, error_detail=detail)
@@ -216,7 +216,7 @@ class EntityDraft:
     def _times(self, accepted: Attributes) -> Attributes:
         """Timestamps that the server sets (ENT-60): both on creation, later `modifiedat` with each update."""
         absent = {name for name in ("createdat", "modifiedat") if accepted.get(name) is None}
-        return {name: self.now for name in absent if self.new or name == "modifiedat" or name in accepted}
+        return {name: self.now for name in absent if self.is_new or name == "modifiedat" or name in accepted}
 
     def _echoes(self, completed: Attributes) -> bool:
         """Whether the request's `modifiedat` is the stored one.
@@ -233,7 +233,7 @@ class GroupDraft(EntityDraft):
     facade: values that only the legacy APIs know. link: id of the link that delivered the entity.
     """
 
-    __slots__ = ("deleted", "entity", "facade", "gained", "link")
+    __slots__ = ("count_changes", "deleted", "entity", "facade", "link")
 
     def __init__(
         self, xid: str, level: Level, was: Level, entity: Entity | None, now: str, link: str | None = None
@@ -242,7 +242,7 @@ class GroupDraft(EntityDraft):
         super().__init__(xid, level, was, entity.attributes if entity else None, now)
         self.entity = entity
         self.deleted = False
-        self.gained: dict[str, int] = {}
+        self.count_changes: dict[str, int] = {}
         self.facade: Attributes = entity.private.get(FACADE, {}) if entity else {}
         self.link: str | None = entity.private.get(LINK) if entity else link or None
 
@@ -251,13 +251,15 @@ class GroupDraft(EntityDraft):
 
         This is an update of the entity that lists the collection and its count (EV-51, EV-65).
         """
-        self.gained[plural] = self.gained.get(plural, 0) + change
-        self.listed |= {plural, plural + "count"}
+        self.count_changes[plural] = self.count_changes.get(plural, 0) + change
+        self.always_changed |= {plural, plural + "count"}
         self.touch()
 
     def counts(self, plurals: Mapping[str, Any]) -> dict[str, int]:
         before = self.before or {}
-        return {f"{plural}count": before.get(f"{plural}count", 0) + self.gained.get(plural, 0) for plural in plurals}
+        return {
+            f"{plural}count": before.get(f"{plural}count", 0) + self.count_changes.get(plural, 0) for plural in plurals
+        }
 
 
 #: The results of format and compatibility checks on a Version (ENT-110).
@@ -274,12 +276,12 @@ class VersionDraft(EntityDraft):
 
     document: SHA-256 of its bytes. ordered: its ordering time in `modifiedat` mode (ENT-101). validated: the results of
     the checks of its format and compatibility. marks: which of its values are defaults. facade: values that only the
-    legacy APIs know. assigned: its number in the legacy APIs, if the id does not determine it.
+    legacy APIs know. assigned_number: its number in the legacy APIs, if the id does not determine it.
     """
 
     __slots__ = (
         "ancestor",
-        "assigned",
+        "assigned_number",
         "document",
         "entity",
         "facade",
@@ -301,7 +303,7 @@ class VersionDraft(EntityDraft):
         self.ordered: str | None = private.get("ordered")
         self.marks: DefaultMarks = private.get(DEFAULT_MARKS, {})
         self.facade: Attributes = private.get(FACADE, {})
-        self.assigned: int | None = None
+        self.assigned_number: int | None = None
         self.ancestor: str | None = None  # as the request states it; None: not stated
         self.gone: DeletionReason | None = None  # why it was deleted: deleted, pruned
 
@@ -324,7 +326,7 @@ class VersionDraft(EntityDraft):
         }
         return {name: value for name, value in found.items() if value is not None}
 
-    def mark(
+    def mark_defaults(
         self, given: Attributes, completed: Attributes, replaced: frozenset[str] | None, *, echoed: bool = False
     ) -> None:
         marks = mark_filled_in(given, completed)
@@ -355,29 +357,29 @@ NO_DEFAULT_REQUEST: Final = DefaultVersionRequest()
 class ResourceDraft:
     """A Resource: its meta, and those of its Versions that the request needs.
 
-    complete: `versions` holds all Versions. xref: the Resource that it refers to; then it has no Versions of its own.
-    readonly: the value in its meta. listed: names that `changed` contains regardless of their values. wish: what the
-    request says about the default Version. facade: values that only the legacy APIs know. link: id of the link that
-    delivered the Resource.
+    has_all_versions: `versions` holds all Versions. xref: the Resource that it refers to; then it has no Versions of
+    its own. readonly: the value in its meta. always_changed: names that `changed` contains regardless of their values.
+    default_request: what the request says about the default Version. facade: values that only the legacy APIs know.
+    link: id of the link that delivered the Resource.
     """
 
     __slots__ = (
-        "complete",
+        "always_changed",
         "counter",
+        "default_request",
         "deleted",
         "entity",
         "facade",
+        "has_all_versions",
         "link",
-        "listed",
         "membership_changed",
         "meta",
+        "needs_recheck",
+        "needs_settling",
+        "previous_type",
         "readonly",
-        "rechecked",
         "type",
-        "unsettled",
         "versions",
-        "was",
-        "wish",
         "xid",
         "xref",
     )
@@ -394,25 +396,25 @@ class ResourceDraft:
         """link: id of the link that writes, if the entity is new."""
         self.xid = xid
         self.type = type
-        self.was = was
+        self.previous_type = was
         self.entity = entity
         self.meta = EntityDraft(xid + "/meta", type.meta, was.meta, _meta_of(entity) if entity else None, now)
         self.xref: str | None = entity.attributes["meta"].get("xref") if entity else None
         self.readonly: bool = entity.attributes["meta"].get("readonly", False) if entity else False
         self.versions: dict[str, VersionDraft] = {}
-        self.complete = entity is None or self.xref is not None
-        self.listed: frozenset[str] = frozenset()
+        self.has_all_versions = entity is None or self.xref is not None
+        self.always_changed: frozenset[str] = frozenset()
         self.counter: int = entity.private.get("counter", 0) if entity else 0
         self.facade: Attributes = entity.private.get(FACADE, {}) if entity else {}
         self.link: str | None = entity.private.get(LINK) if entity else link or None
-        self.wish = NO_DEFAULT_REQUEST
+        self.default_request = NO_DEFAULT_REQUEST
         self.membership_changed = False
-        self.rechecked = False  # all of its documents have to be checked again
-        self.unsettled = False  # its Versions' order, roots or default have to be computed again
+        self.needs_recheck = False  # all of its documents have to be checked again
+        self.needs_settling = False  # its Versions' order, roots or default have to be computed again
         self.deleted = False
 
     @property
-    def new(self) -> bool:
+    def is_new(self) -> bool:
         return self.entity is None
 
     @property
@@ -424,7 +426,7 @@ class ResourceDraft:
         id = xids.entity_id(self.xid)
         return {self.type.singular + "id": id, "defaultversionid": self.default_before or id}
 
-    def living(self) -> list[VersionDraft]:
+    def live_versions(self) -> list[VersionDraft]:
         return [version for version in self.versions.values() if version.gone is None]
 
 

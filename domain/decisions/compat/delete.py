@@ -41,10 +41,10 @@ def retained_versions_go_with_their_owners(changes: ChangeSet) -> None:
     """Forgets retained Versions of deleted Groups and definitions, and of definitions that now have an xref."""
     for group in changes.groups.values():
         if group.deleted and legacy_api_of(group.xid):
-            changes.forget(changes.world.published.kept(group.xid))
+            changes.forget_publications(changes.world.publications.retained_versions(group.xid))
     for resource in changes.resources.values():
         if resource.entity is not None and _loses_all(resource) and legacy_api_of(resource.xid):
-            changes.forget(changes.world.published.kept(resource.xid))
+            changes.forget_publications(changes.world.publications.retained_versions(resource.xid))
 
 
 def _loses_all(resource: ResourceDraft) -> bool:
@@ -57,24 +57,24 @@ def _loses_all(resource: ResourceDraft) -> bool:
 
 def _retract_version(changes: ChangeSet, resource: ResourceDraft, number: int) -> None:
     changes.load_versions(resource)
-    living = next((version for version in resource.living() if version.number == number), None)
-    kept = {one.number: one for one in changes.world.published.kept(resource.xid)}
+    living = next((version for version in resource.live_versions() if version.number == number), None)
+    kept = {one.number: one for one in changes.world.publications.retained_versions(resource.xid)}
     if living is not None:
         living.gone = "deleted"
-        resource.membership_changed = resource.unsettled = True
-        if kept and not resource.living():
+        resource.membership_changed = resource.needs_settling = True
+        if kept and not resource.live_versions():
             _bring_back(changes, resource, kept[max(kept)])
-        elif not resource.living():
-            check_removable(changes.existing(resource.xid), changes.context.now)
+        elif not resource.live_versions():
+            check_removable(changes.existing_entity(resource.xid), changes.context.now)
     elif number in kept:
-        changes.forget([kept[number]])
+        changes.forget_publications([kept[number]])
     else:
         raise NoSuchVersion(number=number)
 
 
 def _bring_back(changes: ChangeSet, resource: ResourceDraft, kept: Publication) -> None:
     """Makes a retained Version live again, as the one that the registry shows (LEG-213)."""
-    image = changes.world.published.image(kept)
+    image = changes.world.publications.pruned_entity(kept)
     draft = changes.version(resource, image.id)
     add_version(changes, resource, draft, chosen=False)
     draft.restore(image.attributes, resource.type.version)

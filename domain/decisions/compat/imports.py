@@ -67,4 +67,6 @@ def _readonly(xid: str, importer: str, authority: str) -> Problem:
 
 
 def _is_written(resource: ResourceDraft) -> bool:
-    return not resource.deleted and (resource.meta.updated or any(each.updated for each in resource.versions.values()))
+    return not resource.deleted and (
+        resource.meta.is_updated or any(each.is_updated for each in resource.versions.values())
+    )

@@ -27,7 +27,7 @@ def drop_outdated_values(changes: ChangeSet) -> None:
 
     Raises: Conflict if a Version that a legacy API adds would be pruned immediately.
     """
-    if changes.number is not None and any(changes.leaves(xid) for xid in changes.processed):
+    if changes.number is not None and any(changes.is_version_deleted(xid) for xid in changes.processed):
         raise Conflict(error_detail="it would be older than every version that the limit on versions retains")
     for group in changes.groups.values():
         if group.facade and _is_outdated(group):
@@ -37,7 +37,7 @@ def drop_outdated_values(changes: ChangeSet) -> None:
             if resource.facade:
                 _check_format(resource)
         elif legacy_api_of(resource.xid) == MESSAGECATALOG:
-            for version in resource.living():
+            for version in resource.live_versions():
                 if version.written:
                     _check_document(changes, version)
 
@@ -55,7 +55,8 @@ def _check_format(resource: ResourceDraft) -> None:
     if spelled is None or legacy_api_of(resource.xid) != SCHEMAREGISTRY:
         return
     if any(
-        not formats.is_same_format(spelled, version.attributes.get("format") or "") for version in resource.living()
+        not formats.is_same_format(spelled, version.attributes.get("format") or "")
+        for version in resource.live_versions()
     ):
         resource.facade = without_members(resource.facade, "format")
 
@@ -68,7 +69,7 @@ def _check_document(changes: ChangeSet, version: VersionDraft) -> None:
     before, document = version.entity, version.facade.get("document")
     if before is None or document is None or document != before.private.get(FACADE, {}).get("document"):
         return
-    group = changes.existing(xids.join(*xids.segments(version.xid)[:2]))
+    group = changes.existing_entity(xids.join(*xids.segments(version.xid)[:2]))
     of_group = group_formats.stored_group_format(MESSAGECATALOG, group) or XREGISTRY_FORMAT
     format = version_formats.version_format(before.attributes, version.facade, of_group)
     if not (format in METASCHEMAS or format == XREGISTRY_FORMAT):

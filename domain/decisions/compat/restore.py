@@ -24,7 +24,7 @@ def restore_group(group: GroupDraft, then: Entity) -> bool:
 
 def restore_definition(resource: ResourceDraft, then: Entity) -> bool:
     """The same for a definition, except for the used numbers, which stay those of its current lifetime."""
-    life = then.private.get(FACADE, {}) if resource.new else resource.facade
+    life = then.private.get(FACADE, {}) if resource.is_new else resource.facade
     gone = {USED: life[USED]} if USED in life else {}
     before = resource.facade
     resource.facade = {**without_members(then.private.get(FACADE, {}), USED), **gone}
@@ -39,15 +39,17 @@ def is_same_version(version: VersionDraft, then: Entity) -> bool:
 def restore_version(resource: ResourceDraft, version: VersionDraft, then: Entity, definition: Entity) -> None:
     """Sets a Version's past content, and the names of a new Version. definition: the past Resource."""
     facade = then.private.get(FACADE, {})
-    names = facade if version.new else version.facade
+    names = facade if version.is_new else version.facade
     version.facade = {**without_members(facade, *_NAMES), **{name: names[name] for name in _NAMES[1:] if name in names}}
-    if not version.new and "number" in names:
+    if not version.is_new and "number" in names:
         version.facade["number"] = names["number"]
     if resource.entity is None or resource.entity.born == definition.born:
-        version.assigned = version_number(then.id, then.private) or None
+        version.assigned_number = version_number(then.id, then.private) or None
 
 
 def forget_later_versions(changes: ChangeSet, xid: str, position: int) -> None:
     """Forgets the retained Version of a stream if it was created after a position."""
     if legacy_api_of(xid) is not None:
-        changes.forget(kept for kept in changes.world.published.kept(xid) if kept.born > position)
+        changes.forget_publications(
+            kept for kept in changes.world.publications.retained_versions(xid) if kept.born > position
+        )

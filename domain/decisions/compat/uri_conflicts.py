@@ -40,7 +40,7 @@ def find_published(changes: ChangeSet, facade: LegacyWrite, uri: str, *, default
 
     default: the URI is the path of the Version to be created, which no other path can equal.
     """
-    published, family = changes.world.published, facade.family
+    published, family = changes.world.publications, facade.family
     found = published.by_id(family, facade.id) if facade.id is not None else None
     found = found or published.by_uri(family, normalize_uri(uri))
     if found is not None:
@@ -94,12 +94,12 @@ def published_versions(changes: ChangeSet, resource: ResourceDraft) -> Iterator[
         if version.entity is not None:
             yield PublishedVersion(resource.xid, version.number, version.entity)
     if USED in resource.facade:
-        for kept in changes.world.published.kept(resource.xid):
+        for kept in changes.world.publications.retained_versions(resource.xid):
             yield _held(changes, kept)
 
 
 def _held(changes: ChangeSet, found: Publication) -> PublishedVersion:
-    image = changes.world.published.image(found) if found.kept else changes.existing(found.xid)
+    image = changes.world.publications.pruned_entity(found) if found.is_retained else changes.existing_entity(found.xid)
     return PublishedVersion(found.xid.split("/versions/")[0], found.number, image)
 
 

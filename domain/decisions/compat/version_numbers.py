@@ -53,7 +53,7 @@ def next_number(changes: ChangeSet, resource: ResourceDraft) -> int:
 
 def _number(changes: ChangeSet, resource: ResourceDraft) -> None:
     old = [version for version in resource.versions.values() if version.entity is not None]
-    fresh = [version for version in resource.living() if version.entity is None]
+    fresh = [version for version in resource.live_versions() if version.entity is None]
     gone = {version.number for version in old if version.gone is not None} - {0}
     before = used_numbers(resource)
     taken = {before.highest, *(version.number for version in old)}
@@ -61,7 +61,7 @@ def _number(changes: ChangeSet, resource: ResourceDraft) -> None:
     _assign_next_numbers(
         resource, taken, [version for version in fresh if not _keeps_own_number(changes, version, before, taken)]
     )
-    after = before.plus(gone).minus(version.number for version in fresh)
+    after = before.with_numbers(gone).without_numbers(version.number for version in fresh)
     others = without_members(resource.facade, USED)
     resource.facade = {**others, USED: after.text} if after.ranges else others
 
@@ -75,7 +75,7 @@ def _assign_next_numbers(resource: ResourceDraft, taken: set[int], versions: Seq
 
 def _kept(changes: ChangeSet, xid: str, gone: NumberRanges) -> Sequence[Publication]:
     """The retained Versions at or below an xid. gone: the numbers of its definition's removed Versions."""
-    return changes.world.published.kept(xid) if gone.ranges else ()
+    return changes.world.publications.retained_versions(xid) if gone.ranges else ()
 
 
 def _is_id_its_number(resource: ResourceDraft) -> bool:
@@ -96,8 +96,8 @@ def _keeps_own_number(changes: ChangeSet, version: VersionDraft, before: NumberR
     number = number_from_id(version.id)
     if kept:
         _revive(changes, version, kept[0])
-    elif version.assigned is not None:
-        _set(version, version.assigned)
+    elif version.assigned_number is not None:
+        _set(version, version.assigned_number)
     elif number and number not in taken and not before.has(number):
         _set(version, number)
     else:
@@ -108,19 +108,19 @@ def _keeps_own_number(changes: ChangeSet, version: VersionDraft, before: NumberR
 
 def _leave_to_others(changes: ChangeSet, version: VersionDraft) -> None:
     """Removes a name from a restored Version if another Version has received it meanwhile."""
-    published, family = changes.world.published, legacy_api_of(version.xid)
+    published, family = changes.world.publications, legacy_api_of(version.xid)
     id, uri = version.facade.get("id"), version.facade.get("uri")
     found = (
         id and family and published.by_id(family, id),
         uri and family and published.by_uri(family, normalize_uri(uri)),
     )
-    if any(one and one.xid != version.xid and not changes.leaves(one.xid) for one in found):
+    if any(one and one.xid != version.xid and not changes.is_version_deleted(one.xid) for one in found):
         version.facade = without_members(version.facade, "id", "uri")
 
 
 def _revive(changes: ChangeSet, version: VersionDraft, kept: Publication) -> None:
     """Gives a retained Version that is created again the names under which it was published."""
-    facade = changes.world.published.image(kept).private.get(FACADE, {})
+    facade = changes.world.publications.pruned_entity(kept).private.get(FACADE, {})
     version.facade = version.facade | {name: facade[name] for name in ("id", "uri") if name in facade}
     _set(version, kept.number)
 

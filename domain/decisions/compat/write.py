@@ -100,7 +100,7 @@ def _stated(given: Attributes) -> Attributes:
 
 def _publish_version(changes: ChangeSet, command: WriteTree, facade: LegacyWrite) -> None:
     """Adds a new Version of a definition, which may be new too, or answers with a matching existing Version."""
-    group = changes.existing(xids.join(*xids.segments(command.xid)[:2]))
+    group = changes.existing_entity(xids.join(*xids.segments(command.xid)[:2]))
     check_writable(changes, command.xid, frozenset())
     resource = changes.resource(command.xid)
     check_no_xref(resource)
@@ -124,7 +124,7 @@ def _publish_version(changes: ChangeSet, command: WriteTree, facade: LegacyWrite
     version = _write(changes, resource, command, format, number)
     version.facade = _version_facade(changes, facade, version, uri if own else None)
     resource.facade = _definition_facade(resource, command, facade, authority, format, group)
-    if resource.new:
+    if resource.is_new:
         resource.facade |= _stated({IMPORTER: new_importer(facade, changes.context)})
     _show(resource, version, authority, uri)
     _answer(changes, PublishedVersion(resource.xid, number, Entity(version.xid, "", 1, {})))
@@ -138,7 +138,7 @@ def _answer(changes: ChangeSet, found: PublishedVersion) -> None:
 def _authority(resource: ResourceDraft, facade: LegacyWrite) -> str | None:
     """The current or new authority of a definition. Raises: Conflict if it has another one (LEG-605)."""
     stored: str | None = resource.facade.get("authority")
-    if resource.new or facade.authority is None:
+    if resource.is_new or facade.authority is None:
         return stored if facade.authority is None else facade.authority
     if normalize_uri(facade.authority) != normalize_uri(stored or facade.base):
         raise Conflict(error_detail=f'the authority is "{stored or facade.base}" and cannot change (LEG-605)')
@@ -195,13 +195,13 @@ def _write(
     )
     version = write_version(changes, resource, None, tree, WriteOptions(False, command.mediatype), command.document)
     assert version.id == str(number)
-    version.assigned = number
+    version.assigned_number = number
     return version
 
 
 def _version_facade(changes: ChangeSet, facade: LegacyWrite, version: VersionDraft, uri: str | None) -> dict[str, Any]:
     """The values that only the legacy API knows of a Version. uri: None for the default URI, which is not stored."""
-    document = changes.keep(facade.content) if facade.content else None
+    document = changes.add_document(facade.content) if facade.content else None
     found = {
         "id": facade.id,
         "uri": uri,
@@ -226,9 +226,9 @@ def _definition_facade(
 
     Its description is that of its first Version (LEG-502).
     """
-    first = command.tree.get("description") if resource.new else None
+    first = command.tree.get("description") if resource.is_new else None
     # If the group has a format, the format is the group's (LEG-703). A later spelling changes nothing.
-    spelled = format if resource.new and group_formats.stored_group_format(facade.family, group) is None else None
+    spelled = format if resource.is_new and group_formats.stored_group_format(facade.family, group) is None else None
     given = {"authority": authority, "description": facade.description or first, "format": spelled}
     return {**resource.facade, **_stated(given)}
 

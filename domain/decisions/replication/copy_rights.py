@@ -31,7 +31,7 @@ def check_copies(events: Sequence[EntityEvent], world: World, context: Context) 
     """
     if context.link and not any(link.id == context.link and link.enabled and not link.promoted for link in world.links):
         raise NotReceiving(f"{COLLECTION}/{context.link}")
-    links = [link for link in world.links if link.inbound and not link.promoted and link.id != context.link]
+    links = [link for link in world.links if link.is_inbound and not link.promoted and link.id != context.link]
     if links:
         for event in reversed(events):  # the written entity follows its ancestors
             for link in links:
@@ -61,7 +61,7 @@ def authority_url(link: Link, xid: str) -> str:
 
 def link_of_copy(xid: str, links: Sequence[Link], private: Mapping[str, Any]) -> Link | None:
     """The link that still delivers an entity. private: the entity's own private members."""
-    inbound = (link for link in links if link.inbound and not link.promoted)
+    inbound = (link for link in links if link.is_inbound and not link.promoted)
     return next((link for link in inbound if _has_copy(link, xid, private)), None)
 
 
@@ -105,7 +105,7 @@ def _defines(link: Link, event: EntityEvent, world: World) -> bool:
         return False
     before = world.get(xids.MODEL)
     old, new = _groups(before.attributes if before else {}), _groups(event.attributes)
-    return any(old[plural] != new.get(plural) for plural in old if link.scope.of_type(plural))
+    return any(old[plural] != new.get(plural) for plural in old if link.scope.may_have_groups_of(plural))
 
 
 def _groups(model: Mapping[str, Any]) -> Mapping[str, Any]:

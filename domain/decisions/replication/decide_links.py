@@ -38,7 +38,7 @@ def links_overlap(one: Link, other: Link) -> bool:
     """Whether two links would both deliver whole interactions of the same Groups or of the same registry."""
     if not (one.follows_log and other.follows_log) or one.promoted or other.promoted:
         return False
-    return one.url == other.url or one.scope.meets(other.scope)
+    return one.url == other.url or one.scope.overlaps(other.scope)
 
 
 def _create(command: WriteLink, world: World, context: Context) -> Decision:
@@ -80,7 +80,7 @@ def _check_narrower(stored: Link, command: WriteLink) -> None:
     scope = LinkScope.of(command.attributes["scope"])
     if stored.dialect != KAFKA or stored.scope.whole or command.attributes["scope"] == stored.attributes["scope"]:
         return
-    if scope.whole or scope.passes is not None or not all(map(stored.scope.has, scope.groups)):
+    if scope.whole or scope.group_filter is not None or not all(map(stored.scope.has, scope.groups)):
         reason = "the scope of a link to a topic cannot become wider; follow the log over HTTP instead"
         raise InvalidLink.at("fixed", "/scope", reason)
 

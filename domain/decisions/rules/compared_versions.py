@@ -31,7 +31,7 @@ def versions_to_check(resource: ResourceDraft, *, compared: bool, transitive: bo
     compared: whether Versions are compared with ancestors at all. transitive: all descendants count, otherwise only the
     nearest. O(loaded Versions).
     """
-    versions = resource.living()
+    versions = resource.live_versions()
     url = resource.type.singular + "url"
     if not compared:
         return [version for version in versions if _needs_check(version, url)]
@@ -48,7 +48,7 @@ def versions_to_check(resource: ResourceDraft, *, compared: bool, transitive: bo
 def affects_descendants(resource: ResourceDraft) -> bool:
     """Whether a loaded change can affect the results of descendant Versions, which may not be loaded."""
     url = resource.type.singular + "url"
-    return any(_needs_check(version, url) for version in resource.living())
+    return any(_needs_check(version, url) for version in resource.live_versions())
 
 
 def _undecided_ancestors(

@@ -30,10 +30,10 @@ def constraints_hold(changes: ChangeSet) -> None:
     """
     binding = _GroupConstraints(changes)
     for group in list(changes.groups.values()):
-        if group.xid != xids.REGISTRY and group.updated and not group.deleted:
+        if group.xid != xids.REGISTRY and group.is_updated and not group.deleted:
             _load_affected_resources(changes, group, binding.of(group.xid))
-    left = [one for one in changes.resources.values() if not (one.deleted or changes.goes(one.xid))]
-    changes.world.prefetch_sources(one.xid for one in left if one.xref is None)
+    left = [one for one in changes.resources.values() if not (one.deleted or changes.is_deleted(one.xid))]
+    changes.world.prefetch_xref_sources(one.xid for one in left if one.xref is None)
     for resource in left:
         if resource.xref is not None:
             _check_pointer(changes, resource, resource.xref, binding)
@@ -61,14 +61,14 @@ class _GroupConstraints:
 
     def __init__(self, changes: ChangeSet) -> None:
         self._changes = changes
-        self._known: dict[str, ConstraintsByPath] = {}
+        self._cache: dict[str, ConstraintsByPath] = {}
 
     def of(self, group: str) -> ConstraintsByPath:
         """The constraints for all Resources of a Group. Raises: InvalidAttribute."""
-        if group not in self._known:
+        if group not in self._cache:
             given = self._changes.group(group).attributes.get("constraints")
-            self._known[group] = group_constraints(self._changes.group_type(group), given, group)
-        return self._known[group]
+            self._cache[group] = group_constraints(self._changes.group_type(group), given, group)
+        return self._cache[group]
 
     def check(self, shown: str, plural: str, versions: Iterable[Attributes], told: _ErrorSubject) -> None:
         """Checks Versions against the constraints of the Group in which a Resource shows them.
@@ -93,7 +93,7 @@ class _ErrorSubject:
 
 def _load_affected_resources(changes: ChangeSet, group: GroupDraft, bounds: ConstraintsByPath) -> None:
     """Loads every Resource that a change of the Group may have made invalid (ENT-156)."""
-    if group.new or not _differ(group, bounds):
+    if group.is_new or not _differ(group, bounds):
         return
     for plural in {path[0] for path in bounds}:
         for entity in changes.world.members(f"{group.xid}/{plural}"):
@@ -116,13 +116,13 @@ def _check_versions(changes: ChangeSet, resource: ResourceDraft, binding: _Group
     if not versions:
         return
     binding.check(resource.xid, plural, versions, _ErrorSubject(resource.xid))
-    for source in changes.world.sources(resource.xid):
-        if xids.stream(source) not in changes.resources and not changes.goes(source):
+    for source in changes.world.xref_sources(resource.xid):
+        if xids.stream(source) not in changes.resources and not changes.is_deleted(source):
             binding.check(source, plural, versions, _ErrorSubject(resource.xid, _constraint_owner(changes, source)))
 
 
 def _constraint_owner(changes: ChangeSet, source: str) -> str | None:
-    if not changes.context.reads(source):
+    if not changes.context.can_read(source):
         return None
     return f'"{source}" shows it in "{group_of_resource(source)}", whose constraint it is'
 
@@ -137,13 +137,13 @@ def _of(bounds: ConstraintsByPath, plural: str) -> ConstraintsByPath:
 
 
 def _versions(resource: ResourceDraft) -> list[Attributes]:
-    return [version.attributes for version in resource.living()]
+    return [version.attributes for version in resource.live_versions()]
 
 
 def _pointed_at(changes: ChangeSet, target: str) -> Iterator[Attributes]:
     """The Versions of a Resource that has no xref itself, read lazily."""
     draft = changes.resources.get(xids.stream(target))
-    if changes.goes(target):
+    if changes.is_deleted(target):
         return
     if draft is not None:
         if draft.xid == target and draft.xref is None:

@@ -56,7 +56,7 @@ def domain_rules_hold(changes: ChangeSet) -> int:
     if not due:
         return 0
     changes.world.prefetch({xid for one in due for xid in referenced_xids(one.attributes)})
-    all, seen = ChangedEntities(changes), ChangedEntities(changes, changes.context.reads)
+    all, seen = ChangedEntities(changes), ChangedEntities(changes, changes.context.can_read)
     check, chains = _checks(changes, due), BaseChains()
     found = [
         finding
@@ -72,19 +72,19 @@ def domain_rules_hold(changes: ChangeSet) -> int:
 class _EntityCheck:
     """An entity to check. kind: None if only its membership is checked. before: its previous attributes, if any.
 
-    told: the xid that findings name if the caller may not see the entity's own.
+    reported_xid: the xid that findings name if the caller may not see the entity's own.
     """
 
     xid: str
     attributes: Mapping[str, Any]
     kind: str | None
     before: Mapping[str, Any] | None = None
-    told: str | None = None
+    reported_xid: str | None = None
 
     def findings(self, subject: ValidatedEntity) -> Iterator[Finding]:
         if self.kind is None:
             for finding in membership_findings(subject):
-                yield replace(finding, xid=self.told or self.xid)
+                yield replace(finding, xid=self.reported_xid or self.xid)
             return
         yield from entity_findings(self.kind, subject)
         if self.before is not None and self.kind == MESSAGES:
@@ -137,7 +137,7 @@ class ChangedEntities:
 
     def _lives(self, xid: str) -> bool:
         draft = self._changes.resources.get(xids.stream(xid))
-        return not (draft.deleted if draft is not None else self._changes.goes(xid))
+        return not (draft.deleted if draft is not None else self._changes.is_deleted(xid))
 
     def _group(self, xid: str) -> Attributes | None:
         draft = self._changes.groups.get(xids.stream(xid))
@@ -159,7 +159,7 @@ class ChangedEntities:
         """The attributes of a Resource or a Version, without following an xref."""
         xid, resource = xids.join(*parts), xids.join(*parts[:4])
         draft = self._changes.resources.get(xids.stream(resource))
-        if draft is None and self._changes.goes(resource):
+        if draft is None and self._changes.is_deleted(resource):
             return None
         if draft is not None:
             if draft.deleted or draft.xid != resource:
@@ -199,14 +199,14 @@ def _of_resource(changes: ChangeSet, resource: ResourceDraft, lookup: ChangedEnt
             yield _EntityCheck(resource.xid, shown, MESSAGES)
         return
     default, written = _default_of(resource), list[VersionDraft]()
-    for version in resource.living():
+    for version in resource.live_versions():
         if version.written or (version.id == default and resource.default_before != default):
             written.append(version)
             xid = resource.xid if version.id == default else version.xid
             yield _EntityCheck(xid, version.attributes, MESSAGES, version.before)
-    if written and not resource.new:
-        for one in _members(changes.world.sources(resource.xid), lookup):
-            yield one if changes.context.reads(one.xid) else replace(one, told=resource.xid)
+    if written and not resource.is_new:
+        for one in _members(changes.world.xref_sources(resource.xid), lookup):
+            yield one if changes.context.can_read(one.xid) else replace(one, reported_xid=resource.xid)
 
 
 def _members(messages: Iterable[str], lookup: ChangedEntities) -> Iterator[_EntityCheck]:
@@ -232,7 +232,7 @@ def _checks(changes: ChangeSet, due: Iterable[_EntityCheck]) -> SchemaCheck:
     given = [inline_schema(one.attributes) for one in due if one.kind == MESSAGES]
     asked = {_question(name, content): content for name, content in filter(None, given) if content is not None}
     documents = {question.sha256: content for question, content in asked.items() if question.sha256 is not None}
-    verdicts = changes.world.verdicts(frozenset(asked), documents) if asked else {}
+    verdicts = changes.world.check_results(frozenset(asked), documents) if asked else {}
 
     def check(name: str, document: bytes) -> str | None:
         verdict = verdicts.get(_question(name, document))

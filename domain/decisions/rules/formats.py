@@ -1,6 +1,6 @@
 """Checks of documents against their `format`, and of Versions against `meta.compatibility`.
 
-All document checks are requested in one call (`World.verdicts`). Their results then decide about each Version.
+All document checks are requested in one call (`World.check_results`). Their results then decide about each Version.
 Spec: core 1.0-rc4, "formatvalidated Attribute", "compatibilityvalidated Attribute"; model 1.0-rc4, "validateformat",
 "validatecompatibility", "strictvalidation". Rules ENT-110 to 116, SC-10 to 15, SC-30 to 35.
 """
@@ -39,11 +39,11 @@ def formats_hold(changes: ChangeSet) -> None:
     """
     refusals = _CheckErrors(changes)
     due = list(_version_checks(changes, refusals))
-    questions = frozenset(question for one in due for question in one.questions())
-    verdicts = changes.world.verdicts(questions, changes.documents) if questions else {}
+    questions = frozenset(question for one in due for question in one.document_checks())
+    verdicts = changes.world.check_results(questions, changes.documents) if questions else {}
     for one in due:
         try:
-            one.version.validated = one.shown(verdicts)
+            one.version.validated = one.validation_attributes(verdicts)
         except FormatViolation as violation:
             refusals.add(one.version, violation)
     for version, problem in compatibility_violations(due, verdicts):
@@ -82,7 +82,7 @@ def _version_checks(changes: ChangeSet, refusals: _CheckErrors) -> Iterator[Vers
 
 
 def _forget(resource: ResourceDraft) -> None:
-    for version in resource.living():
+    for version in resource.live_versions():
         version.validated = {}
 
 
@@ -92,11 +92,11 @@ def _of_resource(
     compatibility = resource.meta.attributes.get("compatibility")
     rule = str(compatibility).lower() if resource.type.validatecompatibility and compatibility is not None else None
     everything = _needs_all_checked(changes, resource)
-    if everything or (rule is not None and (resource.unsettled or affects_descendants(resource))):
+    if everything or (rule is not None and (resource.needs_settling or affects_descendants(resource))):
         changes.load_versions(resource)
     transitive = rule is not None and rule.endswith("_transitive")
     for version in (
-        resource.living()
+        resource.live_versions()
         if everything
         else versions_to_check(resource, compared=rule is not None, transitive=transitive)
     ):
@@ -115,7 +115,7 @@ def _needs_all_checked(changes: ChangeSet, resource: ResourceDraft) -> bool:
     """Whether every Version has to be checked again: the model or the compatibility rule changed."""
     before = resource.meta.before or {}
     moved = before.get("compatibility") != resource.meta.attributes.get("compatibility")
-    return changes.model is not changes.world.model or moved or resource.rechecked
+    return changes.model is not changes.world.model or moved or resource.needs_recheck
 
 
 def _version_check(
@@ -124,7 +124,7 @@ def _version_check(
     """Raises: FormatUnknown, FormatExternal, CompatibilityUnknown."""
     flaw = _why_format_skipped(resource, version, offered)
     if flaw is not None:
-        return VersionCheck(resource, version, flaw=flaw, rule=rule)
+        return VersionCheck(resource, version, format_skipped=flaw, rule=rule)
     document = format_check(version)
     if rule is None:
         return VersionCheck(resource, version, document)
@@ -132,7 +132,9 @@ def _version_check(
     ancestors = _compared(changes, resource, version, rule) if unruled is None else ()
     for ancestor in ancestors:
         if _why_format_skipped(resource, ancestor, offered) is not None:
-            return VersionCheck(resource, version, document, rule=rule, unruled=f'"{ancestor.id}" was not validated')
+            return VersionCheck(
+                resource, version, document, rule=rule, rule_skipped=f'"{ancestor.id}" was not validated'
+            )
     return VersionCheck(resource, version, document, None, rule, unruled, ancestors)
 
 

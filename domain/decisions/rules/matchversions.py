@@ -16,11 +16,11 @@ def versions_match(changes: ChangeSet) -> None:
         if resource.type.matchversions and not resource.deleted and _is_touched(resource):
             changes.load_versions(resource)
             for path in resource.type.matchversions:
-                found = (dot_path.find(version.attributes, path) for version in resource.living())
+                found = (dot_path.find(version.attributes, path) for version in resource.live_versions())
                 values = {dumps(comparable_value(path, value)) for value in found}
                 if len(values) > 1:
                     raise MismatchedVersionAttribute(resource.xid, name=dot_path.text(path))
 
 
 def _is_touched(resource: ResourceDraft) -> bool:
-    return resource.unsettled or any(version.written for version in resource.versions.values())
+    return resource.needs_settling or any(version.written for version in resource.versions.values())

@@ -22,19 +22,19 @@ from domain.errors.problems import (
 def resources_settle(changes: ChangeSet) -> None:
     """Settles every Resource in the change; a Resource that lost its last Version is deleted (ENT-108)."""
     for resource in list(changes.resources.values()):
-        if not resource.deleted and resource.xref is None and (resource.new or resource.unsettled):
+        if not resource.deleted and resource.xref is None and (resource.is_new or resource.needs_settling):
             settle(changes, resource)
 
 
 def settle(changes: ChangeSet, resource: ResourceDraft) -> None:
     """Computes one Resource's ancestors, default Version and pruning, and updates the epochs that depend on them."""
     changes.load_versions(resource)
-    if not resource.living():
-        if resource.wish.id is not None:
-            raise UnknownId(resource.xid, singular="version", id=resource.wish.id)
+    if not resource.live_versions():
+        if resource.default_request.id is not None:
+            raise UnknownId(resource.xid, singular="version", id=resource.default_request.id)
         changes.delete_resource(resource)
         return
-    if resource.meta.new and not resource.meta.written:
+    if resource.meta.is_new and not resource.meta.written:
         resource.meta.write({}, patch=False, kept=resource.meta_ids())
     lines = _assign_ancestors(resource)
     default, sticky = _default(resource, lines)
@@ -55,19 +55,19 @@ def _lineage(draft: VersionDraft) -> VersionLineage:
 
 
 def _assign_ancestors(resource: ResourceDraft) -> list[VersionLineage]:
-    living = resource.living()
+    living = resource.live_versions()
     ids = {draft.id for draft in living}
     for draft in living:
         if draft.ancestor is not None and draft.ancestor not in ids:
             raise UnknownId(draft.xid, singular="version", id=draft.ancestor)
-    stored = [_lineage(draft) for draft in living if not draft.new]
-    added = [_lineage(draft) for draft in living if draft.new]
+    stored = [_lineage(draft) for draft in living if not draft.is_new]
+    added = [_lineage(draft) for draft in living if draft.is_new]
     return ancestry.assign_ancestors(resource.type.versionmode, stored, added)
 
 
 def _default(resource: ResourceDraft, lines: Sequence[VersionLineage]) -> tuple[str, bool]:
     """The id of the default Version, and whether it is sticky (ENT-80 to 84)."""
-    wish = resource.wish
+    wish = resource.default_request
     sticky = wish.sticky if wish.sticky is not None else bool(resource.meta.attributes.get("defaultversionsticky"))
     if sticky and resource.type.maxversions == 1:
         raise SetdefaultversionstickyFalse(resource.xid)

@@ -14,15 +14,15 @@ class StoredEntityErrors:
     """The errors of stored entities under a new model."""
 
     def __init__(self) -> None:
-        self._found: list[str] = []
+        self._errors: list[str] = []
 
     def add(self, xid: str, problem: Problem) -> None:
         """Adds one error. Raises: ModelComplianceError when the list is full."""
-        self._found.append(f"{xid}: {problem.text()}")
-        if len(self._found) == MAX_NAMED:
+        self._errors.append(f"{xid}: {problem.text()}")
+        if len(self._errors) == MAX_NAMED:
             self.refuse()
 
     def refuse(self) -> None:
         """Raises: ModelComplianceError if there is any error."""
-        if self._found:
-            raise ModelComplianceError(detail="; ".join(self._found))
+        if self._errors:
+            raise ModelComplianceError(detail="; ".join(self._errors))

@@ -22,25 +22,25 @@ class VersionCheck:
 
     document: the check of its format; None if nothing can be checked, and then flaw is the reason. ancestors: the
     Versions that it is compared with, nearest first. rule: that of its Resource, lower case; None: no rule is checked.
-    unruled: why the rule cannot be checked.
+    rule_skipped: why the rule cannot be checked.
     """
 
     resource: ResourceDraft
     version: VersionDraft
     document: FormatCheck | None = None
-    flaw: str | None = None
+    format_skipped: str | None = None
     rule: str | None = None
-    unruled: str | None = None
+    rule_skipped: str | None = None
     ancestors: Sequence[VersionDraft] = ()
 
-    def questions(self) -> Iterator[DocumentCheck]:
+    def document_checks(self) -> Iterator[DocumentCheck]:
         if self.document is None:
             return
         yield self.document
         for ancestor in self.ancestors:
-            yield from self.readings(ancestor)
+            yield from self.compatibility_checks(ancestor)
 
-    def readings(self, ancestor: VersionDraft) -> Iterator[CompatibilityCheck]:
+    def compatibility_checks(self, ancestor: VersionDraft) -> Iterator[CompatibilityCheck]:
         """The checks between it and an ancestor: backward, forward or, for full, both."""
         assert self.document is not None and self.rule is not None
         other = format_check(ancestor)
@@ -49,15 +49,15 @@ class VersionCheck:
         if not self.rule.startswith("backward"):
             yield CompatibilityCheck(other, self.document, newer="writer")
 
-    def shown(self, verdicts: CheckResults) -> dict[str, Any]:
+    def validation_attributes(self, verdicts: CheckResults) -> dict[str, Any]:
         """The attributes that show the results; empty if nothing is checked. Raises: FormatViolation."""
         if self.document is not None and (found := verdicts[self.document]):
             raise document_errors.format_violation(self.version, found)
-        if self.document is None and self.flaw is None:
+        if self.document is None and self.format_skipped is None:
             return {}
-        said = _validated("format", self.flaw)
+        said = _validated("format", self.format_skipped)
         if self.rule is not None:
-            said |= _validated("compatibility", _NOT_VALIDATED if self.flaw else self.unruled)
+            said |= _validated("compatibility", _NOT_VALIDATED if self.format_skipped else self.rule_skipped)
         return said
 
 
@@ -81,13 +81,13 @@ def compatibility_violations(
         found = [(due.version, entry) for due in some for entry in _entries(due, verdicts)]
         if found:
             resource, told = some[0].resource, [entry for _, entry in found[:MAX_REPORTED]]
-            written = (version for version in resource.living() if version.written)
+            written = (version for version in resource.live_versions() if version.written)
             yield next(written, found[0][0]), document_errors.compatibility_violation(resource, str(some[0].rule), told)
 
 
 def _entries(due: VersionCheck, verdicts: CheckResults) -> Iterator[dict[str, Any]]:
     for ancestor in due.ancestors:
-        for reading in due.readings(ancestor):
+        for reading in due.compatibility_checks(ancestor):
             if verdicts.get(reading.reader) or verdicts.get(reading.writer):
                 continue  # reported as invalid in its format
             backward = reading.newer == "reader"

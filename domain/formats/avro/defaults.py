@@ -40,7 +40,7 @@ class DefaultChecker:
         if flaw := self._flaw(index, value, pointer):
             raise invalid_document(flaw.text, flaw.pointer, flaw.value)
 
-    def chosen(self, union: int, value: Any) -> int:
+    def branch_of(self, union: int, value: Any) -> int:
         """The type of the union branch that accepts a value; the value must be valid for the union."""
         branches = self._types[union].parts
         if not self._any_branch:

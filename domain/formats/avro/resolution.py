@@ -40,7 +40,7 @@ def find_incompatibilities(reader: AvroSchema, writer: AvroSchema) -> list[Incom
     readers, writers = SourceLocations(reader.source), SourceLocations(writer.source)
     told: list[Incompatibility] = []
     for rule, text, read, written in _SchemaResolution(reader, writer).run():
-        told.append(Incompatibility(rule, text, readers.spot(read), writers.spot(written)))
+        told.append(Incompatibility(rule, text, readers.location(read), writers.location(written)))
         if len(told) == MAX_INCOMPATIBILITIES:
             break
     return told

@@ -71,7 +71,7 @@ class SourceLocations:
         self._source = source
         self._document: Any = None
 
-    def spot(self, pointer: str) -> DocumentLocation:
+    def location(self, pointer: str) -> DocumentLocation:
         """The location of a pointer, with the JSON text there."""
         if self._document is None:
             self._document = json_text.loads(self._source)

@@ -74,7 +74,7 @@ class _SchemaReader:
         defaults = DefaultChecker(self.types, any_branch=self.release >= _ANY_BRANCH_DEFAULTS)
         for pointer, (index, value) in self._defaults.items():
             defaults.check(index, value, f"{pointer}/default")
-        if place := find_endless_default(self.types, self._defaults, defaults.chosen):
+        if place := find_endless_default(self.types, self._defaults, defaults.branch_of):
             text = "the default never ends, because it contains itself"
             raise invalid_document(text, f"{place}/default", self._defaults[place][1])
 

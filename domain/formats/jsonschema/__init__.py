@@ -65,9 +65,9 @@ def compare_nodes(reader: SchemaNode, writer: SchemaNode, size: int) -> Sequence
     """The incompatibilities of two nodes. size: the number of nodes in both documents."""
     comparison = JsonSchemaComparison(keyword_incompatibilities, has_no_values, MAX_STEPS + STEPS_PER_NODE * size)
     try:
-        return comparison.reads(reader, (writer,))[:MAX_INCOMPATIBILITIES]
+        return comparison.incompatibilities(reader, (writer,))[:MAX_INCOMPATIBILITIES]
     except (StepLimitExceeded, RecursionError):
-        return [Incompatibility("undecided", _UNDECIDED, reader.spot(), writer.spot())]
+        return [Incompatibility("undecided", _UNDECIDED, reader.location(), writer.location())]
 
 
 _UNDECIDED: Final = (

@@ -25,14 +25,16 @@ def array_incompatibilities(
 def _lengths(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     if reader.min_items > case.min_items:
         text = f"The reader requires at least {reader.min_items} items, the writer requires {case.min_items}."
-        yield Incompatibility("reader-minitems", text, reader.spot("minItems"), case.spot("minItems", "type"))
+        yield Incompatibility("reader-minitems", text, reader.location("minItems"), case.location("minItems", "type"))
     if reader.max_items is not None and (case.max_items is None or reader.max_items < case.max_items):
         text = f"The reader accepts at most {reader.max_items} items, the writer may emit more."
-        yield Incompatibility("reader-maxitems", text, reader.spot("maxItems"), case.spot("maxItems", "type"))
+        yield Incompatibility("reader-maxitems", text, reader.location("maxItems"), case.location("maxItems", "type"))
     alone = case.max_items is not None and case.max_items <= 1
     if reader.unique and not alone and not any(node.unique for node in case.nodes):
         text = "The reader requires that all items differ, the writer does not."
-        yield Incompatibility("reader-uniqueitems", text, reader.spot("uniqueItems"), case.spot("uniqueItems", "type"))
+        yield Incompatibility(
+            "reader-uniqueitems", text, reader.location("uniqueItems"), case.location("uniqueItems", "type")
+        )
 
 
 def _items(comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
@@ -52,10 +54,10 @@ def _item(
 ) -> Iterator[Incompatibility]:
     given = case.item(index)
     if given:
-        yield from comparison.reads(below, given, case.closed)
+        yield from comparison.incompatibilities(below, given, case.closed)
     elif not below.free:
         text = "The reader restricts items that the writer leaves open."
-        yield Incompatibility("reader-items", text, below.spot(), case.spot("items", "prefixItems", "type"))
+        yield Incompatibility("reader-items", text, below.location(), case.location("items", "prefixItems", "type"))
 
 
 def _contains(
@@ -63,20 +65,24 @@ def _contains(
 ) -> Iterator[Incompatibility]:
     given = [node for node in case.nodes if node.contains is not None]
     # Any item may be the matching one, so the schemas that declare its members are not all known (closed=False).
-    enough = [node for node in given if node.contains and not comparison.reads(asked, (node.contains,), False)]
+    enough = [
+        node for node in given if node.contains and not comparison.incompatibilities(asked, (node.contains,), False)
+    ]
     all_of_them = _all_items(comparison, asked, case)
     least = max((node.min_contains for node in enough), default=0)
     if reader.min_contains > max(least, case.min_items if all_of_them else 0):
         text = f"The reader requires {reader.min_contains} items of a kind that the writer does not promise."
-        yield Incompatibility("reader-contains", text, reader.spot("contains"), case.spot("contains", "type"))
+        yield Incompatibility("reader-contains", text, reader.location("contains"), case.location("contains", "type"))
     if reader.max_contains is not None and not _at_most(comparison, reader.max_contains, asked, case):
         text = f"The reader accepts at most {reader.max_contains} items of a kind, the writer may emit more."
-        yield Incompatibility("reader-maxcontains", text, reader.spot("maxContains"), case.spot("maxContains", "type"))
+        yield Incompatibility(
+            "reader-maxcontains", text, reader.location("maxContains"), case.location("maxContains", "type")
+        )
 
 
 def _all_items(comparison: JsonSchemaComparison, asked: SchemaNode, case: WriterCase) -> bool:
     items = [case.item(index) for index in range(_length(case.positions + 1, case))]
-    return all(given and not comparison.reads(asked, given, case.closed) for given in items)
+    return all(given and not comparison.incompatibilities(asked, given, case.closed) for given in items)
 
 
 def _at_most(comparison: JsonSchemaComparison, most: int, asked: SchemaNode, case: WriterCase) -> bool:
@@ -87,7 +93,7 @@ def _at_most(comparison: JsonSchemaComparison, most: int, asked: SchemaNode, cas
         node.max_contains is not None
         and node.max_contains <= most
         and node.contains is not None
-        and not comparison.reads(node.contains, (asked,), False)
+        and not comparison.incompatibilities(node.contains, (asked,), False)
         for node in counted
     )
 
@@ -112,7 +118,11 @@ def _evaluated(comparison: JsonSchemaComparison, node: SchemaNode, case: WriterC
         # At least one branch applies, but which is unknown, so the minimum counts; branches that accept the whole case
         # apply.
         found += [_fewest(_evaluated_below(comparison, each, case) for each in branches)]
-        found += [_evaluated_below(comparison, each, case) for each in branches if not comparison.accepts(each, case)]
+        found += [
+            _evaluated_below(comparison, each, case)
+            for each in branches
+            if not comparison.case_incompatibilities(each, case)
+        ]
     if node.then is not None and node.otherwise is not None:
         found += [_fewest(_evaluated_below(comparison, each, case) for each in (node.then, node.otherwise))]
     return None if None in found else max(each for each in found if each is not None)

@@ -58,15 +58,15 @@ class JsonSchemaComparison:
         self._not_void: set[object] = set()
         self._level = 0
 
-    def reads(self, reader: SchemaNode, writer: SchemaNodes, closed: bool = True) -> Incompatibilities:
+    def incompatibilities(self, reader: SchemaNode, writer: SchemaNodes, closed: bool = True) -> Incompatibilities:
         """Why a reader does not accept all values of a conjunction of the writer's schemas; empty if it does."""
         if reader.free or any(self.same(reader, node) for node in writer):
             return []
         found: dict[Incompatibility, None] = {}
         self._level += 1
         for case in self.cases(writer, closed):
-            if len(found) < MAX_INCOMPATIBILITIES and not self.is_void(case):
-                found.update(dict.fromkeys(self.accepts(reader, case)))
+            if len(found) < MAX_INCOMPATIBILITIES and not self.is_empty(case):
+                found.update(dict.fromkeys(self.case_incompatibilities(reader, case)))
         self._level -= 1
         return list(found)
 
@@ -77,7 +77,7 @@ class JsonSchemaComparison:
             self._cases[name] = (writer, [self._one_of_each(case) for case in writer_cases(writer, closed)])
         return self._cases[name][1]
 
-    def accepts(self, reader: SchemaNode, case: WriterCase) -> Incompatibilities:
+    def case_incompatibilities(self, reader: SchemaNode, case: WriterCase) -> Incompatibilities:
         """Why a reader does not accept all values of a case; empty if it does. Raises: StepLimitExceeded."""
         if reader.free:
             return []
@@ -111,7 +111,9 @@ class JsonSchemaComparison:
         if any(self.same(reader, node) for node in case.nodes):
             return []
         if reader.never:
-            return [Incompatibility("reader-false", "The reader accepts no value here.", reader.spot(), case.spot())]
+            return [
+                Incompatibility("reader-false", "The reader accepts no value here.", reader.location(), case.location())
+            ]
         values = case.values
         if values is not None:
             return list(_value_incompatibilities(reader, case, values))
@@ -127,22 +129,22 @@ class JsonSchemaComparison:
             text = (
                 f"The reader refers to {reader.remote[:150]}, which is not fetched; only the same reference is equal."
             )
-            yield [Incompatibility("reader-reference-outside", text, reader.spot("$ref"), case.spot("$ref"))]
+            yield [Incompatibility("reader-reference-outside", text, reader.location("$ref"), case.location("$ref"))]
         yield self.rules(self, reader, case)
         for node in (*([reader.ref] if reader.ref else []), *reader.all_of):
-            yield self.accepts(node, case)
+            yield self.case_incompatibilities(node, case)
         if reader.any_of and not self._stated(reader, case, "any_of"):
             yield self._sought(case, lambda part: self._any(reader, part), "anyOf", reader)
         if reader.one_of and not self._stated(reader, case, "one_of"):
             yield self._sought(case, lambda part: self._one(reader, part), "oneOf", reader)
         if reader.negated is not None and not self._stated(reader, case, "negated"):
             negated = reader.negated
-            yield self._sought(case, lambda part: self.is_apart(part, negated), "not", reader)
+            yield self._sought(case, lambda part: self.is_disjoint(part, negated), "not", reader)
         if reader.condition is not None and not self._stated(reader, case, "condition", "then", "otherwise"):
             yield self._sought(case, lambda part: self._conditional(reader, part), "if", reader)
         for name, below in reader.dependent_schemas.items():
             if case.may_have(name) and "object" in case.kinds:
-                yield self.accepts(below, case.with_node(f"with {name}", reader.requiring(name)))
+                yield self.case_incompatibilities(below, case.with_node(f"with {name}", reader.requiring(name)))
 
     def _stated(self, reader: SchemaNode, case: WriterCase, *keywords: str) -> bool:
         """Whether the writer has equal keywords, so that all its values satisfy those of the reader."""
@@ -158,21 +160,21 @@ class JsonSchemaComparison:
         return len(one) == len(other) and all(map(self.same, one, other))
 
     def _any(self, reader: SchemaNode, case: WriterCase) -> bool:
-        return any(not self.accepts(branch, case) for branch in reader.any_of)
+        return any(not self.case_incompatibilities(branch, case) for branch in reader.any_of)
 
     def _one(self, reader: SchemaNode, case: WriterCase) -> bool:
         for branch in reader.one_of:
-            if not self.accepts(branch, case):
-                return all(other is branch or self.is_apart(case, other) for other in reader.one_of)
+            if not self.case_incompatibilities(branch, case):
+                return all(other is branch or self.is_disjoint(case, other) for other in reader.one_of)
         return False
 
     def _conditional(self, reader: SchemaNode, case: WriterCase) -> bool:
         condition = reader.condition
         assert condition is not None
-        holds = not self.accepts(condition, case)
-        apart = not holds and self.is_apart(case, condition)
-        then = apart or reader.then is None or not self.accepts(reader.then, case)
-        return then and (holds or reader.otherwise is None or not self.accepts(reader.otherwise, case))
+        holds = not self.case_incompatibilities(condition, case)
+        apart = not holds and self.is_disjoint(case, condition)
+        then = apart or reader.then is None or not self.case_incompatibilities(reader.then, case)
+        return then and (holds or reader.otherwise is None or not self.case_incompatibilities(reader.otherwise, case))
 
     def _sought(
         self, case: WriterCase, holds: Callable[[WriterCase], bool], keyword: str, reader: SchemaNode
@@ -184,8 +186,8 @@ class JsonSchemaComparison:
             Incompatibility(
                 f"reader-{keyword.lower()}",
                 f"{_UNDECIDED[keyword]} What cannot be decided counts as incompatible, unless both places are equal.",
-                reader.spot(keyword, "choices", "required", "type"),
-                case.spot(keyword, "choices", "required", "type"),
+                reader.location(keyword, "choices", "required", "type"),
+                case.location(keyword, "choices", "required", "type"),
             )
         ]
 
@@ -195,17 +197,17 @@ class JsonSchemaComparison:
         if not splits:
             return False
         for parts in _split(case):
-            if all(self.is_void(part) or self._holds(part, holds, splits - 1) for part in parts):
+            if all(self.is_empty(part) or self._holds(part, holds, splits - 1) for part in parts):
                 return True
         return False
 
-    def is_apart(self, case: WriterCase, other: SchemaNode) -> bool:
+    def is_disjoint(self, case: WriterCase, other: SchemaNode) -> bool:
         """Whether certainly no value of a case is valid for another schema."""
         self._step()
         together = [self._one_of_each(both) for both in writer_cases([other], case.closed, case)]
-        return all(self.is_void(both, case) for both in together)
+        return all(self.is_empty(both, case) for both in together)
 
-    def is_void(self, case: WriterCase, known: WriterCase | None = None) -> bool:
+    def is_empty(self, case: WriterCase, known: WriterCase | None = None) -> bool:
         """Whether a case certainly has no values.
 
         known: the case that determines the possible members, if the case also contains schemas of the reader. The
@@ -234,7 +236,7 @@ class JsonSchemaComparison:
 
 def _circular(reader: SchemaNode, case: WriterCase) -> Incompatibility:
     text = "Whether the reader accepts this depends on itself, so it cannot be decided and counts as incompatible."
-    return Incompatibility("undecided", text, reader.spot(), case.spot())
+    return Incompatibility("undecided", text, reader.location(), case.location())
 
 
 _UNDECIDED: Final = {
@@ -253,15 +255,15 @@ def _value_incompatibilities(
         if not verdict:
             known = "does not accept" if verdict is False else "is not known to accept"
             text = f"The reader {known} the value {json_fragment(value)[:80]}, which the writer may emit."
-            where = reader.spot("enum", "const", "type", "anyOf", "oneOf", "not", "$ref")
-            yield Incompatibility("reader-value-missing", text, where, case.spot("enum", "const", "type"))
+            where = reader.location("enum", "const", "type", "anyOf", "oneOf", "not", "$ref")
+            yield Incompatibility("reader-value-missing", text, where, case.location("enum", "const", "type"))
             return
 
 
 def _split(case: WriterCase) -> Iterator[list[WriterCase]]:
     """Ways to split a case: by kinds of values, or by the values of a member with few values."""
     if len(case.kinds) > 1:
-        yield [case.only(kind) for kind in sorted(case.kinds)]
+        yield [case.with_kind(kind) for kind in sorted(case.kinds)]
         return
     if case.kinds != {"object"}:
         return
@@ -276,6 +278,6 @@ def _split(case: WriterCase) -> Iterator[list[WriterCase]]:
 def _member(case: WriterCase, name: str, allowed: dict[object, object] | None) -> WriterCase:
     """The part of a case in which a member has one value; allowed=None: in which the member is absent."""
     at = case.member(name)[0]
-    below = SchemaNode(at.pointer, at.raw, never=allowed is None, allowed=allowed).sealed()
-    node = SchemaNode(case.nodes[0].pointer, case.nodes[0].raw, properties={name: below}).sealed()
+    below = SchemaNode(at.pointer, at.raw, never=allowed is None, allowed=allowed).seal()
+    node = SchemaNode(case.nodes[0].pointer, case.nodes[0].raw, properties={name: below}).seal()
     return case.with_node(f"member {name} {list(allowed or ())}", node)

@@ -29,7 +29,7 @@ class JsonSchemaDraft:
     number: int
     specification: Specification[Any]
     fast: Any
-    telling: Any
+    validator: Any
 
 
 _DRAFTS: Final = {
@@ -69,12 +69,12 @@ def check_schema(draft: JsonSchemaDraft, schema: Any, size: int, at: str = "") -
 @lru_cache(maxsize=len(_DRAFTS))
 def _validator(number: int) -> Any:
     draft = next(draft for draft in _DRAFTS.values() if draft.number == number)
-    return draft.fast(draft.telling.META_SCHEMA)
+    return draft.fast(draft.validator.META_SCHEMA)
 
 
 def _explain(draft: JsonSchemaDraft, schema: Any) -> tuple[str | None, list[Any] | None]:
     try:
-        error = best_match(draft.telling(draft.telling.META_SCHEMA).iter_errors(schema))
+        error = best_match(draft.validator(draft.validator.META_SCHEMA).iter_errors(schema))
     except RecursionError:
         return None, None
     return (error.message, list(error.absolute_path)) if error else (None, None)

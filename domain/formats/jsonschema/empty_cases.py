@@ -8,12 +8,14 @@ from domain.formats.jsonschema.writer_cases import SchemaNodes, WriterCase
 
 
 def has_no_values(comparison: JsonSchemaComparison, case: WriterCase, known: WriterCase | None) -> bool:
-    """Whether a case certainly has no values; see `JsonSchemaComparison.is_void`."""
+    """Whether a case certainly has no values; see `JsonSchemaComparison.is_empty`."""
     if case.values is not None:
         return not case.values
     if all(_no_value(comparison, case, known or case, kind) for kind in case.kinds):
         return True
-    return known is not None and any(not comparison.accepts(refused, case.opened) for refused in case.negated)
+    return known is not None and any(
+        not comparison.case_incompatibilities(refused, case.as_open) for refused in case.negated
+    )
 
 
 def _no_value(comparison: JsonSchemaComparison, case: WriterCase, known: WriterCase, kind: str) -> bool:
@@ -57,4 +59,4 @@ def _no_object(comparison: JsonSchemaComparison, case: WriterCase, known: Writer
 
 
 def _is_nothing_allowed(comparison: JsonSchemaComparison, nodes: SchemaNodes, closed: bool) -> bool:
-    return bool(nodes) and all(comparison.is_void(below) for below in comparison.cases(nodes, closed))
+    return bool(nodes) and all(comparison.is_empty(below) for below in comparison.cases(nodes, closed))

@@ -36,7 +36,7 @@ def build_graph(document: Any, draft: JsonSchemaDraft, text: bytes) -> tuple[Sch
     refuse_cycles(builder.nodes.values())
     outlines: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     for node in builder.nodes.values():
-        node.sealed(outlines)
+        node.seal(outlines)
     return root, len(builder.nodes)
 
 
@@ -99,13 +99,13 @@ class _Builder:
 
         fill_node(node, self.draft.number, SubschemaFactory(below))
         self._patterns(node)
-        if node.says("$ref", "$dynamicRef", "$recursiveRef"):
+        if node.has_keyword("$ref", "$dynamicRef", "$recursiveRef"):
             self.references.append(_PendingNode(node, resolver))
 
     def _patterns(self, node: SchemaNode) -> None:
         for pattern in (*node.patterns, *node.by_pattern):
             if not is_pattern(pattern):
-                spot = node.spot("pattern" if pattern in node.patterns else "patternProperties")
+                spot = node.location("pattern" if pattern in node.patterns else "patternProperties")
                 raise InvalidDocument(f'"{pattern[:100]}" is not a regular expression of ECMA-262', spot)
 
     def _refer(self, waiting: _PendingNode) -> None:
@@ -120,7 +120,7 @@ class _Builder:
     def _target(self, node: SchemaNode, resolver: Any, keyword: str) -> SchemaNode | None:
         """The target of a reference; None where it is outside of the document, which `node.remote` then records."""
         reference = node.raw[keyword]
-        spot = node.spot(keyword)
+        spot = node.location(keyword)
         if self._is_dynamic(keyword):
             # The reference equals only itself in the same document, which is the safe answer.
             node.remote = f"{reference} at {node.pointer} in sha256:{sha256(self.text).hexdigest()}"
@@ -197,7 +197,7 @@ def refuse_cycles(nodes: Iterable[SchemaNode]) -> None:
         if id(start) in done:
             continue
         path = {id(start)}
-        stack = [(start, start.in_place())]
+        stack = [(start, start.in_place_subschemas())]
         while stack:
             node, below = stack[-1]
             child = next(below, None)
@@ -207,8 +207,8 @@ def refuse_cycles(nodes: Iterable[SchemaNode]) -> None:
                 done.add(id(node))
             elif id(child) in path:
                 raise InvalidDocument(
-                    "the schema refers to itself without looking into the value", node.spot("$ref", "type")
+                    "the schema refers to itself without looking into the value", node.location("$ref", "type")
                 )
             elif id(child) not in done:
                 path.add(id(child))
-                stack.append((child, child.in_place()))
+                stack.append((child, child.in_place_subschemas()))

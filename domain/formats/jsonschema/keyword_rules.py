@@ -24,7 +24,7 @@ def keyword_incompatibilities(
     yield from _kinds(reader, case)
     if reader.allowed is not None:
         text = "The reader lists the values that it accepts, and the writer does not."
-        yield Incompatibility("reader-enum", text, reader.spot("enum", "const"), case.spot("enum", "type"))
+        yield Incompatibility("reader-enum", text, reader.location("enum", "const"), case.location("enum", "type"))
     for keyword, value in sorted(reader.others):
         if not any((keyword, value) in node.others for node in case.nodes):
             yield _difference(
@@ -47,7 +47,7 @@ def _kinds(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     if missing:
         accepted = _kind_names(reader.kinds or KINDS)
         text = f"The writer may emit {_kind_names(case.kinds)}, the reader accepts {accepted} only."
-        yield Incompatibility("reader-type", text, reader.spot("type"), case.spot("type"))
+        yield Incompatibility("reader-type", text, reader.location("type"), case.location("type"))
 
 
 def _is_integer_only(case: WriterCase) -> bool:
@@ -73,14 +73,16 @@ def _numbers(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
             text = f"The {side} bound of the reader is narrower than the writer's."
             ordered = tuple(reversed(keywords)) if asked[1] else keywords
             yield Incompatibility(
-                f"reader-{keywords[0]}", text, reader.spot(*ordered, "type"), case.spot(*keywords, "type")
+                f"reader-{keywords[0]}", text, reader.location(*ordered, "type"), case.location(*keywords, "type")
             )
     whole = {Decimal(1)} if not case.kinds & {"fraction"} else set()
     given_steps = whole.union(*(node.multiples for node in case.nodes))
     for step in reader.multiples:
         if not any(divides(step, given) for given in given_steps):
             text = f"The writer may emit numbers that are no multiples of {str(step)[:40]}."
-            yield Incompatibility("reader-multipleof", text, reader.spot("multipleOf"), case.spot("multipleOf", "type"))
+            yield Incompatibility(
+                "reader-multipleof", text, reader.location("multipleOf"), case.location("multipleOf", "type")
+            )
 
 
 def _within(asked: tuple[Decimal, bool], given: tuple[Decimal, bool], wide: int) -> bool:
@@ -143,4 +145,6 @@ def _is_mark_kept(name: str, asked: str, given: tuple[str, str]) -> bool:
 
 
 def _difference(keyword: str, text: str, reader: SchemaNode, case: WriterCase) -> Incompatibility:
-    return Incompatibility(f"reader-{keyword.lower()}", text, reader.spot(keyword, "type"), case.spot(keyword, "type"))
+    return Incompatibility(
+        f"reader-{keyword.lower()}", text, reader.location(keyword, "type"), case.location(keyword, "type")
+    )

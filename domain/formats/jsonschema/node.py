@@ -81,7 +81,7 @@ class SchemaNode:
     #: Whether it restricts nothing.
     free: bool = False
 
-    def sealed(self, known: dict[tuple[Any, ...], tuple[Any, ...]] | None = None) -> SchemaNode:
+    def seal(self, known: dict[tuple[Any, ...], tuple[Any, ...]] | None = None) -> SchemaNode:
         """The node, after computing `own`, `below` and `free` from its fields. known: shares equal `own` values."""
         # Most fields of a node have their default, so they are compared by identity first.
         found: list[Any] = [
@@ -109,9 +109,9 @@ class SchemaNode:
 
     def requiring(self, name: str) -> SchemaNode:
         """A schema at the same place that only requires a member."""
-        return SchemaNode(self.pointer, self.raw, required=frozenset({name})).sealed()
+        return SchemaNode(self.pointer, self.raw, required=frozenset({name})).seal()
 
-    def in_place(self) -> Iterator[SchemaNode]:
+    def in_place_subschemas(self) -> Iterator[SchemaNode]:
         """The nodes that apply to the same value as this node."""
         for name in _IN_PLACE_SINGLE:
             child = getattr(self, name)
@@ -121,7 +121,7 @@ class SchemaNode:
             yield from getattr(self, name)
         yield from self.dependent_schemas.values()
 
-    def spot(self, *keywords: str) -> DocumentLocation:
+    def location(self, *keywords: str) -> DocumentLocation:
         """The location of the first of the keywords that the schema has, else of the schema itself."""
         if isinstance(self.raw, dict):
             for keyword in keywords:
@@ -131,7 +131,7 @@ class SchemaNode:
                     )
         return DocumentLocation(pointer=self.pointer, fragment=json_fragment(self.raw))
 
-    def says(self, *keywords: str) -> bool:
+    def has_keyword(self, *keywords: str) -> bool:
         """Whether the schema has one of the keywords."""
         return isinstance(self.raw, dict) and any(keyword in self.raw for keyword in keywords)
 

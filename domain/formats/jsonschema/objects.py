@@ -33,13 +33,15 @@ def object_incompatibilities(
 def _required(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     for name in sorted(reader.required - case.required):
         text = f'The reader requires "{name[:80]}", which the writer may leave out.'
-        yield Incompatibility("reader-required", text, reader.spot("required"), case.spot("required", "properties"))
+        yield Incompatibility(
+            "reader-required", text, reader.location("required"), case.location("required", "properties")
+        )
     for name, needed in sorted(reader.dependent_required.items()):
         if case.may_have(name) and not needed <= case.with_node(f"has {name}", reader.requiring(name)).required:
             text = f'The reader requires further members where "{name[:80]}" is, which the writer may leave out.'
-            given = case.spot("dependentRequired", "dependencies", "required", "properties")
+            given = case.location("dependentRequired", "dependencies", "required", "properties")
             yield Incompatibility(
-                "reader-dependentrequired", text, reader.spot("dependentRequired", "dependencies"), given
+                "reader-dependentrequired", text, reader.location("dependentRequired", "dependencies"), given
             )
 
 
@@ -47,7 +49,9 @@ def _counts(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     least = max(len(case.required), *(node.min_properties for node in case.nodes))
     if reader.min_properties > least:
         text = f"The reader requires at least {reader.min_properties} members, the writer requires {least}."
-        yield Incompatibility("reader-minproperties", text, reader.spot("minProperties"), case.spot("minProperties"))
+        yield Incompatibility(
+            "reader-minproperties", text, reader.location("minProperties"), case.location("minProperties")
+        )
     if reader.max_properties is None:
         return
     most = [node.max_properties for node in case.nodes if node.max_properties is not None]
@@ -55,7 +59,9 @@ def _counts(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
         most.append(sum(case.may_have(name) for name in case.members))
     if not most or reader.max_properties < min(most):
         text = f"The reader accepts at most {reader.max_properties} members, the writer may emit more."
-        yield Incompatibility("reader-maxproperties", text, reader.spot("maxProperties"), case.spot("maxProperties"))
+        yield Incompatibility(
+            "reader-maxproperties", text, reader.location("maxProperties"), case.location("maxProperties")
+        )
 
 
 def _members(comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
@@ -85,18 +91,20 @@ def _member(
     name: str,
 ) -> Iterator[Incompatibility]:
     """Why a member that the writer emits is refused. given: the writer's schemas for it, none of which is `false`."""
-    if below.free or (given and all(comparison.is_void(each) for each in comparison.cases(given, case.closed))):
+    if below.free or (given and all(comparison.is_empty(each) for each in comparison.cases(given, case.closed))):
         return
     if below.never:
         text = f'The reader does not accept "{name[:80]}", which the writer may emit.'
-        where = reader.spot("additionalProperties", "unevaluatedProperties", "properties")
-        there = given[0].spot() if given else case.spot("properties", "additionalProperties")
+        where = reader.location("additionalProperties", "unevaluatedProperties", "properties")
+        there = given[0].location() if given else case.location("properties", "additionalProperties")
         yield Incompatibility("reader-property-refused", text, where, there)
     elif given:
-        yield from comparison.reads(below, given, case.closed)
+        yield from comparison.incompatibilities(below, given, case.closed)
     else:
         text = f'The reader restricts "{name[:80]}", the writer does not.'
-        yield Incompatibility("reader-type", text, below.spot("type"), case.spot("properties", "additionalProperties"))
+        yield Incompatibility(
+            "reader-type", text, below.location("type"), case.location("properties", "additionalProperties")
+        )
 
 
 def _open_members(comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
@@ -130,16 +138,19 @@ def _of_pattern(reader: SchemaNode, pattern: str, case: WriterCase) -> Iterator[
 def _names(
     comparison: JsonSchemaComparison, reader: SchemaNode, asked: SchemaNode, case: WriterCase
 ) -> Iterator[Incompatibility]:
-    where = reader.spot("propertyNames")
+    where = reader.location("propertyNames")
     for name in case.members:
         if case.may_have(name) and not accepts_value(asked, name):
             text = f'The reader does not accept the name "{name[:80]}".'
-            yield Incompatibility("reader-propertynames", text, where, case.spot("properties"))
+            yield Incompatibility("reader-propertynames", text, where, case.location("properties"))
     given = tuple(node.names for node in case.nodes if node.names is not None)
-    if (case.extras is not None or case.patterns) and (not given or comparison.reads(asked, given, False)):
+    if (case.extras is not None or case.patterns) and (not given or comparison.incompatibilities(asked, given, False)):
         text = "The reader restricts the names of members more than the writer."
         yield Incompatibility(
-            "reader-propertynames", text, where, case.spot("propertyNames", "additionalProperties", "patternProperties")
+            "reader-propertynames",
+            text,
+            where,
+            case.location("propertyNames", "additionalProperties", "patternProperties"),
         )
 
 
@@ -185,4 +196,4 @@ def _in_force(comparison: JsonSchemaComparison, node: SchemaNode, case: WriterCa
     yield from node.all_of
     if node.ref is not None:
         yield node.ref
-    yield from (each for each in (*node.any_of, *node.one_of) if not comparison.accepts(each, case))
+    yield from (each for each in (*node.any_of, *node.one_of) if not comparison.case_incompatibilities(each, case))

@@ -216,24 +216,24 @@ class WriterCase:
         return self.subs[name]
 
     @cached_property
-    def opened(self) -> WriterCase:
+    def as_open(self) -> WriterCase:
         """The case with undeclared members allowed, because the schemas that it negates may declare some."""
         return WriterCase(self.nodes, self.negated, closed=False, loose=self.loose)
 
-    def only(self, kind: str) -> WriterCase:
+    def with_kind(self, kind: str) -> WriterCase:
         """The part of the case with one kind of value."""
         node = SchemaNode(self.nodes[0].pointer, self.nodes[0].raw, kinds=frozenset({kind}))
         if kind in _FEW:
             node.allowed = {equality_key(value): value for value in _FEW[kind]}
-        return self.with_node(f"kind {kind}", node.sealed())
+        return self.with_node(f"kind {kind}", node.seal())
 
-    def spot(self, *keywords: str) -> DocumentLocation:
+    def location(self, *keywords: str) -> DocumentLocation:
         """The location of the first of the keywords that the writer has, else of the case."""
         for keyword in keywords:
             for node in self.nodes:
-                if node.says(keyword):
-                    return node.spot(keyword)
-        return next((node for node in self.nodes if node.ref is None), self.nodes[0]).spot()
+                if node.has_keyword(keyword):
+                    return node.location(keyword)
+        return next((node for node in self.nodes if node.ref is None), self.nodes[0]).location()
 
 
 def _same_value_nodes(start: SchemaNode, inside: frozenset[int] | None) -> Iterator[SchemaNode]:
@@ -242,7 +242,7 @@ def _same_value_nodes(start: SchemaNode, inside: frozenset[int] | None) -> Itera
     while waiting:
         node = waiting.pop()
         yield node
-        for below in node.in_place():
+        for below in node.in_place_subschemas():
             held = below is not node.negated and (inside is None or id(below) in inside)
             if held and id(below) not in seen:
                 seen.add(id(below))
@@ -350,6 +350,6 @@ def _groups(node: SchemaNode) -> Iterator[_Group]:
         otherwise = (node.otherwise,) if node.otherwise else ()
         yield [(then, ()), (otherwise, (node.condition,))], False
     for name, below in node.dependent_schemas.items():
-        never = SchemaNode(node.pointer, False, never=True).sealed()
-        absent = SchemaNode(node.pointer, node.raw, properties={name: never}).sealed()
+        never = SchemaNode(node.pointer, False, never=True).seal()
+        absent = SchemaNode(node.pointer, node.raw, properties={name: never}).seal()
         yield [((node.requiring(name), below), ()), ((absent,), ())], False

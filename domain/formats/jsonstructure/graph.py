@@ -27,9 +27,9 @@ def build_graph(document: dict[str, Any]) -> tuple[SchemaNode, int]:
         for pattern in node.patterns:
             if not is_pattern(pattern):
                 raise InvalidDocument(
-                    f'"{pattern[:100]}" is not a regular expression of ECMA-262', node.spot("pattern")
+                    f'"{pattern[:100]}" is not a regular expression of ECMA-262', node.location("pattern")
                 )
-        node.sealed()
+        node.seal()
     return root, len(nodes)
 
 

@@ -73,10 +73,10 @@ def _check_language(source: ProtoSource, language: str, name: str) -> None:
         found = f'{said.tokens[0].text} = "{said.value}"'
         if found != language:
             raise InvalidDocument(
-                f"the document says {found}, but {name} requires {language}", source.spot(said.tokens[0].start)
+                f"the document says {found}, but {name} requires {language}", source.location(said.tokens[0].start)
             )
     # Any other first token is an error that the compiler reports better.
     elif language != _LANGUAGES["2"] and source.tokens[0].text in _FIRST:
         raise InvalidDocument(
-            f"{name} requires {language}; a document without it is proto2", source.spot(source.tokens[0].start)
+            f"{name} requires {language}; a document without it is proto2", source.location(source.tokens[0].start)
         )

@@ -57,7 +57,7 @@ class _DocumentPair:
         return self.writer if self.newer == "reader" else self.reader
 
     def found(self, rule: str, text: str, reader: int | None, writer: int | None) -> Incompatibility:
-        return Incompatibility(rule, text, self.reader.spot(reader), self.writer.spot(writer))
+        return Incompatibility(rule, text, self.reader.location(reader), self.writer.location(writer))
 
     def changed(self, rule: str, text: str, before: int | None, after: int | None) -> Incompatibility:
         """An incompatibility with lines in the older and the newer document."""
@@ -118,7 +118,7 @@ def _removed(
             rule, text = "required-field-missing", f"{what} is required by the reader and not known to the writer"
         yield pair.changed(rule, text, field.line, after.line)
         return
-    missing = [] if after.reserved.range(field.number) else ["number"]
+    missing = [] if after.reserved.range_of(field.number) else ["number"]
     # The name of an extension is not in the message's scope, so the message cannot reserve it.
     missing += [] if field.extension or field.name in after.reserved.names else ["name"]
     if missing:
@@ -130,7 +130,7 @@ def _added(
     pair: _DocumentPair, field: ProtoField, before: ProtoMessage, after: ProtoMessage
 ) -> Iterator[Incompatibility]:
     what = f'field {field.number} "{field.name}" of {before.name}'
-    if held := before.reserved.range(field.number):
+    if held := before.reserved.range_of(field.number):
         yield pair.changed("reserved-number-used", f"{what} takes a number that was reserved", held.line, field.line)
     if field.required and pair.newer == "reader":
         text = f"{what} is required by the reader and not known to the writer"
@@ -208,7 +208,7 @@ def _enums(pair: _DocumentPair, before: ProtoEnum, after: ProtoEnum) -> Iterator
             text = f'value {number} "{value.name}" of {before.name} was removed'
             yield pair.changed("enum-value-removed", text, value.line, after.line)
     for number, value in after.values.items():
-        if number not in before.values and (held := before.reserved.range(number)):
+        if number not in before.values and (held := before.reserved.range_of(number)):
             text = f'value {number} "{value.name}" of {before.name} takes a number that was reserved'
             yield pair.changed("reserved-number-used", text, held.line, value.line)
     for name, number in after.numbers.items():
@@ -241,7 +241,7 @@ def _uncovered(held: ReservedRange, after: Reservations, numbers: Mapping[int, o
     """The first number of a range that is neither reserved nor used; None where there is none."""
     number = held.first
     while number <= held.last:
-        if cover := after.range(number):
+        if cover := after.range_of(number):
             number = cover.last + 1
         elif number in numbers:
             number += 1

@@ -86,7 +86,7 @@ class _DescriptorReader:
             self._enum(_join(scope, enum.name), (*enums_at, index), enum, held)
 
     def _message(self, name: str, at: _Path, message: d.DescriptorProto, held: Features) -> None:
-        held = held.under(message.options.features)
+        held = held.override_with(message.options.features)
         entry = message.options.map_entry
         entries = {f".{name}.{one.name}" for one in message.nested_type if one.options.map_entry}
         fields = {}
@@ -96,7 +96,7 @@ class _DescriptorReader:
             fields[field.number] = self._field(
                 field,
                 (*at, 2, index),
-                held if holder is None else held.under(holder.options.features),
+                held if holder is None else held.override_with(holder.options.features),
                 prefixed=entry or field.type_name in entries,
                 oneof="" if holder is None else holder.name,
             )
@@ -125,7 +125,7 @@ class _DescriptorReader:
         oneof: str = "",
     ) -> ProtoField:
         """The field. scope: of an extension. prefixed: it is a map or inside of one, and therefore never delimited."""
-        held = held.under(field.options.features)
+        held = held.override_with(field.options.features)
         kind, name = _KINDS[field.type], field.type_name.removeprefix(".")
         repeated = field.label == d.FieldDescriptorProto.LABEL_REPEATED
         extension = bool(field.extendee)
@@ -152,7 +152,7 @@ class _DescriptorReader:
         )
 
     def _enum(self, name: str, at: _Path, enum: d.EnumDescriptorProto, held: Features) -> None:
-        held = held.under(enum.options.features)
+        held = held.override_with(enum.options.features)
         values: dict[int, ProtoEnumValue] = {}
         for index, value in enumerate(enum.value):
             values.setdefault(value.number, ProtoEnumValue(value.name, self.lines.get((*at, 2, index))))

@@ -20,7 +20,7 @@ class Features(NamedTuple):
     repeated: int
     message: int
 
-    def under(self, said: d.FeatureSet) -> Features:
+    def override_with(self, said: d.FeatureSet) -> Features:
         """These features, overridden by those that `said` sets."""
         return Features(
             said.field_presence or self.presence,
@@ -39,5 +39,5 @@ _EDITIONS: Final = Features(d.FeatureSet.EXPLICIT, d.FeatureSet.OPEN, d.FeatureS
 def features_of_file(file: d.FileDescriptorProto) -> Features:
     """The features that apply in a document by default."""
     if file.syntax == "editions":
-        return _EDITIONS.under(file.options.features)
+        return _EDITIONS.override_with(file.options.features)
     return _PROTO3 if file.syntax == "proto3" else _PROTO2

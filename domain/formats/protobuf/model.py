@@ -48,7 +48,7 @@ class Reservations:
     ranges: tuple[ReservedRange, ...] = ()
     names: Mapping[str, int | None] = field(default_factory=dict)
 
-    def range(self, number: int) -> ReservedRange | None:
+    def range_of(self, number: int) -> ReservedRange | None:
         """The range that contains a number; None where none does. O(log ranges)."""
         at = bisect_right(self.ranges, number, key=lambda one: one.first) - 1
         return self.ranges[at] if at >= 0 and number <= self.ranges[at].last else None
@@ -122,5 +122,5 @@ class ProtoDocument:
     unchecked: tuple[str, ...]
     lines: tuple[str, ...]
 
-    def spot(self, line: int | None) -> DocumentLocation | None:
+    def location(self, line: int | None) -> DocumentLocation | None:
         return None if line is None else DocumentLocation(line=line, fragment=line_fragment(self.lines, line))

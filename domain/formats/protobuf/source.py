@@ -64,7 +64,7 @@ class ProtoSource:
     language: ProtoStatement | None
     imports: tuple[ProtoStatement, ...]
 
-    def spot(self, start: int) -> DocumentLocation:
+    def location(self, start: int) -> DocumentLocation:
         return offset_location(self.text, start)
 
 

@@ -36,7 +36,7 @@ class XsdComparison:
         self._seen: set[tuple[int, int]] = set()
         self._waiting: list[tuple[str, int, int, int | None, int | None]] = []
 
-    def found(self) -> list[Incompatibility]:
+    def incompatibilities(self) -> list[Incompatibility]:
         """At most MAX_INCOMPATIBILITIES reasons, root element by root element."""
         reader, writer = self._reader, self._writer
         if reader.target != writer.target:
@@ -215,7 +215,7 @@ class XsdComparison:
     def _by_wildcard(self, name: str, their: ComplexType) -> Iterator[ElementDeclaration]:
         """The global declaration that validates an element which a wildcard of the reader matches."""
         found = self._reader.elements.get(name)
-        if found is not None and any(wild.strictness and wild.takes(name) for wild in _wilds(their)):
+        if found is not None and any(wild.strictness and wild.allows_name(name) for wild in _wilds(their)):
             yield found
 
     def _counts(self, path: str, mine: ComplexType, their: ComplexType, start: int | None, other: int | None) -> None:
@@ -228,7 +228,7 @@ class XsdComparison:
                 text = f"{path} {have} {_short(name)}, of which the reader expects {low} at least"
                 self._tell("element-required", text, where, mine.elements[name][0].start if name in ours else start)
             most = ours.get(name, (0, 0))[1]
-            taken = any(wild.takes(name) for wild in wilds)
+            taken = any(wild.allows_name(name) for wild in wilds)
             if high is not None and (most is None or most > high) and not taken:
                 text = f"{path} may have {most or 'any number'} of {_short(name)}, the reader takes {high}"
                 self._tell("element-count", text, their.elements[name][0].start, mine.elements[name][0].start)
@@ -238,7 +238,7 @@ class XsdComparison:
                 self._tell("element-unknown", text, other, mine.elements[name][0].start)
 
     def _allows(self, wild: NamespaceWildcard, name: str) -> bool:
-        return wild.takes(name) and (wild.strictness < 2 or name in self._reader.elements)
+        return wild.allows_name(name) and (wild.strictness < 2 or name in self._reader.elements)
 
     def _order(self, path: str, mine: ComplexType, their: ComplexType, start: int | None, other: int | None) -> None:
         try:
@@ -269,7 +269,7 @@ class XsdComparison:
             self._text(f"{path}/@{_short(name)}", ours.type, theirs.type, ours.start, theirs.start)
         wild = their.other_attributes
         for name, ours in mine.attributes.items():
-            if name not in their.attributes and not (wild and wild.strictness < 2 and wild.takes(name)):
+            if name not in their.attributes and not (wild and wild.strictness < 2 and wild.allows_name(name)):
                 self._unknown(path, ours, other)
         if mine.other_attributes and not (wild and wild.covers(mine.other_attributes)):
             self._open_attributes(path, start, other)

@@ -32,7 +32,7 @@ class NamespaceWildcard:
     strictness: int
     not_names: frozenset[str] = frozenset()
 
-    def takes(self, name: str) -> bool:
+    def allows_name(self, name: str) -> bool:
         uri = name[1:].partition("}")[0] if name.startswith("{") else ""
         return (uri in self.namespaces) != self.excluding and name not in self.not_names
 
@@ -214,7 +214,7 @@ def derivative(term: ContentModel, symbol: ContentSymbol) -> ContentModel:
 def _matches_symbol(atom: ElementName | NamespaceWildcard, symbol: ContentSymbol) -> bool:
     if isinstance(atom, ElementName):
         return atom == symbol
-    return atom.takes(symbol.name) if isinstance(symbol, ElementName) else atom.covers(symbol)
+    return atom.allows_name(symbol.name) if isinstance(symbol, ElementName) else atom.covers(symbol)
 
 
 def find_counterexample(writer: ContentModel, reader: ContentModel) -> tuple[str, ...] | None:

@@ -41,7 +41,7 @@ class XmlElement:
     scope: Mapping[str, str]
     children: list[XmlElement] = field(default_factory=list)
 
-    def all(self) -> Iterator[XmlElement]:
+    def iter(self) -> Iterator[XmlElement]:
         """This element and all its descendants, in document order."""
         waiting = [self]
         while waiting:

@@ -64,7 +64,7 @@ class ObjectEditor:
         if found := [name for name in names if name in self.members]:
             self.change(found, {}, why)
 
-    def inside(self, name: str) -> ObjectEditor | None:
+    def nested_object(self, name: str) -> ObjectEditor | None:
         """An editor of the object under a name, whose edits apply here; None if it is not an object."""
         value = self.members.get(name)
         return self._put(self.members, name, value, name) if isinstance(value, dict) else None

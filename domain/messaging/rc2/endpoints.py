@@ -90,7 +90,7 @@ def _endpoint(_: str, endpoint: ObjectEditor) -> None:
         endpoint.change(("usage",), {"usage": [usage]}, "roles have to be a list")
     _strip_fragments(endpoint, "messagegroups")
     protocol = _protocol(endpoint.members)
-    options = endpoint.inside("protocoloptions")
+    options = endpoint.nested_object("protocoloptions")
     if options is not None:
         _options(options, protocol, endpoint.members.get("usage"))
     _messages(_, endpoint)
@@ -121,7 +121,7 @@ def _resource(resource: ObjectEditor, edit: Callable[[ObjectEditor], None]) -> N
     """
     resource.members.pop("epoch", None)
     edit(resource)
-    if (meta := resource.inside("meta")) is not None:
+    if (meta := resource.nested_object("meta")) is not None:
         meta.members.pop("epoch", None)
         meta.drop(_META, "the attribute no longer exists")
         if meta.members.get("compatibility") == "none":
@@ -139,7 +139,7 @@ def _message(message: ObjectEditor) -> None:
     known = names.canonical_protocol(stated) if isinstance(stated, str) and not names.selects_options(stated) else None
     if known is not None and "protocoloptions" in message.members:
         message.change(("protocol",), {"protocol": known}, "a message has options under this name only")
-    metadata = message.inside("envelopemetadata")
+    metadata = message.nested_object("envelopemetadata")
     if metadata is not None:
         _flattened(metadata)
 

@@ -22,7 +22,7 @@ from projections.entities.rows import EntityRow
 def matches(expression: FilterExpression, row: EntityRow, base: str) -> bool:
     """Whether an entity of the expression's type meets it. base: absolute URL of the registry."""
     found = any(_meets(expression, value) for value in _values(expression, row, base))
-    return found is not expression.operator.negative
+    return found is not expression.operator.is_negative
 
 
 def sort_key_of(row: EntityRow, sort: Sort) -> tuple[tuple[int, float, str], str]:
@@ -80,8 +80,8 @@ def _meets(expression: FilterExpression, value: Any) -> bool:
     operator, sought = expression.operator.positive, expression.sought
     if operator is Operator.PRESENT:
         return True
-    if sought.pattern:
-        return isinstance(value, str) and sought.fits(text_sort_key(value))
+    if sought.has_wildcards:
+        return isinstance(value, str) and sought.matches_text(text_sort_key(value))
     sign = _sign(value, sought)
     return sign is not None and sign in operator.value
 

@@ -64,7 +64,7 @@ class RowOverrides:
 
     images: Mapping[str, EntityRow | None] = field(default_factory=dict)
 
-    def alive(self, type: str) -> list[str]:
+    def keys_of_type(self, type: str) -> list[str]:
         """The tree keys of the images that are entities of a type."""
         return [key for key, row in self.images.items() if row is not None and row.type == type]
 
@@ -98,7 +98,7 @@ class FilterCompiler:
         self._leaves: dict[FilterExpression, LeafConditions] = {}
         self.omitted = OmittedEntities(db, range, moment.images if moment else ())
 
-    def survivors(self, conjunctions: Sequence[Conjunction], type: str, low: str, high: str) -> SqlFragment | None:
+    def surviving_keys(self, conjunctions: Sequence[Conjunction], type: str, low: str, high: str) -> SqlFragment | None:
         """A query for the keys of a type's entities between two keys that pass a filter, without duplicates.
 
         None if there can be none. The keys cover whole subtrees of the type that the filter starts at.
@@ -121,7 +121,7 @@ class FilterCompiler:
         if type == conjunction.type:
             return keys
         if is_above(type, conjunction.type):
-            owner = ancestor_key("k.key", conjunction.type, depth(type), self._db.find)
+            owner = ancestor_key("k.key", conjunction.type, depth(type), self._db.find_function)
             return keys.within(f"SELECT DISTINCT {owner} AS key FROM ({{}}) AS k")
         below = keys.within(
             "SELECT e.tree_key AS key FROM ({}) AS k CROSS JOIN entity AS e"
@@ -129,47 +129,49 @@ class FilterCompiler:
         )
         if self._moment is None:
             return below
-        owner = ancestor_key("i.key", type, depth(conjunction.type), self._db.find)
+        owner = ancestor_key("i.key", type, depth(conjunction.type), self._db.find_function)
         then = and_(
-            self._list(self._moment.alive(type)).within("SELECT i.key FROM {} AS i WHERE 1 = 1"),
+            self._list(self._moment.keys_of_type(type)).within("SELECT i.key FROM {} AS i WHERE 1 = 1"),
             keys.within(f"{owner} IN ({{}})"),
         )
-        return join_fragments(" UNION ALL ", (and_(below, self.unchanged("e.tree_key")), then))
+        return join_fragments(" UNION ALL ", (and_(below, self.unchanged_condition("e.tree_key")), then))
 
     def _keys(self, conjunction: Conjunction, low: str, high: str) -> SqlFragment:
         """The entities of a conjunction's own type that it selects."""
-        own = sorted(conjunction.of(conjunction.type), key=lambda each: self._of(each).cost)
+        own = sorted(conjunction.for_type(conjunction.type), key=lambda each: self._of(each).cost)
         driver, *others = own
-        drives = not driver.operator.negative
-        source = self._driver(driver, low, high) if drives else self.every(conjunction.type, low, high)
+        drives = not driver.operator.is_negative
+        source = self._driver(driver, low, high) if drives else self.all_keys(conjunction.type, low, high)
         tests = [self._probe(each, "d.key") for each in (others if drives else own)]
         for each in conjunction.expressions:
             if each.type != conjunction.type:
-                key = ancestor_key("d.key", conjunction.type, depth(each.type), self._db.find)
+                key = ancestor_key("d.key", conjunction.type, depth(each.type), self._db.find_function)
                 tests.append(self._probe(each, key))
         return source if not tests else and_(source.within("SELECT d.key FROM ({}) AS d WHERE 1 = 1"), *tests)
 
-    def every(self, type: str, low: str, high: str) -> SqlFragment:
+    def all_keys(self, type: str, low: str, high: str) -> SqlFragment:
         """A query for the keys of all entities of a type between two keys."""
         start = SqlFragment(f"SELECT e.tree_key AS key FROM entity AS e WHERE e.type = '{type}'")
         now = and_(start, between("e.tree_key", low, high))
         if self._moment is None:
             return now
-        alive = [key for key in self._moment.alive(type) if low < key < high]
+        alive = [key for key in self._moment.keys_of_type(type) if low < key < high]
         then = self._list(alive).within("SELECT i.key FROM {} AS i")
-        return join_fragments(" UNION ALL ", (and_(now, self.unchanged("e.tree_key")), then))
+        return join_fragments(" UNION ALL ", (and_(now, self.unchanged_condition("e.tree_key")), then))
 
     def _driver(self, expression: FilterExpression, low: str, high: str) -> SqlFragment:
         """The keys of the entities that meet an expression's positive form."""
         if expression.derived:
             test = self._derived(expression, "d.key")
-            return and_(self.every(expression.type, low, high).within("SELECT d.key FROM ({}) AS d WHERE 1 = 1"), test)
+            return and_(
+                self.all_keys(expression.type, low, high).within("SELECT d.key FROM ({}) AS d WHERE 1 = 1"), test
+            )
         found = self._of(expression)
-        distinct = "DISTINCT " if expression.wild or expression.operator is Operator.PRESENT else ""
+        distinct = "DISTINCT " if expression.has_wildcards or expression.operator is Operator.PRESENT else ""
         start = SqlFragment(
             f"SELECT {distinct}a.tree_key AS key FROM attribute AS a WHERE a.type = '{expression.type}'"
         )
-        end = and_(between("a.tree_key", low, high), self.unchanged("a.tree_key"))
+        end = and_(between("a.tree_key", low, high), self.unchanged_condition("a.tree_key"))
         parts = [and_(start, path, value, end) for path in found.paths for value in found.values]
         if also := [key for key in found.also if low < key < high]:
             parts.append(self._list(also).within("SELECT i.key FROM {} AS i"))
@@ -181,7 +183,7 @@ class FilterCompiler:
 
     def _probe(self, expression: FilterExpression, key: str) -> SqlFragment:
         """Whether the entity with a key meets an expression."""
-        negation = "NOT " if expression.operator.negative else ""
+        negation = "NOT " if expression.operator.is_negative else ""
         if expression.derived:
             return self._derived(expression, key).within(f"{negation}({{}})")
         found = self._of(expression)
@@ -189,7 +191,7 @@ class FilterCompiler:
         if found.paths and found.values:
             leaf = and_(SqlFragment(f"a.tree_key = {key}"), or_(found.paths), or_(found.values))
             there = leaf.within("EXISTS (SELECT 1 FROM attribute AS a WHERE {})")
-            tests.append(and_(there, self.unchanged(key)))
+            tests.append(and_(there, self.unchanged_condition(key)))
         if found.also:
             tests.append(self._named(key, found.also))
         return or_(tests or [SqlFragment("1 = 0")]).within(f"{negation}{{}}")
@@ -203,7 +205,7 @@ class FilterCompiler:
         start = (self._base if derived.absolute else "").casefold()
         text = f"(CAST(? AS TEXT) || replace({key}, '!', '/') || CAST(? AS TEXT))"
         made = (start, derived.suffix)
-        if sought.pattern:
+        if sought.has_wildcards:
             return SqlFragment(f"{text} LIKE ? ESCAPE '\\'", (*made, _like(sought.pieces)))
         if sought.text is None:
             return SqlFragment("1 = 0")
@@ -230,11 +232,11 @@ class FilterCompiler:
         if self._moment:
             also = [key for key in also if key not in self._moment.images] + self._then(expression)
         also += self._met(expression, self.omitted.rows(expression.type))
-        return LeafConditions(paths, tuple(sure), tuple(also), 9 if expression.operator.negative else cost)
+        return LeafConditions(paths, tuple(sure), tuple(also), 9 if expression.operator.is_negative else cost)
 
     def _paths(self, expression: FilterExpression) -> tuple[SqlFragment, ...]:
         """The alternative conditions on paths."""
-        if expression.wild:
+        if expression.has_wildcards:
             found = self._wild_paths(expression)
             return (self._named("a.path", found),) if found else ()
         path = path_key(path_text(expression.path))
@@ -266,19 +268,19 @@ class FilterCompiler:
         )
         query = and_(start, or_(paths), doubt, between("a.tree_key", *self._range), *self._hinted(expression.sought))
         rows = map(stored_row, self._db.stream(*query))
-        negative = expression.operator.negative
+        negative = expression.operator.is_negative
         return {row.tree_key: matches(expression, row, self._base) is not negative for row in rows}
 
     def _hinted(self, sought: FilterValue) -> tuple[SqlFragment, ...]:
         """A condition that skips most entities in doubt about a pattern: their JSON must contain a part of it."""
-        parts = [part for piece in sought.pieces for part in _PLAIN.findall(piece)] if sought.pattern else []
+        parts = [part for piece in sought.pieces for part in _PLAIN.findall(piece)] if sought.has_wildcards else []
         if not parts:
             return ()
         there = SqlFragment("lower(e.attributes) LIKE ?", (f"%{_escaped(max(parts, key=len))}%",)).within(
             "{} ESCAPE '\\'"
         )
         # Characters outside ASCII may fold to ASCII.
-        return (or_([there, SqlFragment(self._db.nonascii.format("e.attributes"))]),)
+        return (or_([there, SqlFragment(self._db.non_ascii_condition.format("e.attributes"))]),)
 
     def _then(self, expression: FilterExpression) -> list[str]:
         """The keys of the changed entities that met the positive form of an expression at the moment."""
@@ -288,20 +290,20 @@ class FilterCompiler:
 
     def _met(self, expression: FilterExpression, rows: Iterable[EntityRow]) -> list[str]:
         """The keys of the rows that meet the positive form of an expression."""
-        negative = expression.operator.negative
+        negative = expression.operator.is_negative
         return [row.tree_key for row in rows if matches(expression, row, self._base) is not negative]
 
-    def unchanged(self, column: str) -> SqlFragment:
+    def unchanged_condition(self, column: str) -> SqlFragment:
         """A condition on a column of keys: their entities have not changed since the moment."""
         if self._moment is None:
             return ALWAYS
         return self._named(column, self._moment.images).within("NOT ({})")
 
     def _named(self, column: str, values: Collection[str]) -> SqlFragment:
-        return SqlFragment(self._db.named(column), (self._db.listed(values),))
+        return SqlFragment(self._db.in_list(column), (self._db.list_parameter(values),))
 
     def _list(self, values: Collection[str]) -> SqlFragment:
-        return SqlFragment(self._db.listing, (self._db.listed(values),))
+        return SqlFragment(self._db.list_table, (self._db.list_parameter(values),))
 
 
 def _pattern(numbered: tuple[int, Step]) -> str:
@@ -323,7 +325,7 @@ def _conditions(expression: FilterExpression) -> Conditions:
     operator, sought = expression.operator.positive, expression.sought
     if operator is Operator.PRESENT:
         return [SqlFragment("a.text IS NOT NULL"), SqlFragment("a.text IS NULL")], None, 3
-    if sought.pattern:
+    if sought.has_wildcards:
         return _like_text(sought.pieces)
     sure: list[SqlFragment] = []
     doubts: list[SqlFragment] = []

@@ -43,10 +43,10 @@ class MissingAttributeCache:
     """The cache of one process. Thread-safe."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[MissingAttributeQuery, _CachedKeys] = OrderedDict()
+        self._entries: OrderedDict[MissingAttributeQuery, _CachedKeys] = OrderedDict()
         self._lock = Lock()
 
-    def lacking(
+    def members_without(
         self,
         db: Database,
         asked: MissingAttributeQuery,
@@ -59,7 +59,7 @@ class MissingAttributeCache:
         """
         now = read_position(db, "entities")
         with self._lock:
-            known = self._known.get(asked)
+            known = self._entries.get(asked)
         if known is not None and known.position == now:
             keys = known.keys
         elif known is None or known.keys is None or not 0 <= now - known.position <= MAX_NEW_EVENTS:
@@ -74,12 +74,12 @@ class MissingAttributeCache:
 
     def _remember(self, asked: MissingAttributeQuery, found: _CachedKeys) -> None:
         with self._lock:
-            before = self._known.get(asked)
+            before = self._entries.get(asked)
             if before is None or before.position <= found.position:
-                self._known[asked] = found
-            self._known.move_to_end(asked)
-            while len(self._known) > CACHE_SIZE:
-                self._known.popitem(last=False)
+                self._entries[asked] = found
+            self._entries.move_to_end(asked)
+            while len(self._entries) > CACHE_SIZE:
+                self._entries.popitem(last=False)
 
 
 def _changed(db: Database, after: int, until: int) -> list[str]:

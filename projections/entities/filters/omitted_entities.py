@@ -43,7 +43,7 @@ class OmittedEntities:
         keys = self.keys(type)
         if not keys:
             return iter(())
-        query = SqlFragment(_ROWS + self._db.named("tree_key"), (self._db.listed(keys),))
+        query = SqlFragment(_ROWS + self._db.in_list("tree_key"), (self._db.list_parameter(keys),))
         if among is not None:
             query = SqlFragment(f"{query.text} AND tree_key IN ({among.text})", (*query.values, *among.values))
         return map(stored_row, self._db.stream(*query))
@@ -52,5 +52,7 @@ class OmittedEntities:
         """A condition on a column of keys: their entities are not omitted."""
         keys = self.keys(type)
         return (
-            SqlFragment(f"NOT ({self._db.named(column)})", (self._db.listed(keys),)) if keys else SqlFragment("1 = 1")
+            SqlFragment(f"NOT ({self._db.in_list(column)})", (self._db.list_parameter(keys),))
+            if keys
+            else SqlFragment("1 = 1")
         )

@@ -69,7 +69,7 @@ class CollectionMembers:
         """The members with some page keys."""
         return self._selection.by_keys(place.tree_key for place in places)
 
-    def places(
+    def page_keys(
         self, after: PageKey | None = None, backwards: bool = False, limit: int | None = None
     ) -> Iterator[PageKey]:
         """The page keys after (or before) one, nearest first. limit: a hint, the maximum number wanted."""
@@ -122,7 +122,7 @@ class CollectionMembers:
         columns, keys = [f"a.{column}" for column in (*_COLUMNS[kind][0], "tree_key")], self._filtered("a.tree_key")
         if keys is None:
             return None
-        parts = [self._values(kind), keys, self._selection.index.unchanged("a.tree_key")]
+        parts = [self._values(kind), keys, self._selection.compiler.unchanged_condition("a.tree_key")]
         if after:
             values, sign = after.key[1 if kind == _NUMBERS else 2 :], "<" if descending else ">"
             # The first condition is the start of the index scan; the second is the exact condition.
@@ -142,18 +142,18 @@ class CollectionMembers:
         start = SqlFragment(f"SELECT e.tree_key FROM entity AS e WHERE e.type = '{self._type}'")
         # Counted, because PostgreSQL turns NOT EXISTS into a join, which is slow while it lacks statistics.
         bare = SqlFragment(f"(SELECT count(*) FROM attribute AS a WHERE {_OF_ENTITY}) = 0", (self._path,))
-        index = self._selection.index
-        read = and_(index.unchanged("e.tree_key"), index.omitted.without("e.tree_key", self._type))
+        index = self._selection.compiler
+        read = and_(index.unchanged_condition("e.tree_key"), index.omitted.without("e.tree_key", self._type))
         query = and_(start, between("e.tree_key", low, high), bare, keys, read)
         return query.within(f"{{}} ORDER BY e.tree_key{_DIRECTION[descending]}")
 
     def _lacking(self) -> list[str] | None:
         """The tree keys of a large collection's members without the attribute; None if too many or unknown."""
         selection = self._selection
-        if self._size <= MAX_SORTED or not selection.state.whole or selection.moment.images:
+        if self._size <= MAX_SORTED or not selection.state.whole or selection.overrides.images:
             return None
         asked = MissingAttributeQuery(self._type, self._path, selection.low, selection.high)
-        return self._presence.lacking(self._db, asked, self._lacking_of_all, self._lacking_among)
+        return self._presence.members_without(self._db, asked, self._lacking_of_all, self._lacking_among)
 
     def _lacking_of_all(self) -> TreeKeys | None:
         # Counting the values is cheaper than searching for members without one.
@@ -161,7 +161,7 @@ class CollectionMembers:
         range = between("a.tree_key", self._selection.low, self._selection.high)
         found = (and_(start, range, SqlFragment(condition)) for _, condition in _COLUMNS.values())
         counted = (self._db.one(*query.within("SELECT count(*) FROM ({}) AS s"))[0] for query in found)
-        lacking = self._size - sum(counted) - len(self._selection.index.omitted.keys(self._type))
+        lacking = self._size - sum(counted) - len(self._selection.compiler.omitted.keys(self._type))
         if lacking == 0:
             return frozenset()
         query = self._without_value(None, descending=False) if 0 < lacking <= MAX_KEYS else None
@@ -170,8 +170,8 @@ class CollectionMembers:
     def _lacking_among(self, keys: Sequence[str]) -> TreeKeys:
         query = self._without_value(None, descending=False)
         assert query is not None, "nothing is filtered"
-        some = query.within(f"SELECT s.tree_key FROM ({{}}) AS s WHERE {self._db.named('s.tree_key')}")
-        return frozenset(key for (key,) in self._db.all(some.text, (*some.values, self._db.listed(keys))))
+        some = query.within(f"SELECT s.tree_key FROM ({{}}) AS s WHERE {self._db.in_list('s.tree_key')}")
+        return frozenset(key for (key,) in self._db.all(some.text, (*some.values, self._db.list_parameter(keys))))
 
     def _values(self, kind: int) -> SqlFragment:
         """The values of a class with the keys of their members."""
@@ -209,18 +209,18 @@ class CollectionMembers:
     def _then(self, after: PageKey | None, descending: bool) -> list[PageKey]:
         """The page keys of changed entities, from their images at the moment."""
         selection = self._selection
-        if not selection.moment.images:
+        if not selection.overrides.images:
             return []
-        rows = selection.then(selection.keys(selection.state, self._type, selection.low, selection.high))
+        rows = selection.overriding_rows(selection.keys(selection.state, self._type, selection.low, selection.high))
         return self._sorted(rows, after, descending)
 
     def _omitted(self, after: PageKey | None, descending: bool) -> list[PageKey]:
         """The page keys of entities that the index omits."""
         selection = self._selection
-        if not selection.index.omitted.keys(self._type):
+        if not selection.compiler.omitted.keys(self._type):
             return []
         keys = selection.keys(selection.state, self._type, selection.low, selection.high)
-        return self._sorted(selection.index.omitted.rows(self._type, keys), after, descending) if keys else []
+        return self._sorted(selection.compiler.omitted.rows(self._type, keys), after, descending) if keys else []
 
     def _sorted(self, rows: Iterable[EntityRow], after: PageKey | None, descending: bool) -> list[PageKey]:
         places = (PageKey(*sort_key_of(row, self._sort)) for row in rows)
@@ -262,7 +262,7 @@ def past_overrides(db: Database, position: int, low: str, high: str) -> RowOverr
     if not changed:
         return None
     columns = ", ".join(EntityRow._fields)
-    named = db.named("tree_key")
+    named = db.in_list("tree_key")
     sql = f"SELECT {columns} FROM entity_history WHERE {named} AND since <= ? AND until > ?"
-    rows = db.all(sql, (db.listed(changed), position, position))
+    rows = db.all(sql, (db.list_parameter(changed), position, position))
     return RowOverrides({**dict.fromkeys(changed), **{row[0]: stored_row(row) for row in rows}})

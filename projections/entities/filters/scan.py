@@ -33,21 +33,21 @@ class ScanSelection(Selection):
         self._xid = xid
 
     def survives(self, row: EntityRow, above: FilterState | None = None) -> bool:
-        state = (above or self.state).into(row, self.base)
+        state = (above or self.state).descend(row, self.base)
         types = {each.type for each in state.conjunctions}
         return state.whole or any(True for _ in self.rows(state, types, *xids.subtree(row.xid)))
 
     def count(self, type: str) -> int:
         return sum(1 for _ in self.rows(self.state, {type}, self.low, self.high))
 
-    def counts(self, type: str, state: FilterState, low: str, high: str) -> dict[str, int]:
-        owner = next(self._followed(self._one(xids.tree_key(self._xid))), None)
-        inside = state.into(owner, self.base) if owner else state
+    def count_by_owner(self, type: str, state: FilterState, low: str, high: str) -> dict[str, int]:
+        owner = next(self._followed(self._entity(xids.tree_key(self._xid))), None)
+        inside = state.descend(owner, self.base) if owner else state
         return Counter(xids.tree_key(row.parent or "") for row in self.rows(inside, {type}, low, high))
 
     def rows(self, state: FilterState, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         """The surviving entities of some types from one key to another, in tree order, streamed."""
-        if state.nothing or not types:
+        if state.is_empty or not types:
             return iter(())
         if state.whole:
             return self._read(types, low, high)
@@ -55,16 +55,16 @@ class ScanSelection(Selection):
         found = surviving_rows(self._read(_with_owners(asked), low, high), state, self.base)
         return (row for row in found if row.type in types)
 
-    def below(self, members: Iterable[EntityRow], types: Collection[str]) -> Iterator[EntityRow]:
+    def with_descendants(self, members: Iterable[EntityRow], types: Collection[str]) -> Iterator[EntityRow]:
         for row in members:
             yield row
             if types:
-                yield from self.rows(self.state.into(row, self.base), types, *xids.subtree(row.xid))
+                yield from self.rows(self.state.descend(row, self.base), types, *xids.subtree(row.xid))
 
     def by_keys(self, keys: Iterable[str]) -> Iterator[EntityRow]:
         for chunk in chunked(keys):
-            sql = f"SELECT {COLUMNS} FROM entity WHERE {self._db.named('tree_key')}"
-            rows = {row[0]: stored_row(row) for row in self._db.all(sql, [self._db.listed(chunk)])}
+            sql = f"SELECT {COLUMNS} FROM entity WHERE {self._db.in_list('tree_key')}"
+            rows = {row[0]: stored_row(row) for row in self._db.all(sql, [self._db.list_parameter(chunk)])}
             for row in (rows[key] for key in chunk if key in rows):
                 yield next(self._followed([row]))
 
@@ -72,7 +72,7 @@ class ScanSelection(Selection):
         """The entities of some types from one key to another, including those shown by xrefs."""
         resource = _resource_above(low)
         if resource:
-            found = self._followed(self._one(resource))
+            found = self._followed(self._entity(resource))
             shown = [row for row in found if low <= row.tree_key < high and row.type in types]
             if shown:
                 return iter(shown)
@@ -85,7 +85,7 @@ class ScanSelection(Selection):
         marks = f"type || '' IN ({', '.join('?' for _ in types)})" if len(types) > 1 else "type = ?"
         return map(stored_row, self._db.stream(_BETWEEN.format(marks), (low, high, *types)))
 
-    def _one(self, tree_key: str) -> list[EntityRow]:
+    def _entity(self, tree_key: str) -> list[EntityRow]:
         values = self._past.entity(tree_key)
         return [stored_row(values)] if values else []
 
@@ -99,12 +99,12 @@ class ScanSelection(Selection):
 class ScannedMembers(CollectionMembers):
     """See `CollectionMembers`. A page sorted by an attribute reads the whole collection, but stores only the page."""
 
-    def places(
+    def page_keys(
         self, after: PageKey | None = None, backwards: bool = False, limit: int | None = None
     ) -> Iterator[PageKey]:
         selection, descending = self._selection, self._sort.descending is not backwards
         if not self._sort.path and selection.state.whole:
-            return super().places(after, backwards, limit)
+            return super().page_keys(after, backwards, limit)
         found = (
             PageKey(*sort_key_of(row, self._sort))
             for row in selection.rows(selection.state, {self._type}, selection.low, selection.high)
@@ -127,14 +127,14 @@ def surviving_rows(rows: Iterable[EntityRow], state: FilterState, base: str) -> 
     for row in rows:
         while not row.tree_key.startswith(above[-1][0]):
             above.pop()
-        here = above[-1][1].into(row, base)
+        here = above[-1][1].descend(row, base)
         above.append((f"{row.tree_key}!", here))
         waiting = [owner for owner in waiting if row.tree_key.startswith(f"{owner.tree_key}!")]
         waiting.append(row)
         if here.whole:
             yield from waiting
             waiting.clear()
-        elif here.nothing:
+        elif here.is_empty:
             waiting.pop()
 
 

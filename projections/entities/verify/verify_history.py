@@ -82,7 +82,7 @@ def _is_beyond(end: tuple[Any, Any], start: tuple[str, int]) -> bool:
 def _is_made_of(found: Sequence[Any], mapper: EventMapper) -> bool:
     shown, until, stored, next = found[:_WIDTH], found[_WIDTH], found[_WIDTH + 1 : -1], found[-1]
     try:
-        event = mapper.of_row(unchecked_row(LogRow, stored))
+        event = mapper.event_of_row(unchecked_row(LogRow, stored))
         wanted = row(event, stored[0])
     except (ValueError, KeyError, TypeError):
         return False

@@ -75,7 +75,7 @@ def _may_matter(row: LogRow) -> bool:
 def _expected(rows: Sequence[LogRow], mapper: EventMapper) -> list[tuple[Any, ...]]:
     """The expected rows of a stream; none if an event cannot be read, which another check reports."""
     try:
-        events = [(row.position, mapper.of_row(row)) for row in rows]
+        events = [(row.position, mapper.event_of_row(row)) for row in rows]
     except (ValueError, KeyError, TypeError):
         return []
     return sorted((tuple(publication_row(one)) for one in fold_publications(events)), key=lambda values: int(values[1]))

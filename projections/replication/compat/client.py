@@ -58,13 +58,13 @@ class LegacyClient:
     """One legacy API of another registry. Ids are decoded. Missing objects are None.
 
     Each method raises RemoteError for failed requests, and BrokenResponse for an invalid answer about one object.
-    odd: paths of list members that are no ids, with the reason; the reader empties it.
+    broken_ids: paths of list members that are no ids, with the reason; the reader empties it.
     """
 
     def __init__(self, remote: RemoteClient, family: LegacyApi) -> None:
         self.family = family
         self.base = remote.url
-        self.odd: dict[str, str] = {}
+        self.broken_ids: dict[str, str] = {}
         self._remote = remote
 
     def groups(self) -> list[str]:
@@ -89,12 +89,12 @@ class LegacyClient:
         found = self._json(path := f"{self.path(group)}/{self.family.children}")
         return None if found is None else self._ids(path, found)
 
-    def numbers(self, group: str, id: str) -> list[int]:
+    def version_numbers(self, group: str, id: str) -> list[int]:
         """The numbers of a definition's Versions, ascending; empty if the definition does not exist."""
-        return self.numbers_at(self.path(group, id))
+        return self.version_numbers_at(self.path(group, id))
 
-    def numbers_at(self, path: str) -> list[int]:
-        """The same as `numbers`, by the definition's path."""
+    def version_numbers_at(self, path: str) -> list[int]:
+        """The same as `version_numbers`, by the definition's path."""
         found = self._json(f"{path}/versions") or []
         if not isinstance(found, list) or not all(type(each) is int for each in found):
             raise BrokenResponse(f"GET {path}/versions answers with something that is not a list of numbers")
@@ -106,16 +106,16 @@ class LegacyClient:
         response = self._get(path, {"if-none-match": tag} if tag else {})
         return None if response is None else self._published(response, path)
 
-    def by_uri(self, uri: str) -> LegacyVersion | None:
+    def version_by_uri(self, uri: str) -> LegacyVersion | None:
         """The Version with a URI."""
-        return self.at(self.lookup(uri))
+        return self.version_at(self.lookup_path(uri))
 
-    def lookup(self, uri: str) -> str:
+    def lookup_path(self, uri: str) -> str:
         """The path below the base that finds the Version with a URI."""
         return f"/{self.family.lookup}?uri={quote(uri, safe='')}"
 
-    def at(self, lookup: str) -> LegacyVersion | None:
-        """The Version that a path from `lookup` finds."""
+    def version_at(self, lookup: str) -> LegacyVersion | None:
+        """The Version that a path from `lookup_path` finds."""
         response = self._get(lookup)
         if response is None:
             return None
@@ -127,11 +127,11 @@ class LegacyClient:
         response = self._get(self.path(group, id))
         return None if response is None else self._published(response, "").authority
 
-    def put(self, group: str, body: Mapping[str, Any]) -> None:
+    def put_group(self, group: str, body: Mapping[str, Any]) -> None:
         """Writes a Group."""
-        self._remote.ask("PUT", self.path(group), json=body)
+        self._remote.request("PUT", self.path(group), json=body)
 
-    def post(self, group: str, id: str, version: LegacyVersion) -> None:
+    def add_version(self, group: str, id: str, version: LegacyVersion) -> None:
         """Adds a Version to a definition."""
         stated = {"authority": version.authority, "id": version.uri}
         told = {name: stated.get(name, getattr(version.attributes, name)) for name in request_names(self.family)}
@@ -142,12 +142,12 @@ class LegacyClient:
         )
         headers = {"content-type": version.contenttype.encode("latin-1", "replace")} if version.contenttype else {}
         path = f"{self.path(group, id)}?{query}"
-        self._remote.ask("POST", path, content=version.content, headers=headers)
+        self._remote.request("POST", path, content=version.content, headers=headers)
 
     def delete(self, path: str) -> None:
         """Deletes what is at a path below the base, if it exists."""
         try:
-            self._remote.ask("DELETE", path)
+            self._remote.request("DELETE", path)
         except RemoteError as error:
             if error.status not in _ABSENT:
                 raise
@@ -174,7 +174,7 @@ class LegacyClient:
             try:
                 ids.append(decode_segment(each))
             except (TypeError, ValueError, AttributeError) as error:
-                self.odd[f"{path}/{each}"[:200]] = f"it is not an id: {error}"
+                self.broken_ids[f"{path}/{each}"[:200]] = f"it is not an id: {error}"
         return ids
 
     def _get(self, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response | None:
@@ -183,7 +183,7 @@ class LegacyClient:
         Raises: RemoteError, also for redirects, which are not followed (LEG-1108); VersionUnchanged.
         """
         try:
-            response = self._remote.ask("GET", path, headers=headers or {})
+            response = self._remote.request("GET", path, headers=headers or {})
         except RemoteError as error:
             if error.status in _ABSENT:
                 return None
@@ -197,7 +197,7 @@ class LegacyClient:
     def _published(self, response: httpx.Response, path: str) -> LegacyVersion:
         told = {name: _decode_header(response, header) for name, (_, header) in request_names(self.family).items()}
         id, authority = told.pop("id"), told.pop("authority")
-        uri = self._stated(response) or uris.compose_uri(authority, id, self.base, path)
+        uri = self._explicit_uri(response) or uris.compose_uri(authority, id, self.base, path)
         elsewhere = response.status_code == 303
         return LegacyVersion(
             uri=uri,
@@ -209,7 +209,7 @@ class LegacyClient:
             tag=response.headers.get("etag", ""),
         )
 
-    def _stated(self, response: httpx.Response) -> str | None:
+    def _explicit_uri(self, response: httpx.Response) -> str | None:
         """The URI under which the other registry finds a Version.
 
         None if it gives none, or one below its own address.

@@ -19,43 +19,43 @@ class LegacyConflicts:
     def __init__(self, link: str, states: LinkStates) -> None:
         self._link = link
         self._states = states
-        self._found: dict[str, str] = dict(_known(states.read(link).facts))
-        self._changed = False
+        self._conflicts: dict[str, str] = dict(_known(states.read(link).status))
+        self._is_changed = False
 
-    def note(self, subject: str, reason: str) -> None:
+    def add(self, subject: str, reason: str) -> None:
         """Records a conflict about an object."""
-        self._changed |= self._found.get(subject) != reason
-        self._found[subject] = reason
+        self._is_changed |= self._conflicts.get(subject) != reason
+        self._conflicts[subject] = reason
 
-    def settle(self, subject: str) -> None:
+    def resolve(self, subject: str) -> None:
         """Removes the conflicts about an object and everything below it."""
-        gone = [each for each in self._found if each == subject or each.startswith(f"{subject}/")]
+        gone = [each for each in self._conflicts if each == subject or each.startswith(f"{subject}/")]
         for each in gone:
-            del self._found[each]
-        self._changed |= bool(gone)
+            del self._conflicts[each]
+        self._is_changed |= bool(gone)
 
     def attempt(self, subject: str, act: Callable[[], None]) -> bool:
         """Whether an action on an object succeeds. A Problem is recorded as a conflict."""
         try:
             act()
         except Problem as problem:
-            self.note(subject, problem.text())
+            self.add(subject, problem.text())
             return False
         return True
 
-    def restart(self) -> None:
+    def clear(self) -> None:
         """Removes all conflicts before a full pass."""
-        self._changed |= bool(self._found)
-        self._found.clear()
+        self._is_changed |= bool(self._conflicts)
+        self._conflicts.clear()
 
-    def tell(self, cursor: int | None = None) -> None:
+    def save(self, cursor: int | None = None) -> None:
         """Writes the link's status. Raises: one of `DRIVER_ERRORS`."""
         facts: dict[str, Any] = {"lastcontact": time.time(), "error": None, "failed": None}
-        if self._changed:
-            shown = [{"subject": subject, "reason": reason} for subject, reason in self._found.items()]
+        if self._is_changed:
+            shown = [{"subject": subject, "reason": reason} for subject, reason in self._conflicts.items()]
             facts |= {"conflicts": shown[:_MOST] or None, "conflictscount": len(shown) or None}
-        self._states.note(self._link, cursor, **facts)
-        self._changed = False
+        self._states.update(self._link, cursor, **facts)
+        self._is_changed = False
 
 
 def _known(facts: Any) -> Any:

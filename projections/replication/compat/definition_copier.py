@@ -35,9 +35,9 @@ class DefinitionCopier:
         self._there = there
         self._here = here
         self._findings = findings
-        self._seen: dict[str, _EqualVersion] = {}
+        self._copied: dict[str, _EqualVersion] = {}
 
-    def bring(self, group: str, id: str, place: str) -> set[str]:
+    def copy_definition(self, group: str, id: str, place: str) -> set[str]:
         """Copies a definition as it is now. Returns the local xids that hold its Versions.
 
         group, id: in the other registry, decoded.
@@ -45,25 +45,25 @@ class DefinitionCopier:
         Raises: RemoteError.
         """
         try:
-            return self._brought(group, id, place)
+            return self._copy_versions(group, id, place)
         except _DocumentChanged as changed:
             # Known URIs with other documents: it was deleted and created again, or written through another API.
             self._findings.attempt(changed.definition, partial(self._here.remove, changed.definition))
-            self._seen.clear()
+            self._copied.clear()
         try:
-            return self._brought(group, id, place)
+            return self._copy_versions(group, id, place)
         except _DocumentChanged as changed:
             return {changed.definition}
 
-    def _brought(self, group: str, id: str, place: str) -> set[str]:
+    def _copy_versions(self, group: str, id: str, place: str) -> set[str]:
         found: set[str] = set()
         uris: set[str] = set()
-        for number in self._there.numbers(group, id):
+        for number in self._there.version_numbers(group, id):
             version = self._fetched(group, id, number)
             if version is None:
                 continue
             uris.add(normalize_uri(version.uri))
-            xid = version.definition if isinstance(version, _EqualVersion) else self._taken(version, id, place)
+            xid = version.definition if isinstance(version, _EqualVersion) else self._copy_version(version, id, place)
             if xid is not None:
                 found.add(xid)
         for xid in found:
@@ -72,16 +72,16 @@ class DefinitionCopier:
 
     def _fetched(self, group: str, id: str, number: int) -> LegacyVersion | _EqualVersion | None:
         path = default_version_path(self._here.family, group, id, number)
-        seen = self._seen.pop(path, None)
-        if seen is None or not self._here.has(seen.uri):
+        seen = self._copied.pop(path, None)
+        if seen is None or not self._here.has_uri(seen.uri):
             return self._there.version(group, id, number)
         try:
             return self._there.version(group, id, number, seen.tag)
         except VersionUnchanged:
-            self._seen[path] = seen
+            self._copied[path] = seen
             return seen
 
-    def _taken(self, version: LegacyVersion, id: str, place: str) -> str | None:
+    def _copy_version(self, version: LegacyVersion, id: str, place: str) -> str | None:
         """The local definition of a Version, after adding it; None if it must not be copied.
 
         Raises: _DocumentChanged.
@@ -89,33 +89,33 @@ class DefinitionCopier:
         if self._here.is_own(version.authority):
             return None
         if version.content is None:
-            self._findings.note(version.path, "its document is stored outside of the other registry")
+            self._findings.add(version.path, "its document is stored outside of the other registry")
             return None
-        known = self._here.known(version.uri)
+        known = self._here.version_by_uri(version.uri)
         if known is None:
-            return self._added(version, id, place)
+            return self._add_version(version, id, place)
         if known.content != version.content:
-            if self._here.came_at(known.definition):
+            if self._here.came_over_link_at(known.definition):
                 raise _DocumentChanged(known.definition)
-            self._findings.note(version.path, f"{known.definition} has another document under its URI {version.uri}")
+            self._findings.add(version.path, f"{known.definition} has another document under its URI {version.uri}")
             return None
         if version.tag:
-            self._seen[version.path] = _EqualVersion(version.tag, version.uri, known.definition)
+            self._copied[version.path] = _EqualVersion(version.tag, version.uri, known.definition)
         return known.definition
 
-    def _added(self, version: LegacyVersion, id: str, place: str) -> str | None:
+    def _add_version(self, version: LegacyVersion, id: str, place: str) -> str | None:
         link, family = self._here.link, self._here.family
         for xid in local_xids(link, f"{place}/{family.resources}", id, version.authority):
             row = self._here.entity(xid)
             if row is None or normalize_uri(self._here.authority(row)) == normalize_uri(version.authority):
-                done = self._findings.attempt(version.path, partial(self._here.add, xid, version))
+                done = self._findings.attempt(version.path, partial(self._here.add_version, xid, version))
                 return xid if done or row is not None else None
-        self._findings.note(version.path, "its name belongs to a definition of another authority")
+        self._findings.add(version.path, "its name belongs to a definition of another authority")
         return None
 
     def _prune(self, xid: str, uris: set[str]) -> None:
         """Deletes Versions that no longer exist remotely, from a definition that came over the link (LEG-909)."""
-        if not self._here.came_at(xid):
+        if not self._here.came_over_link_at(xid):
             return
         for shown in self._here.versions(xid):
             if normalize_uri(shown.uri) not in uris:

@@ -65,16 +65,16 @@ class LegacyLocalRegistry:
 
     def entity(self, xid: str) -> EntityRow | None:
         """The entity at an xid."""
-        return self._tools.readers.quick().entity(xid)
+        return self._tools.readers.quick_view().entity(xid)
 
-    def came(self, row: EntityRow) -> bool:
+    def came_over_link(self, row: EntityRow) -> bool:
         """Whether a Group or a definition came over this link."""
         return bool(loads_trusted(row.private).get(LINK) == self.link.id)
 
-    def came_at(self, xid: str) -> bool:
+    def came_over_link_at(self, xid: str) -> bool:
         """Whether the entity at an xid came over this link."""
         row = self.entity(xid)
-        return row is not None and self.came(row)
+        return row is not None and self.came_over_link(row)
 
     def members(self, group: str) -> list[EntityRow]:
         """The definitions in a Group."""
@@ -85,7 +85,7 @@ class LegacyLocalRegistry:
         """The Groups and definitions that came over this link, in tree order."""
         with self.view() as view:
             found = view.subtree(f"/{self.family.groups}", (self.family.groups, self.family.type))
-            return [row for row in found if self.came(row)]
+            return [row for row in found if self.came_over_link(row)]
 
     def format(self, group: EntityRow) -> str | None:
         """The format of a Group."""
@@ -100,23 +100,23 @@ class LegacyLocalRegistry:
         """Whether an authority is this registry, whose own objects always take precedence (LEG-906)."""
         return normalize_uri(authority).rstrip("/") == normalize_uri(self.base)
 
-    def has(self, uri: str) -> bool:
+    def has_uri(self, uri: str) -> bool:
         """Whether a Version with a URI exists."""
-        return version_by_uri(self._tools.readers.quick(), self.family, uri, (self._root,)) is not None
+        return version_by_uri(self._tools.readers.quick_view(), self.family, uri, (self._root,)) is not None
 
-    def known(self, uri: str) -> KnownVersion | None:
+    def version_by_uri(self, uri: str) -> KnownVersion | None:
         """The Version with a URI."""
         with self.view() as view:
             shown = version_by_uri(view, self.family, uri, (self._root,))
             found = self._definition(view, shown) if shown is not None else None
-            return KnownVersion(definition_of(found.shown.row.xid), found.content) if found is not None else None
+            return KnownVersion(definition_of(found.version.row.xid), found.content) if found is not None else None
 
     def versions(self, xid: str) -> list[CompatVersion]:
         """The Versions of a definition, by ascending number."""
         with self.view() as view:
             return CompatVersions(view).versions(xid)
 
-    def all(self) -> list[str]:
+    def all_in_scope(self) -> list[str]:
         """The xids of the Groups and definitions in scope, in tree order."""
         scope = self.link.scope
         with self.view() as view:
@@ -131,13 +131,13 @@ class LegacyLocalRegistry:
         """A Version in the form in which it is sent; None if its document is stored elsewhere."""
         with self.view() as view:
             found = self._definition(view, shown)
-        if found is None or found.elsewhere is not None:
+        if found is None or found.remote_url is not None:
             return None
         return client.LegacyVersion(
             uri=shown.uri,
             authority=found.authority or self.base,
             path="",
-            attributes=DocumentAttributes(found.description, found.about, found.format),
+            attributes=DocumentAttributes(found.description, found.definition_description, found.format),
             content=found.content,
             contenttype=found.contenttype,
             tag="",
@@ -160,7 +160,7 @@ class LegacyLocalRegistry:
         """Writes a Group from a body of the legacy API; does nothing if it is equal. Raises: Problem."""
         self._do(group_command(self.family, xid, self.base, _comparable_group(body)))
 
-    def add(self, xid: str, version: client.LegacyVersion) -> None:
+    def add_version(self, xid: str, version: client.LegacyVersion) -> None:
         """Adds a Version to a definition, under its URI (LEG-903, LEG-904). Raises: Problem."""
         given = replace(version.attributes, authority=version.authority, id=version.uri)
         content = version.content or b""
@@ -177,10 +177,10 @@ class LegacyLocalRegistry:
         self._do(DeleteEntities(place, facade=LegacyDeletion(self.family, number)))
 
     def _schema(self, uri: str) -> SchemaReference | None:
-        return schema_by_uri(self._tools.readers.quick(), uri, (self._root,), lambda xid: True)
+        return schema_by_uri(self._tools.readers.quick_view(), uri, (self._root,), lambda xid: True)
 
     def _do(self, command: Command) -> Recorded:
-        return self._tools.do(self.link, command)
+        return self._tools.execute(self.link, command)
 
 
 def _comparable_group(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,55 +37,55 @@ class Mirror:
         self._groups: dict[str, str] = {}
         self._definitions: dict[tuple[str, str], set[str]] = {}
 
-    def everything(self, stopped: Callable[[], bool]) -> None:
+    def copy_all(self, stopped: Callable[[], bool]) -> None:
         """Copies everything in scope and deletes copies whose originals no longer exist (LEG-913).
 
         stopped: whether to stop early.
         Raises: RemoteError.
         """
-        self._findings.restart()
+        self._findings.clear()
         self._groups.clear()
         self._definitions.clear()
-        hidden = [id for id in self._there.groups() if not stopped() and not self._whole(id, stopped)]
-        for path, reason in self._there.odd.items():
-            self._findings.note(path, reason)
-        self._there.odd.clear()
+        hidden = [id for id in self._there.groups() if not stopped() and not self._copy_with_members(id, stopped)]
+        for path, reason in self._there.broken_ids.items():
+            self._findings.add(path, reason)
+        self._there.broken_ids.clear()
         if not stopped():
             self._remove_others([place for id in hidden for place in self._places(id)])
 
-    def heard(self, subjects: Iterable[str]) -> None:
+    def copy_subjects(self, subjects: Iterable[str]) -> None:
         """Copies, or deletes, the objects that events of the other registry name. Raises: RemoteError."""
         for ids in sorted({_ids_of_subject(self._here.family, subject) for subject in subjects}):
             try:
                 if len(ids) == 2:
-                    self.definition(*ids)
+                    self.copy_definition(*ids)
                 elif ids:
-                    self.group(*ids)
+                    self.copy_group(*ids)
             except BrokenResponse as error:
-                self._findings.note(self._there.path(*ids), str(error))
+                self._findings.add(self._there.path(*ids), str(error))
 
-    def group(self, id: str) -> str | None:
+    def copy_group(self, id: str) -> str | None:
         """Copies a Group without its contents, or deletes its copy. Returns its local xid. Raises: RemoteError."""
         xid = self._xid(id)
-        if xid is None or not self._scope.shows(xids.stream(xid)):
+        if xid is None or not self._scope.reaches_into(xids.stream(xid)):
             return None
         path, body = self._there.path(id), self._there.group(id)
         if body is None:
-            self._findings.settle(path)
+            self._findings.resolve(path)
             if (known := self._groups.pop(id, None)) is not None:
                 self._remove_group(known)
             return None
         for place in self._places(id):
             row = self._here.entity(place)
-            if row is None or self._here.came(row):
+            if row is None or self._here.came_over_link(row):
                 done = self._findings.attempt(path, partial(self._here.put_group, place, body))
-                return self._found(id, place) if done or row is not None else None
+                return self._record_group(id, place) if done or row is not None else None
             if is_same_group_format(self._here.family, self._here.format(row), body.get("format")):
-                return self._found(id, place)
-        self._findings.note(path, "a group of this name with another format exists here")
+                return self._record_group(id, place)
+        self._findings.add(path, "a group of this name with another format exists here")
         return None
 
-    def definition(self, group: str, id: str) -> None:
+    def copy_definition(self, group: str, id: str) -> None:
         """Copies a definition with its Versions, or deletes its copy. A broken original leaves its copy unchanged.
 
         Raises: RemoteError; BrokenResponse for its Group.
@@ -93,12 +93,12 @@ class Mirror:
         xid = self._xid(group, id)
         if xid is None or not self._scope.has(xid):
             return
-        place = self._groups.get(group) or self.group(group)
-        self._findings.settle(self._there.path(group, id))
+        place = self._groups.get(group) or self.copy_group(group)
+        self._findings.resolve(self._there.path(group, id))
         try:
-            found = self._bringing.bring(group, id, place) if place is not None else set()
+            found = self._bringing.copy_definition(group, id, place) if place is not None else set()
         except BrokenResponse as error:
-            self._findings.note(self._there.path(group, id), str(error))
+            self._findings.add(self._there.path(group, id), str(error))
             found = self._copies(xid, place or "")
         for gone in self._definitions.get((group, id), set()) - found:
             self._remove_copy(gone)
@@ -113,26 +113,26 @@ class Mirror:
         ids = {row.xid: xids.entity_id(row.xid).lower() for row in self._here.members(place)}
         return {copy for copy, id in ids.items() if id == name or id.startswith(f"{name}.")}
 
-    def _whole(self, id: str, stopped: Callable[[], bool]) -> bool:
+    def _copy_with_members(self, id: str, stopped: Callable[[], bool]) -> bool:
         """Copies a Group with all its contents. False if the Group may exist but cannot be read."""
         xid = self._xid(id)
-        if xid is None or not self._scope.shows(xids.stream(xid)):
+        if xid is None or not self._scope.reaches_into(xids.stream(xid)):
             return True
         try:
             definitions = self._there.definitions(id)
-            place = self.group(id)
+            place = self.copy_group(id)
         except BrokenResponse as error:
-            self._findings.note(self._there.path(id), str(error))
+            self._findings.add(self._there.path(id), str(error))
             return False
         except RemoteError as error:
             if error.status != _FORBIDDEN:
                 raise
-            self._findings.note(self._there.path(id), "this registry is not allowed to read it")
+            self._findings.add(self._there.path(id), "this registry is not allowed to read it")
             return False
         if place is not None:
             for each in definitions or ():
                 if not stopped():
-                    self.definition(id, each)
+                    self.copy_definition(id, each)
         return True
 
     # --- removing ----------------------------------------------------------------------------------------------------
@@ -156,18 +156,18 @@ class Mirror:
         """Deletes a Group and its contents as far as they came over the link. Other contents stay."""
         members = self._here.members(xid)
         row = self._here.entity(xid)
-        whole = row is not None and self._here.came(row) and all(map(self._here.came, members))
+        whole = row is not None and self._here.came_over_link(row) and all(map(self._here.came_over_link, members))
         for each in [xid] if whole else [member.xid for member in members]:
             self._remove_copy(each)
 
     def _remove_copy(self, xid: str) -> None:
         row = self._here.entity(xid)
-        if row is not None and self._here.came(row):
+        if row is not None and self._here.came_over_link(row):
             self._findings.attempt(xid, partial(self._here.remove, xid))
 
     # --- names -------------------------------------------------------------------------------------------------------
 
-    def _found(self, id: str, xid: str) -> str:
+    def _record_group(self, id: str, xid: str) -> str:
         self._groups[id] = xid
         return xid
 
@@ -178,7 +178,7 @@ class Mirror:
             below = () if id is None else (family.resources, to_registry_id(id))
             return xids.join(family.groups, to_registry_id(group), *below)
         except ValueError as error:
-            self._findings.note(self._there.path(group, id), str(error))
+            self._findings.add(self._there.path(group, id), str(error))
             return None
 
     def _places(self, id: str) -> list[str]:

@@ -39,30 +39,30 @@ class NotifiedLegacyPull:
         link, tools, here = self._link, self._tools, LegacyLocalRegistry(self._link, self._tools)
         findings = LegacyConflicts(link.id, tools.states)
         root = link.url.removesuffix(here.family.base)
-        with closing(tools.remote(link)) as remote, closing(tools.remote(link, root)) as registry:
+        with closing(tools.connect(link)) as remote, closing(tools.connect(link, root)) as registry:
             subscribed = RemoteSubscription(link, tools, registry, event_selection(link, here.family))
             mirror = Mirror(LegacyClient(remote, here.family), here, findings)
             try:
-                subscribed.keep()  # before the first fetch, so that every later change causes an event
+                subscribed.ensure()  # before the first fetch, so that every later change causes an event
                 while not tools.stopping.is_set():
-                    tools.states.taken(link.id)
-                    mirror.everything(tools.stopping.is_set)
-                    findings.tell()
+                    tools.states.take_subjects(link.id)
+                    mirror.copy_all(tools.stopping.is_set)
+                    findings.save()
                     self._listen(subscribed, mirror, findings)
             finally:
-                subscribed.end()
+                subscribed.delete_if_unused()
 
     def _listen(self, subscribed: RemoteSubscription, mirror: Mirror, findings: LegacyConflicts) -> None:
         """Copies what events name, until it is time to fetch everything."""
         until = time.monotonic() + self._link.interval
         while (left := until - time.monotonic()) > 0 and not self._tools.stopping.is_set():
-            if self._tools.hear(min(left, CHECK_SECONDS)):
-                subjects = self._tools.states.taken(self._link.id)
+            if self._tools.wait_for_event(min(left, CHECK_SECONDS)):
+                subjects = self._tools.states.take_subjects(self._link.id)
                 if ALL_SUBJECTS in subjects:
                     return
-                mirror.heard(subjects)
-                findings.tell()
-            elif subscribed.keep():
+                mirror.copy_subjects(subjects)
+                findings.save()
+            elif subscribed.ensure():
                 return
 
 

@@ -25,9 +25,9 @@ class LegacyPull:
             LegacyLocalRegistry(self._link, self._tools),
             LegacyConflicts(self._link.id, self._tools.states),
         )
-        with closing(self._tools.remote(self._link)) as remote:
+        with closing(self._tools.connect(self._link)) as remote:
             mirror = Mirror(LegacyClient(remote, here.family), here, findings)
             while not self._tools.stopping.is_set():
-                mirror.everything(self._tools.stopping.is_set)
-                findings.tell()
+                mirror.copy_all(self._tools.stopping.is_set)
+                findings.save()
                 self._tools.stopping.wait(self._link.interval)

@@ -42,13 +42,13 @@ class LegacyPush:
             raise PushNeedsPublicUrl
         findings = LegacyConflicts(self._link.id, self._tools.states)
         stopping = self._tools.stopping
-        with closing(self._tools.remote(self._link)) as remote:
+        with closing(self._tools.connect(self._link)) as remote:
             there = LegacyClient(remote, self._here.family)
             sending = LegacySender(there, self._here, SentObjects(self._link.id, self._tools.states), findings)
             cursor = self._end()
-            sending.everything(stopping.is_set)
+            sending.send_all(stopping.is_set)
             while not stopping.is_set():
-                findings.tell(cursor)
+                findings.save(cursor)
                 self._tools.wait(self._link.interval)
                 until = self._end()
                 self._send(sending, cursor, until)
@@ -56,22 +56,22 @@ class LegacyPush:
 
     def _send(self, sending: LegacySender, after: int, until: int) -> None:
         """Sends the current state of everything that changed between two log positions."""
-        touched = self._touched(after, until)
+        touched = self._changed_xids(after, until)
         for xid in sorted(touched, key=lambda xid: -xid.count("/")):  # contents first, so that a deleted Group is empty
             if self._tools.stopping.is_set():
                 return
             sending.send(xid)
 
-    def _touched(self, after: int, until: int) -> set[str]:
+    def _changed_xids(self, after: int, until: int) -> set[str]:
         """The Groups and definitions that events are about, directly or through their contents."""
         prefix = f"/{self._here.family.groups}/"
-        log = self._tools.readers.quick
+        log = self._tools.readers.quick_view
         return {
-            definition_of(_MAPPER.of_row(row).xid)
+            definition_of(_MAPPER.event_of_row(row).xid)
             for _, rows in interactions(lambda: log().log, after, until)
             for row in rows
             if row.stream.startswith(prefix)
         }
 
     def _end(self) -> int:
-        return self._tools.readers.quick().position()
+        return self._tools.readers.quick_view().position()

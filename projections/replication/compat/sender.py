@@ -36,19 +36,19 @@ class LegacySender:
     ) -> None:
         self._there = there
         self._here = here
-        self._sent = sent
+        self._sent_objects = sent
         self._findings = findings
         self._names = {local: remote for remote, local in here.link.names.items()}
 
-    def everything(self, stopped: Callable[[], bool]) -> None:
+    def send_all(self, stopped: Callable[[], bool]) -> None:
         """Sends everything in scope and deletes what has left it. stopped: whether to stop early."""
-        self._findings.restart()
-        found = self._here.all()
+        self._findings.clear()
+        found = self._here.all_in_scope()
         for xid in found:
             if not stopped():
                 self.send(xid)
         living = {xids.tree_key(xid) for xid in found}
-        copies = self._sent.below(f"/{self._here.family.groups}")
+        copies = self._sent_objects.objects_below(f"/{self._here.family.groups}")
         gone = {key: copy for key, copy in copies.items() if _owner_key(key) not in living}
         self._remove({key: copy for key, copy in gone.items() if _owner_key(key) != key})
         for key, copy in gone.items():
@@ -61,19 +61,19 @@ class LegacySender:
         An invalid answer of the other registry is recorded as a conflict.
         """
         try:
-            self.definition(xid) if xid.count("/") > 2 else self.group(xid)
+            self.send_definition(xid) if xid.count("/") > 2 else self.send_group(xid)
         except BrokenResponse as error:
-            self._findings.note(xid, str(error))
+            self._findings.add(xid, str(error))
 
     # --- Groups ------------------------------------------------------------------------------------------------------
 
-    def group(self, xid: str) -> str | None:
+    def send_group(self, xid: str) -> str | None:
         """Writes a Group in its current state to the other registry, or deletes it there.
 
         Returns its remote id, decoded.
         """
-        row = self._here.entity(xid) if self._here.link.scope.shows(xids.stream(xid)) else None
-        copy = self._sent.one(xid)
+        row = self._here.entity(xid) if self._here.link.scope.reaches_into(xids.stream(xid)) else None
+        copy = self._sent_objects.get(xid)
         if row is None:
             if copy is not None:
                 self._end_group(copy)
@@ -83,8 +83,8 @@ class LegacySender:
         if copy is None:
             return self._new_group(xid, body, digest)
         id = decode_segment(copy.place.rpartition("/")[2])
-        if copy.own and copy.digest != digest and self._tried(xid, partial(self._there.put, id, body)):
-            self._sent.keep(copy._replace(digest=digest))
+        if copy.own and copy.digest != digest and self._tried(xid, partial(self._there.put_group, id, body)):
+            self._sent_objects.save(copy._replace(digest=digest))
         return id
 
     def _new_group(self, xid: str, body: Mapping[str, Any], digest: str) -> str | None:
@@ -93,16 +93,16 @@ class LegacySender:
         for id in candidate_ids(self._here.link, named, self._here.base):
             copy, found = SentObject(xids.tree_key(xid), "", True, self._there.path(id)), self._there.group(id)
             if found is None:
-                self._sent.keep(copy)
-                if self._tried(xid, partial(self._there.put, id, body)):
-                    self._sent.keep(copy._replace(digest=digest))
+                self._sent_objects.save(copy)
+                if self._tried(xid, partial(self._there.put_group, id, body)):
+                    self._sent_objects.save(copy._replace(digest=digest))
                     return id
-                self._sent.forget(copy.key)
+                self._sent_objects.delete(copy.key)
                 return None
             if is_same_group_format(self._here.family, found.get("format"), body.get("format")):
-                self._sent.keep(copy._replace(own=False))
+                self._sent_objects.save(copy._replace(own=False))
                 return id
-        self._findings.note(xid, "a group of this name with another format exists there")
+        self._findings.add(xid, "a group of this name with another format exists there")
         return None
 
     def _end_group(self, copy: SentObject) -> None:
@@ -110,14 +110,14 @@ class LegacySender:
         id = decode_segment(copy.place.rpartition("/")[2])
         if copy.own and self._there.definitions(id) == []:
             self._tried(copy.place, partial(self._there.delete, copy.place))
-        self._sent.forget(copy.key)
+        self._sent_objects.delete(copy.key)
 
     # --- definitions -------------------------------------------------------------------------------------------------
 
-    def definition(self, xid: str) -> None:
+    def send_definition(self, xid: str) -> None:
         """Writes a definition in its current state to the other registry, or deletes it there. xid: of the Resource."""
-        self._findings.settle(xid)
-        copies = dict(self._sent.below(f"{xid}/versions"))
+        self._findings.resolve(xid)
+        copies = dict(self._sent_objects.objects_below(f"{xid}/versions"))
         versions = self._here.versions(xid) if self._here.link.scope.has(xid) else []
         wanted = {xids.tree_key(shown.row.xid): (shown, self._here.digest(shown)) for shown in versions}
         changed = any(key in wanted and wanted[key][1] != copy.digest for key, copy in copies.items())
@@ -125,8 +125,8 @@ class LegacySender:
         # too.
         gone = {key: copy for key, copy in copies.items() if changed or key not in wanted}
         self._remove(gone)
-        left = [key for key in wanted if key in gone or key not in copies or not copies[key].certain]
-        group = self.group(xids.join(*xids.segments(xid)[:2])) if left else None
+        left = [key for key in wanted if key in gone or key not in copies or not copies[key].is_certain]
+        group = self.send_group(xids.join(*xids.segments(xid)[:2])) if left else None
         for key in left if group is not None else ():
             self._version(
                 group or "", wanted[key][0], SentObject(key, wanted[key][1], key in copies and key not in gone, "")
@@ -136,17 +136,17 @@ class LegacySender:
         """Writes a Version. copy: its `own` says whether a write of it was begun before."""
         xid, version = shown.row.xid, self._here.published(shown)
         if version is None:
-            self._findings.note(xid, "its document is stored outside of this registry")
+            self._findings.add(xid, "its document is stored outside of this registry")
             return
         if normalize_uri(version.authority).rstrip("/") == normalize_uri(self._there.base):
             return  # LEG-906
-        known = self._there.by_uri(version.uri)
+        known = self._there.version_by_uri(version.uri)
         if known is None:
             self._add(group, shown, copy)
         elif known.content == version.content:
-            self._sent.keep(copy._replace(place=known.path))
+            self._sent_objects.save(copy._replace(place=known.path))
         else:
-            self._findings.note(xid, f"another document exists there under its URI {version.uri}")
+            self._findings.add(xid, f"another document exists there under its URI {version.uri}")
 
     def _add(self, group: str, shown: CompatVersion, copy: SentObject) -> None:
         xid, version = shown.row.xid, self._here.published(shown)
@@ -155,34 +155,34 @@ class LegacySender:
         for id in candidate_ids(self._here.link, named, version.authority):
             authority = self._there.authority(group, id)
             if authority is None or normalize_uri(authority) == normalize_uri(version.authority):
-                begun = copy._replace(own=True, place=self._there.lookup(version.uri))
-                self._sent.keep(begun)
-                if self._tried(xid, partial(self._there.post, group, id, version)):
-                    if written := self._there.at(begun.place):
-                        self._sent.keep(begun._replace(place=written.path))
+                begun = copy._replace(own=True, place=self._there.lookup_path(version.uri))
+                self._sent_objects.save(begun)
+                if self._tried(xid, partial(self._there.add_version, group, id, version)):
+                    if written := self._there.version_at(begun.place):
+                        self._sent_objects.save(begun._replace(place=written.path))
                 else:
-                    self._sent.forget(copy.key)
+                    self._sent_objects.delete(copy.key)
                 return
-        self._findings.note(xid, "its name belongs to a definition of another authority there")
+        self._findings.add(xid, "its name belongs to a definition of another authority there")
 
     def _remove(self, copies: Mapping[str, SentObject]) -> None:
         """Deletes Versions that this link wrote. A definition is deleted as a whole if all its Versions are."""
         places: dict[str, list[str]] = {}
         for copy in copies.values():
-            if copy.own and (place := self._place(copy)):
+            if copy.own and (place := self._remote_path(copy)):
                 places.setdefault(place.rpartition("/versions/")[0], []).append(place)
         for definition, written in places.items():
-            there = {f"{definition}/versions/{number}" for number in self._there.numbers_at(definition)}
+            there = {f"{definition}/versions/{number}" for number in self._there.version_numbers_at(definition)}
             for place in [definition] if there <= set(written) else written:
                 self._tried(place, partial(self._there.delete, place))
         for key in copies:
-            self._sent.forget(key)
+            self._sent_objects.delete(key)
 
-    def _place(self, copy: SentObject) -> str:
+    def _remote_path(self, copy: SentObject) -> str:
         """The path of a Version, also after an interrupted write; empty if it does not exist."""
-        if copy.certain or not copy.place:
+        if copy.is_certain or not copy.place:
             return copy.place
-        found = self._there.at(copy.place)
+        found = self._there.version_at(copy.place)
         return found.path if found else ""
 
     def _tried(self, subject: str, act: Callable[[], object]) -> bool:
@@ -192,7 +192,7 @@ class LegacySender:
         except RemoteError as error:
             if error.status not in _REFUSALS:
                 raise
-            self._findings.note(subject, str(error))
+            self._findings.add(subject, str(error))
             return False
         return True
 

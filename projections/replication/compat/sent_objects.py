@@ -29,7 +29,7 @@ class SentObject(NamedTuple):
     place: str
 
     @property
-    def certain(self) -> bool:
+    def is_certain(self) -> bool:
         """Whether it is known to exist at its place."""
         return bool(self.place) and "?" not in self.place
 
@@ -41,24 +41,24 @@ class SentObjects:
         self._link = link
         self._states = states
 
-    def one(self, xid: str) -> SentObject | None:
+    def get(self, xid: str) -> SentObject | None:
         """The written object of one entity."""
         with self._states.reading() as db:
             row = db.one(_ONE, (self._link, xids.tree_key(xid)))
         return _copy(row) if row else None
 
-    def below(self, xid: str) -> Mapping[str, SentObject]:
+    def objects_below(self, xid: str) -> Mapping[str, SentObject]:
         """The written objects below an entity or collection, by key."""
         low, high = xids.subtree(xid)
         with self._states.reading() as db:
             return {row[0]: _copy(row) for row in db.all(_BELOW, (self._link, low, high))}
 
-    def keep(self, copy: SentObject) -> None:
+    def save(self, copy: SentObject) -> None:
         """Stores a written object."""
         with self._states.writing() as db:
             db.upsert(tables.sent, [(self._link, copy.key, copy.digest, int(copy.own), copy.place)])
 
-    def forget(self, key: str) -> None:
+    def delete(self, key: str) -> None:
         """Deletes the record of a written object."""
         with self._states.writing() as db:
             db.delete(tables.sent, [(self._link, key)])

@@ -49,7 +49,7 @@ def find_differences(link: Link, view: View, remote: RemoteClient, then: RemoteS
     own = view.log.head()
     if link.scope.whole and own.state.hex() == then.state:
         return
-    hashes = view.hashes(own.last)
+    hashes = view.tree_hashes(own.last)
     for root in scope_roots(link, view):
         yield from differences(_local_side(hashes, root), _remote_side(remote, root, then.position))
 
@@ -59,13 +59,13 @@ def scope_roots(link: Link, view: View) -> list[str]:
     if link.scope.whole:
         return [xids.REGISTRY]
     model = view.entity(xids.MODEL)
-    types = loads(model.attributes)["model"].get("groups", {}) if model and link.scope.passes else {}
+    types = loads(model.attributes)["model"].get("groups", {}) if model and link.scope.group_filter else {}
     here = [row.xid for row in view.subtree(xids.REGISTRY, types)] if types else []
     return sorted({*link.scope.groups, *(xid for xid in map(xids.stream, here) if link.scope.has(xid))})
 
 
 def _fetch_snapshot(remote: RemoteClient, query: dict[str, str]) -> RemoteSnapshot:
-    found = remote.ask("GET", "/-/log/head", params=query).json()
+    found = remote.request("GET", "/-/log/head", params=query).json()
     return RemoteSnapshot(found["position"], found["state"], found.get("time", ""))
 
 
@@ -77,9 +77,9 @@ def _local_side(hashes: TreeHashes, root: str) -> HashSource:
         high = f"{xids.tree_key(query['to'][0])}!" if "to" in query else keys.high
         asked = KeyRange(low, high)
         if "parts" in query:
-            parts = hashes.cut(asked, int(query["parts"][0]))
+            parts = hashes.split_evenly(asked, int(query["parts"][0]))
         else:
-            parts = hashes.split(asked, [xids.tree_key(place) for place in query["at"]])
+            parts = hashes.split_at(asked, [xids.tree_key(place) for place in query["at"]])
         return {"parts": list(map(part_members, parts))}
 
     return ask
@@ -88,7 +88,7 @@ def _local_side(hashes: TreeHashes, root: str) -> HashSource:
 def _remote_side(remote: RemoteClient, root: str, position: int) -> HashSource:
     def ask(query: HashQuery) -> dict[str, Any]:
         path, at = f"/-/hash{quote(root)}", str(position)
-        found: dict[str, Any] = remote.ask("GET", path, params={**query, "asof": at}).json()
+        found: dict[str, Any] = remote.request("GET", path, params={**query, "asof": at}).json()
         return found
 
     return ask

@@ -31,9 +31,9 @@ class LogIngester:
         self._link = link
         self._tools = tools
         known = tools.states.read(link.id).cursor
-        self.cursor = known if known is not None else self._found(remote)
+        self.cursor = known if known is not None else self._starting_position(remote)
 
-    def take(self, interactions: Iterable[ForeignInteraction | None]) -> None:
+    def ingest(self, interactions: Iterable[ForeignInteraction | None]) -> None:
         """Imports interactions in the order of the other log. Some may have been imported before.
 
         A None among them means: record everything so far without waiting for more.
@@ -62,23 +62,23 @@ class LogIngester:
     def _record(self, waiting: list[ForeignInteraction]) -> None:
         if not waiting:
             return
-        self._tools.do(self._link, Follow(self._link.xid, tuple(waiting)))
+        self._tools.execute(self._link, Follow(self._link.xid, tuple(waiting)))
         self.cursor = waiting[-1].last
         last = waiting[-1].time.isoformat()
-        self._tools.states.note(self._link.id, self.cursor, taken=last, lastcontact=time.time(), error=None)
+        self._tools.states.update(self._link.id, self.cursor, taken=last, lastcontact=time.time(), error=None)
 
-    def _found(self, remote: RemoteClient | None) -> int:
+    def _starting_position(self, remote: RemoteClient | None) -> int:
         """The other log's position at the last common interaction of the tree; 0 if there is none."""
-        quick = self._tools.readers.quick()
+        quick = self._tools.readers.quick_view()
         if remote is None or not self._link.scope.whole:
             return 0
-        (last,) = quick.log.of_tree(1, backwards=True)
+        (last,) = quick.log.tree_interactions(1, backwards=True)
         try:
-            known = remote.ask("GET", "/-/log/head", params={"asof": last.xregcorrelationid}).json()
+            known = remote.request("GET", "/-/log/head", params={"asof": last.xregcorrelationid}).json()
         except RemoteError as error:
             if error.status != 400:
                 raise
-            if len(quick.log.of_tree(2)) < 2:  # nothing was ever written to this registry
+            if len(quick.log.tree_interactions(2)) < 2:  # nothing was ever written to this registry
                 return 0
             raise Diverged(
                 self._link.xid,

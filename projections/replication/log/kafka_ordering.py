@@ -34,14 +34,14 @@ class RecordOrder(Generic[T]):
             self._early[number] = item, size
             self.waiting += size
 
-    def due(self) -> Iterator[T]:
+    def take_next(self) -> Iterator[T]:
         """The next items, up to the first gap."""
         while (found := self._early.pop(self.number + 1, None)) is not None:
             self.number += 1
             self.waiting -= found[1]
             yield found[0]
 
-    def ahead(self) -> set[int]:
+    def partitions_ahead(self) -> set[int]:
         """Partitions that cannot hold the next item."""
         return {partition for partition, number in self._furthest.items() if number > self.number}
 
@@ -58,24 +58,24 @@ class PartitionMarks:
     """The last record of each partition up to which all records are imported."""
 
     def __init__(self, given: Mapping[str, Iterable[int]]) -> None:
-        """given: in the form that `told` returns."""
-        self._done = {int(partition): RecordMark(*mark) for partition, mark in given.items()}
+        """given: in the form that `to_json` returns."""
+        self._finished = {int(partition): RecordMark(*mark) for partition, mark in given.items()}
         self._open: dict[int, deque[RecordMark]] = {}
 
     def of(self, partition: int) -> RecordMark | None:
         """The mark of a partition; None if nothing of it is imported."""
-        return self._done.get(partition)
+        return self._finished.get(partition)
 
     def add(self, partition: int, mark: RecordMark) -> None:
         """Adds the next record of a partition."""
         self._open.setdefault(partition, deque()).append(mark)
 
-    def settle(self, number: int) -> None:
+    def advance(self, number: int) -> None:
         """Records that all records up to a number are imported."""
         for partition, marks in self._open.items():
             while marks and marks[0].number <= number:
-                self._done[partition] = marks.popleft()
+                self._finished[partition] = marks.popleft()
 
-    def told(self) -> dict[str, list[int]]:
+    def to_json(self) -> dict[str, list[int]]:
         """The marks as JSON, by partition."""
-        return {str(partition): list(mark) for partition, mark in sorted(self._done.items())}
+        return {str(partition): list(mark) for partition, mark in sorted(self._finished.items())}

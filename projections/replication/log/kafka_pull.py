@@ -51,7 +51,7 @@ class KafkaPull:
     def run(self) -> None:
         """See `LinkWorker`."""
         try:
-            with closing(self._cluster().opened(KafkaConsumer, self._failed, **_SETTINGS)) as consumer:
+            with closing(self._cluster().open_client(KafkaConsumer, self._failed, **_SETTINGS)) as consumer:
                 _TopicFollower(self._link, self._tools, consumer, self._topic).run(self._check)
         except errors.KafkaError as error:
             found = error_outcome(self._failure or error)
@@ -95,10 +95,10 @@ class _TopicFollower:
         self._intake = LogIngester(link, tools)
         self._order: RecordOrder[LogTopicRecord] = RecordOrder(self._intake.cursor)
         self._assembly = InteractionAssembler()
-        self._marks = PartitionMarks(tools.states.read(link.id).facts.get("offsets", {}))
-        self._told = self._marks.told()
+        self._partition_marks = PartitionMarks(tools.states.read(link.id).status.get("offsets", {}))
+        self._saved_offsets = self._partition_marks.to_json()
         self._awaited: dict[int, RecordMark] = {}
-        self._kept = time.monotonic()
+        self._saved_at = time.monotonic()
 
     def run(self, check: Any) -> None:
         """Follows until stopped, or until the set of partitions changes. check: called after each empty poll."""
@@ -108,17 +108,17 @@ class _TopicFollower:
                 polled = self._consumer.poll(timeout_ms=POLL_MILLISECONDS, max_records=BATCH_EVENTS)
                 for part, records in polled.items():
                     self._read(part.partition, records)
-                self._intake.take(self._wanted(self._assembly.of(self._order.due())))
-                self._marks.settle(self._intake.cursor)
+                self._intake.ingest(self._check_documents(self._assembly.assemble(self._order.take_next())))
+                self._partition_marks.advance(self._intake.cursor)
                 self._balance(partitions)
-                if time.monotonic() > self._kept + SAVE_OFFSETS_SECONDS:
-                    self._keep()
+                if time.monotonic() > self._saved_at + SAVE_OFFSETS_SECONDS:
+                    self._save_marks()
                 if not polled:
                     check(self._consumer)
                     if self._consumer.partitions_for_topic(self._topic) != partitions:
                         return
         finally:
-            self._keep()
+            self._save_marks()
 
     def _begin(self) -> set[int]:
         """Seeks to the stored offsets and returns the partitions. Raises: RemoteError, BrokenFeed, KafkaError."""
@@ -129,14 +129,14 @@ class _TopicFollower:
         self._consumer.assign(list(parts.values()))
         ends = self._consumer.end_offsets(list(parts.values()), timeout_ms=BROKER_MILLISECONDS)
         for number, part in parts.items():
-            found = self._marks.of(number)
+            found = self._partition_marks.of(number)
             if found is None:
                 self._consumer.seek_to_beginning(part)
             elif found.offset < ends[part]:
                 self._consumer.seek(part, found.offset)
                 self._awaited[number] = found
             else:
-                raise self._anew(f"the topic {self._topic} is shorter than when it was read last")
+                raise self._restart(f"the topic {self._topic} is shorter than when it was read last")
         return partitions
 
     def _read(self, partition: int, records: Iterable[Any]) -> None:
@@ -146,13 +146,13 @@ class _TopicFollower:
                 raise BrokenFeed(f"the topic {self._topic} has a record that is not from a registry")
             found = RecordMark(record.offset, place.number, record.timestamp)
             if self._awaited.pop(partition, found) != found:
-                raise self._anew(f"the topic {self._topic} is not the one that was read before")
-            self._marks.add(partition, found)
+                raise self._restart(f"the topic {self._topic} is not the one that was read before")
+            self._partition_marks.add(partition, found)
             headers = dict(record.headers)
             size = len(record.value) + sum(map(len, headers.values()))
             self._order.add(partition, place.number, LogTopicRecord(record.value, headers), size)
 
-    def _wanted(self, interactions: Iterator[ForeignInteraction]) -> Iterator[ForeignInteraction]:
+    def _check_documents(self, interactions: Iterator[ForeignInteraction]) -> Iterator[ForeignInteraction]:
         """The interactions, after checking that all their documents are available. Raises: BrokenFeed."""
         for each in interactions:
             for event in each.events:
@@ -164,28 +164,28 @@ class _TopicFollower:
     def _check_known(self, digest: str, xid: str) -> None:
         # Earlier documents, even if not recorded yet, were checked themselves. A Resource repeats its Version's
         # document.
-        if xid.count("/") == 6 and self._tools.readers.quick().log.document(digest) is None:
+        if xid.count("/") == 6 and self._tools.readers.quick_view().log.document(digest) is None:
             raise BrokenFeed(
                 f"the topic {self._topic} does not have the document of {xid}: publish the log with --documents"
             )
 
     def _balance(self, partitions: set[int]) -> None:
         """Pauses partitions that are far ahead. Raises: BrokenFeed if no partition can hold the next record."""
-        ahead = self._order.ahead()
+        ahead = self._order.partitions_ahead()
         if ahead == partitions:
-            raise self._anew(f"the topic {self._topic} has no record of position {self._order.number + 1}")
+            raise self._restart(f"the topic {self._topic} has no record of position {self._order.number + 1}")
         if self._order.waiting > MAX_WAITING_BYTES:
             self._consumer.pause(*(TopicPartition(self._topic, number) for number in ahead))
         elif paused := self._consumer.paused():
             self._consumer.resume(*paused)
 
-    def _keep(self) -> None:
-        self._kept, told = time.monotonic(), self._marks.told()
-        if told != self._told:
-            self._tools.states.note(self._link.id, offsets=told or None)
-            self._told = told
+    def _save_marks(self) -> None:
+        self._saved_at, told = time.monotonic(), self._partition_marks.to_json()
+        if told != self._saved_offsets:
+            self._tools.states.update(self._link.id, offsets=told or None)
+            self._saved_offsets = told
 
-    def _anew(self, said: str) -> BrokenFeed:
+    def _restart(self, said: str) -> BrokenFeed:
         """An error after forgetting the offsets, so that the topic is read from its beginning next time."""
-        self._marks = PartitionMarks({})
+        self._partition_marks = PartitionMarks({})
         return BrokenFeed(said)

@@ -32,7 +32,7 @@ class InteractionAssembler:
         self._events: list[EntityEvent] = []
         self._documents: dict[str, bytes] = {}
 
-    def of(self, rows: Iterable[LogTopicRecord]) -> Iterator[ForeignInteraction]:
+    def assemble(self, rows: Iterable[LogTopicRecord]) -> Iterator[ForeignInteraction]:
         """The interactions that end within these rows. The rows continue those of earlier calls.
 
         Raises: BrokenFeed.

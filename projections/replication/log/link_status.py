@@ -31,23 +31,24 @@ class LinkStatusRecorder:
         self._remote = remote
         self._head: RemoteSnapshot | None = None
         self._cursor = -1
-        self._noted: tuple[float, object] = (0.0, None)
+        self._last_status: tuple[float, object] = (0.0, None)
         self._judged: float | None = None
 
-    def look(self, intake: LogIngester) -> None:
+    def note_head(self, intake: LogIngester) -> None:
         """Records the end of the other log before an import. Raises: RemoteError."""
         self._head = remote_snapshot(self._remote)
         self._cursor = intake.cursor
         self._note(None)
 
-    def passing(self, intake: LogIngester) -> None:
+    def note_progress(self, intake: LogIngester) -> None:
         """Records the end of the other log and the cursor during an import. Raises: RemoteError."""
         self._head = remote_snapshot(self._remote)
         self._cursor = intake.cursor
         self._note(intake.cursor)
 
-    def reached(self, intake: LogIngester) -> None:
-        """Records that the import has reached the end seen by the last `look`, and compares registries when it is time.
+    def note_caught_up(self, intake: LogIngester) -> None:
+        """Records that the import has reached the end seen by the last `note_head`, and compares registries when it is
+        time.
 
         If nothing was imported, the cursor moves to that end: the other registry hides the events between from this
         one.
@@ -66,11 +67,11 @@ class LinkStatusRecorder:
     def _note(self, cursor: int | None, **facts: Any) -> None:
         assert self._head is not None, "a look comes first"
         now, told = time.time(), (self._head, cursor)
-        if told == self._noted[1] and now - self._noted[0] < _REST:
+        if told == self._last_status[1] and now - self._last_status[0] < _REST:
             return
-        self._noted = now, told
+        self._last_status = now, told
         head = {"position": self._head.position, "time": self._head.time}
-        self._tools.states.note(self._link.id, cursor, head=head, lastcontact=now, **facts)
+        self._tools.states.update(self._link.id, cursor, head=head, lastcontact=now, **facts)
 
 
 @contextmanager
@@ -96,13 +97,13 @@ def compare_registries(link: Link, tools: LinkWorkerContext, remote: RemoteClien
     """
     check_comparable(link)
     if remote is None:
-        with closing(tools.remote(link)) as own:
+        with closing(tools.connect(link)) as own:
             return compare_registries(link, tools, own)
     with tools.readers.view() as view:
         then = remote_snapshot(remote, tools.states.read(link.id).cursor)
         found = next(find_differences(link, view, remote, then), None)
     verdict, difference = (DIFFERS, found._asdict()) if found else (EQUAL, None)
-    tools.states.note(link.id, verdict=verdict, checked=time.time(), difference=difference)
+    tools.states.update(link.id, verdict=verdict, checked=time.time(), difference=difference)
     return verdict
 
 

@@ -24,41 +24,41 @@ class LogLineParser:
     """Assembles lines into interactions. Drops an interaction that breaks off."""
 
     def __init__(self) -> None:
-        self._facts: dict[str, Any] = {}
+        self._interaction: dict[str, Any] = {}
         self._events: list[EntityEvent] = []
         self._documents: dict[str, bytes] = {}
 
     @property
-    def begun(self) -> bool:
+    def has_partial(self) -> bool:
         """Whether an interaction has begun and is not complete."""
         return bool(self._events or self._documents)
 
     def feed(self, line: bytes) -> ForeignInteraction | None:
         """The interaction that a line completes; None before its last line. Raises: BrokenFeed."""
         try:
-            return self._take(loads_trusted(line))
+            return self._add_event(loads_trusted(line))
         except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
             raise BrokenFeed(f"a line of the feed cannot be read: {' '.join(str(error).split())[:200]}") from error
 
-    def _take(self, found: dict[str, Any]) -> ForeignInteraction | None:
+    def _add_event(self, found: dict[str, Any]) -> ForeignInteraction | None:
         if "position" in found:
             return self._event(found)
         if "document" in found:
             self._documents |= _document(found)
             return None
         if self._events:
-            raise BrokenFeed(f"the interaction {self._facts['xregcorrelationid']} ends before its last event")
-        self._facts, self._documents = found, {}
+            raise BrokenFeed(f"the interaction {self._interaction['xregcorrelationid']} ends before its last event")
+        self._interaction, self._documents = found, {}
         return None
 
     def _event(self, found: dict[str, Any]) -> ForeignInteraction | None:
         position = found.pop("position")
-        _check_next(position, self._facts, len(self._events))
+        _check_next(position, self._interaction, len(self._events))
         self._events.append(_event(found))
-        if position != self._facts["last"]:
+        if position != self._interaction["last"]:
             return None
         events, documents, self._events, self._documents = self._events, self._documents, [], {}
-        facts = self._facts
+        facts = self._interaction
         return foreign_interaction(facts, facts["registryurl"], bytes.fromhex(facts["state"]), events, documents)
 
 
@@ -102,7 +102,7 @@ def _document(found: dict[str, Any]) -> dict[str, bytes]:
 
 def _event(content: dict[str, Any]) -> EntityEvent:
     del content["stream"]
-    return _MAPPER.of_content(content.pop("topic"), content.pop("revision"), content)
+    return _MAPPER.event_of_content(content.pop("topic"), content.pop("revision"), content)
 
 
 def foreign_interaction(

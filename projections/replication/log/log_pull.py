@@ -38,22 +38,22 @@ class LogPull:
     def run(self) -> None:
         """See `LinkWorker`."""
         with (
-            closing(self._tools.remote(self._link)) as remote,
+            closing(self._tools.connect(self._link)) as remote,
             record_status(self._link, self._tools, remote) as watch,
         ):
             fetch_widened_scope(self._link, self._tools, remote)
             intake = LogIngester(self._link, self._tools, remote)
             while not self._tools.stopping.is_set():
-                watch.look(intake)
+                watch.note_head(intake)
                 fetch_interactions(remote, intake, self._tools)
-                watch.reached(intake)
+                watch.note_caught_up(intake)
                 follow_stream(remote, intake, self._tools, watch)
 
 
 def fetch_interactions(remote: RemoteClient, intake: LogIngester, tools: LinkWorkerContext) -> None:
     """Imports everything that the other registry has now. Raises: RemoteError, BrokenFeed, Diverged."""
     with remote.stream("/-/log", params=_query(intake), headers=_LINES) as lines:
-        intake.take(_until_stopping(tools, parse_interactions(lines)))
+        intake.ingest(_until_stopping(tools, parse_interactions(lines)))
 
 
 def follow_stream(
@@ -65,7 +65,7 @@ def follow_stream(
     Raises: RemoteError, BrokenFeed, Diverged.
     """
     with remote.stream("/-/log", params=_query(intake), headers=_STREAM) as lines:
-        intake.take(_until_stopping(tools, _stream_interactions(lines, intake, watch)))
+        intake.ingest(_until_stopping(tools, _stream_interactions(lines, intake, watch)))
 
 
 def _query(intake: LogIngester) -> dict[str, str]:
@@ -92,11 +92,11 @@ def _stream_interactions(
     for line in lines:
         if line is None:
             yield None
-            if not parser.begun:
+            if not parser.has_partial:
                 intake.cursor = max(intake.cursor, last)
             now = time.monotonic()
             if now - looked > HEAD_POLL_SECONDS:
-                watch.passing(intake)
+                watch.note_progress(intake)
                 looked = now
             if now - began > STREAM_SECONDS:
                 return

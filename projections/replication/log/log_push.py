@@ -40,22 +40,22 @@ class LogPush:
 
     def run(self) -> None:
         """See `LinkWorker`. Raises: RemoteError, Diverged."""
-        with closing(self._tools.remote(self._link)) as remote:
+        with closing(self._tools.connect(self._link)) as remote:
             while not self._tools.stopping.is_set():
                 try:
-                    self._push(remote, self._asked(remote))
+                    self._push(remote, self._fetch_position(remote))
                 except RemoteError as error:
                     if error.status != 409 or "position" not in error.problem:
                         raise
 
-    def _asked(self, remote: RemoteClient) -> int:
+    def _fetch_position(self, remote: RemoteClient) -> int:
         """The position up to which the other registry has everything. Raises: RemoteError, Diverged, InvalidLink."""
         check_cycle(self._link, self._tools, remote)
-        there: int = remote.ask("GET", self._path).json()["status"]["position"]
+        there: int = remote.request("GET", self._path).json()["status"]["position"]
         if there > self._log().head().last:
             said = f"{self._link.url} has received the log up to position {there}, beyond its end"
             raise Diverged(self._link.xid, error_detail=said)
-        self._confirmed(there)
+        self._note_confirmed(there)
         return there
 
     def _push(self, remote: RemoteClient, there: int) -> None:
@@ -66,7 +66,7 @@ class LogPush:
             if end is None:
                 self._tools.wait(POLL_SECONDS)
             else:
-                there, after = self._sent(remote, there, after, end), end
+                there, after = self._send_piece(remote, there, after, end), end
 
     def _end(self, after: int) -> int | None:
         """The end of the next batch, which is the end of an interaction; None at the end of the log."""
@@ -74,21 +74,21 @@ class LogPush:
         fitting = [each.last for each in found if each.last <= after + PIECE_EVENTS]
         return (fitting or [found[0].last])[-1] if found else None
 
-    def _sent(self, remote: RemoteClient, there: int, after: int, end: int) -> int:
+    def _send_piece(self, remote: RemoteClient, there: int, after: int, end: int) -> int:
         """Sends a batch, if it has any event of the tree. The position up to which the other registry has everything.
 
         there: that position before.
         """
-        found = self._lines(after, end)
+        found = self._chunks(after, end)
         if (first := next(found, None)) is None:
-            self._tools.states.note(self._link.id, end)  # nothing in this range needs a confirmation
+            self._tools.states.update(self._link.id, end)  # nothing in this range needs a confirmation
             return there
         options: dict[str, Any] = {"params": {"after": there}, "headers": _NDJSON}
-        answer = remote.ask("POST", f"{self._path}/log", content=chain((first,), found), **options)
-        self._confirmed(end)
+        answer = remote.request("POST", f"{self._path}/log", content=chain((first,), found), **options)
+        self._note_confirmed(end)
         return int(answer.json()["position"])
 
-    def _lines(self, after: int, end: int) -> Iterator[bytes]:
+    def _chunks(self, after: int, end: int) -> Iterator[bytes]:
         """The interactions in a range of the log, without events outside the tree."""
         for interaction, rows in interactions(self._log, after, end):
             shown = (row for row in rows if not xids.is_outside_tree(row.stream))
@@ -96,12 +96,12 @@ class LogPush:
                 yield b"".join(item.data + b"\n" for item in items)
 
     def _log(self) -> Log:
-        return self._tools.readers.quick().log
+        return self._tools.readers.quick_view().log
 
     def _document(self, sha256: str) -> bytes | None:
         return self._log().document(sha256)
 
-    def _confirmed(self, position: int) -> None:
+    def _note_confirmed(self, position: int) -> None:
         """Records a successful answer, which confirms everything up to a position."""
         well = dict.fromkeys(("error", "failed", "diverged"))
-        self._tools.states.note(self._link.id, position, lastcontact=time.time(), **well)
+        self._tools.states.update(self._link.id, position, lastcontact=time.time(), **well)

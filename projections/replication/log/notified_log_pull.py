@@ -29,29 +29,29 @@ class NotifiedLogPull:
     def run(self) -> None:
         """See `LinkWorker`. Also raises: NoPublicUrl."""
         link, tools = self._link, self._tools
-        with closing(tools.remote(link)) as remote:
+        with closing(tools.connect(link)) as remote:
             subscribed = RemoteSubscription(link, tools, remote, {"filters": group_filters(_scope_groups(link))})
             with record_status(link, tools, remote) as watch:
                 try:
-                    subscribed.keep()  # before the first fetch, so that every later change causes an event
-                    self._take(remote, watch, subscribed)
+                    subscribed.ensure()  # before the first fetch, so that every later change causes an event
+                    self._handle(remote, watch, subscribed)
                 finally:
-                    subscribed.end()
+                    subscribed.delete_if_unused()
 
-    def _take(self, remote: RemoteClient, watch: LinkStatusRecorder, subscribed: RemoteSubscription) -> None:
+    def _handle(self, remote: RemoteClient, watch: LinkStatusRecorder, subscribed: RemoteSubscription) -> None:
         fetch_widened_scope(self._link, self._tools, remote)
         intake = LogIngester(self._link, self._tools, remote)
         while not self._tools.stopping.is_set():
-            watch.look(intake)
+            watch.note_head(intake)
             fetch_interactions(remote, intake, self._tools)
-            watch.reached(intake)
+            watch.note_caught_up(intake)
             self._wait(subscribed)
 
     def _wait(self, subscribed: RemoteSubscription) -> None:
         """Returns when there may be something to fetch, and checks the subscription meanwhile."""
         until = time.monotonic() + self._link.interval
         while (left := until - time.monotonic()) > 0:
-            if self._tools.hear(min(left, CHECK_SECONDS)) or subscribed.keep():
+            if self._tools.wait_for_event(min(left, CHECK_SECONDS)) or subscribed.ensure():
                 return
 
 

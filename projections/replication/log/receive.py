@@ -32,12 +32,12 @@ def receive(link: Link, tools: LinkWorkerContext, after: int, lines: Iterable[by
     if after > intake.cursor:
         raise LogGap(link.xid, after=after, position=intake.cursor, extensions={"position": intake.cursor})
     try:
-        intake.take(each for each in parse_interactions(lines) if each.last > intake.cursor)
+        intake.ingest(each for each in parse_interactions(lines) if each.last > intake.cursor)
     except Problem as problem:
         diverged = True if isinstance(problem, Diverged) else None
-        tools.states.note(link.id, error=problem.text(), failed=time.time(), diverged=diverged)
+        tools.states.update(link.id, error=problem.text(), failed=time.time(), diverged=diverged)
         raise
-    tools.states.note(link.id, lastcontact=time.time(), error=None, failed=None, diverged=None)
+    tools.states.update(link.id, lastcontact=time.time(), error=None, failed=None, diverged=None)
     return intake.cursor
 
 
@@ -48,8 +48,8 @@ def _check_complete(link: Link, tools: LinkWorkerContext) -> None:
     except (RemoteError, BrokenFeed, BrokenEntity, LookupError) as error:
         reason = f"the entities of its wider scope cannot be fetched, so nothing is received: {error}"
         problem = RemoteUnavailable(link.xid, error_detail=reason)
-        tools.states.note(link.id, error=problem.text(), failed=time.time())
+        tools.states.update(link.id, error=problem.text(), failed=time.time())
         raise problem from None
     except Diverged as problem:
-        tools.states.note(link.id, error=problem.text(), failed=time.time(), diverged=True)
+        tools.states.update(link.id, error=problem.text(), failed=time.time(), diverged=True)
         raise

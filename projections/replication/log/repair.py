@@ -42,15 +42,15 @@ def repair(link: Link, tools: LinkWorkerContext) -> int:
     The source is the other registry at the link's cursor, or as it is now if the two logs have parted. For each entity
     that differs, the last event up to then is fetched.
     Raises: RemoteError, BrokenFeed, InvalidLink for a link that does not follow a log over HTTP, Diverged if others
-    keep writing to this registry, and what `LinkWorkerContext.do` raises.
+    keep writing to this registry, and what `LinkWorkerContext.execute` raises.
     """
     check_comparable(link)
-    with closing(tools.remote(link)) as remote:
+    with closing(tools.connect(link)) as remote:
         then, count = apply_differences(
             link, tools, remote, lambda: remote_snapshot(remote, tools.states.read(link.id).cursor)
         )
-    tools.states.note(link.id, then.position, verdict=EQUAL, difference=None, diverged=None, error=None, failed=None)
-    tools.do(link, ControlLink(link.xid, "repaired"))
+    tools.states.update(link.id, then.position, verdict=EQUAL, difference=None, diverged=None, error=None, failed=None)
+    tools.execute(link, ControlLink(link.xid, "repaired"))
     return count
 
 
@@ -97,7 +97,7 @@ def _record(
     lasts = [last for _, last in found if last is not None]
     documents = {sha256: content for last in lasts for sha256, content in last.documents.items()}
     gone = tuple(xid for xid, last in found if last is None)
-    tools.do(link, Repair(link.xid, position, tuple(last.event for last in lasts), gone, documents))
+    tools.execute(link, Repair(link.xid, position, tuple(last.event for last in lasts), gone, documents))
 
 
 def _fetch_last_event(remote: RemoteClient, xid: str, until: int) -> _LastEvent | None:
@@ -105,7 +105,7 @@ def _fetch_last_event(remote: RemoteClient, xid: str, until: int) -> _LastEvent 
     query = {"order": "desc", "limit": "1", "below": "false", "until": str(until)}
     path = "" if xid == xids.REGISTRY else quote(xid)
     try:
-        revisions = remote.ask("GET", f"/-/history{path or '/'}", params=query).json()
+        revisions = remote.request("GET", f"/-/history{path or '/'}", params=query).json()
     except RemoteError as error:
         if error.status != _NOWHERE:
             raise

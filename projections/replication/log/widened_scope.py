@@ -49,15 +49,15 @@ def fetch_widened_scope(link: Link, tools: LinkWorkerContext, remote: RemoteClie
     Raises: RemoteError, BrokenFeed, BrokenEntity, Diverged if a Group of this registry's own is in the way.
     """
     known = tools.states.read(link.id)
-    if known.facts.get(COMPLETE_FACT) == link.position:
+    if known.status.get(COMPLETE_FACT) == link.position:
         return
-    earlier = _earlier_scopes(link, known, tools.readers.quick().log)
-    if earlier and (link.scope.passes is not None or _left_out(link.scope.groups, earlier)):
-        with nullcontext(remote) if remote else closing(tools.remote(link)) as other:
+    earlier = _earlier_scopes(link, known, tools.readers.quick_view().log)
+    if earlier and (link.scope.group_filter is not None or _left_out(link.scope.groups, earlier)):
+        with nullcontext(remote) if remote else closing(tools.connect(link)) as other:
             then = remote_snapshot(other, _cursor(link, tools, other))
             if groups := _left_out(_candidates(link, tools, other, then), earlier):
                 _fetch_groups(replace(link, scope=LinkScope(groups)), link, tools, other, then)
-    tools.states.note(link.id, None, **{COMPLETE_FACT: link.position})
+    tools.states.update(link.id, None, **{COMPLETE_FACT: link.position})
 
 
 def _earlier_scopes(link: Link, known: LinkProgress, log: Log) -> list[LinkScope]:
@@ -68,9 +68,9 @@ def _earlier_scopes(link: Link, known: LinkProgress, log: Log) -> list[LinkScope
     if not known.cursor or link.scope.whole:
         return []
     rows = [
-        row for row in log.latest(xids.stream(link.xid), _MOST) if row.position >= known.facts.get(COMPLETE_FACT, 0)
+        row for row in log.latest(xids.stream(link.xid), _MOST) if row.position >= known.status.get(COMPLETE_FACT, 0)
     ]
-    events = [event for event in map(_MAPPER.of_row, rows) if not isinstance(event, EntityDeleted)]
+    events = [event for event in map(_MAPPER.event_of_row, rows) if not isinstance(event, EntityDeleted)]
     scopes = [event.attributes["scope"] for event in events]
     return [LinkScope.of(scope) for scope in scopes if scope != link.attributes["scope"]]
 
@@ -87,10 +87,10 @@ def _cursor(link: Link, tools: LinkWorkerContext, remote: RemoteClient) -> int:
     again, and so would be what they contain for the widened scope.
     """
     cursor = tools.states.read(link.id).cursor or 0
-    log = tools.readers.quick().log
+    log = tools.readers.quick_view().log
     while ends := [last for id, last in _following(remote, cursor) if log.interaction(id) is not None]:
         cursor = ends[-1]
-    tools.states.note(link.id, cursor)
+    tools.states.update(link.id, cursor)
     return cursor
 
 
@@ -107,7 +107,7 @@ def _candidates(link: Link, tools: LinkWorkerContext, remote: RemoteClient, then
     """The Groups in scope: those it names, and local and remote ones that pass its filters."""
     with tools.readers.view() as view:
         found = set(scope_roots(link, view))
-    if link.scope.passes is None:
+    if link.scope.group_filter is None:
         return found
     answers = CachedResponses(remote)
     for plural in _modelsource(remote, then.position).get("groups") or {}:
@@ -131,11 +131,11 @@ def _take_model(part: Link, tools: LinkWorkerContext, remote: RemoteClient, posi
         model = view.entity(xids.MODEL)
     own = loads(model.attributes)["modelsource"] if model else {}
     if (wanted := merge_models(own, _modelsource(remote, position), part.scope)) != own:
-        tools.do(part, ReplaceModel(wanted))
+        tools.execute(part, ReplaceModel(wanted))
 
 
 def _modelsource(remote: RemoteClient, position: int) -> dict[str, Any]:
-    found: dict[str, Any] = remote.ask("GET", "/modelsource", params={"asof": str(position)}).json()
+    found: dict[str, Any] = remote.request("GET", "/modelsource", params={"asof": str(position)}).json()
     return found
 
 
@@ -154,7 +154,7 @@ def _came_over_link(xid: str, link: Link, view: View, remote: RemoteClient) -> b
     if interaction.caller == f"links/{link.id}":
         return True
     try:
-        remote.ask("GET", "/-/log/head", params={"asof": interaction.xregcorrelationid})
+        remote.request("GET", "/-/log/head", params={"asof": interaction.xregcorrelationid})
     except RemoteError as error:
         if error.status != _UNKNOWN:
             raise

@@ -79,24 +79,24 @@ class RemoteClient:
         """Closes its connections."""
         self._client.close()
 
-    def cut(self) -> None:
+    def abort_requests(self) -> None:
         """Makes all running requests fail at once, in every thread. Later requests open new connections."""
         for connected in list(self._sockets):
             with suppress(OSError):
                 connected.shutdown(socket.SHUT_RDWR)  # `close` alone would not wake a thread that waits for an answer
 
-    def ask(self, method: str, path: str, *, within: float = STALL_SECONDS, **options: Any) -> httpx.Response:
+    def request(self, method: str, path: str, *, within: float = STALL_SECONDS, **options: Any) -> httpx.Response:
         """The whole answer to a request, with a status below 400.
 
         within: time limit in seconds. Raises: RemoteError.
         """
         try:
-            with Watchdog(self.cut, within) as watchdog:
+            with Watchdog(self.abort_requests, within) as watchdog:
                 given = watch_upload(options, watchdog)
                 with self._client.stream(method, self.url + path, extensions=self._traced(), **given) as response:
                     answer = read_response(response)
         except _FAILURES as error:
-            raise self._lost(error) from None
+            raise self._connection_lost(error) from None
         return self._checked(answer)
 
     @contextmanager
@@ -107,15 +107,15 @@ class RemoteClient:
         """
         try:
             with (
-                Watchdog(self.cut) as watchdog,
+                Watchdog(self.abort_requests) as watchdog,
                 self._client.stream("GET", self.url + path, extensions=self._traced(), **options) as response,
             ):
                 if response.status_code >= 400:
                     response = read_response(response)
-                watchdog.rest()
+                watchdog.stop()
                 yield check_progress(read_lines(self._checked(response)))
         except _FAILURES as error:
-            raise self._lost(error) from None
+            raise self._connection_lost(error) from None
 
     def _traced(self) -> dict[str, Any]:
         """Registers each new connection: a connection without an answer is not known otherwise."""
@@ -135,7 +135,7 @@ class RemoteClient:
         where = f"{response.request.method} {response.request.url.path} answers {response.status_code}"
         raise RemoteError(": ".join(filter(None, (where, _problem_text(problem)))), response.status_code, problem)
 
-    def _lost(self, error: Exception) -> RemoteError:
+    def _connection_lost(self, error: Exception) -> RemoteError:
         said = " ".join(str(error).split()) or type(error).__name__
         return RemoteError(f"{self.url} does not answer: {said}")
 

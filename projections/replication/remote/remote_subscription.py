@@ -57,58 +57,58 @@ class RemoteSubscription:
         self._link = link
         self._tools = tools
         self._registry = registry
-        self._id: str | None = tools.states.read(link.id).facts.get(SUBSCRIPTION_FACT)
-        self._wanted = {
+        self._id: str | None = tools.states.read(link.id).status.get(SUBSCRIPTION_FACT)
+        self._definition = {
             **{name: value for name, value in (events or {}).items() if value},
             "protocol": "HTTP",
             "sink": f"{tools.public_url}{COLLECTION}/{link.id}/events",
             "protocolsettings": {"contentmode": "batched", "maxbatchwait": 20, "deadletter": {"mode": "drop"}},
         }
 
-    def keep(self) -> bool:
+    def ensure(self) -> bool:
         """Ensures that the subscription exists as wanted. True if it was created again, so events may have been missed.
 
         Raises: RemoteError, one of `DRIVER_ERRORS`.
         """
-        found = self._found(self._id) if self._id else None
-        if found is not None and _contains(found, self._wanted):
+        found = self._find(self._id) if self._id else None
+        if found is not None and _contains(found, self._definition):
             self._revive(found)
             return False
         if found is not None:
             self._delete(str(self._id))
-        self._id = str(self._registry.ask("POST", _PATH, json=self._wanted).json()["id"])
-        self._tools.states.note(self._link.id, None, **{SUBSCRIPTION_FACT: self._id})
+        self._id = str(self._registry.request("POST", _PATH, json=self._definition).json()["id"])
+        self._tools.states.update(self._link.id, None, **{SUBSCRIPTION_FACT: self._id})
         return True
 
-    def end(self) -> None:
+    def delete_if_unused(self) -> None:
         """Deletes the subscription if its link needs no more events. Ignores failures.
 
         A link that only stops in this process, for a while or because another process continues it, keeps its
         subscription.
         """
         with suppress(RemoteError, *delivery_store.DRIVER_ERRORS):
-            link = self._tools.readers.quick().links.one(self._link.id)
+            link = self._tools.readers.quick_view().links.get(self._link.id)
             goes_on = link is not None and link.enabled and not link.promoted and link.mode == self._link.mode
             if self._id and not goes_on:
                 self._delete(self._id)
-                self._tools.states.note(self._link.id, None, **{SUBSCRIPTION_FACT: None})
+                self._tools.states.update(self._link.id, None, **{SUBSCRIPTION_FACT: None})
 
-    def _found(self, id: str) -> dict[str, Any] | None:
+    def _find(self, id: str) -> dict[str, Any] | None:
         with _unless_gone():
-            found: dict[str, Any] = self._registry.ask("GET", f"{_PATH}/{id}").json()
+            found: dict[str, Any] = self._registry.request("GET", f"{_PATH}/{id}").json()
             return found
         return None
 
     def _delete(self, id: str) -> None:
         with _unless_gone():
-            self._registry.ask("DELETE", f"{_PATH}/{id}")
+            self._registry.request("DELETE", f"{_PATH}/{id}")
 
     def _revive(self, found: Mapping[str, Any]) -> None:
         status = found.get("status") or {}
         asked = (status.get("validation") or {}).get("state")
         action = _REVIVING_ACTIONS.get(status.get("state", "")) or ("verify" if asked == "unvalidated" else None)
         if action is not None:
-            self._registry.ask("POST", f"{_PATH}/{found['id']}/actions/{action}")
+            self._registry.request("POST", f"{_PATH}/{found['id']}/actions/{action}")
 
 
 def group_filters(groups: Sequence[str]) -> list[dict[str, Any]]:

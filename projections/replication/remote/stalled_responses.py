@@ -39,18 +39,18 @@ class Watchdog:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self.rest()
+        self.stop()
         if self._bitten and isinstance(error, Exception):
             raise ResponseStalled(self._seconds) from error
 
-    def rest(self) -> None:
+    def stop(self) -> None:
         """Stops watching."""
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
 
-    def passing(self, content: Iterable[T]) -> Iterator[T]:
+    def watch_parts(self, content: Iterable[T]) -> Iterator[T]:
         """The parts of an upload. Each part that is consumed restarts the time."""
         for each in content:
             if time.monotonic() - self._armed > 1:
@@ -58,14 +58,14 @@ class Watchdog:
             yield each
 
     def _arm(self) -> None:
-        self.rest()
+        self.stop()
         with self._lock:
             self._armed = time.monotonic()
-            self._timer = Timer(self._seconds, self._bite)
+            self._timer = Timer(self._seconds, self._expire)
             self._timer.daemon = True
             self._timer.start()
 
-    def _bite(self) -> None:
+    def _expire(self) -> None:
         self._bitten = True
         self._cut()
 
@@ -90,4 +90,4 @@ def watch_upload(options: dict[str, Any], watchdog: Watchdog) -> dict[str, Any]:
     content = options.get("content")
     if content is None or isinstance(content, bytes | str):
         return options
-    return {**options, "content": watchdog.passing(content)}
+    return {**options, "content": watchdog.watch_parts(content)}

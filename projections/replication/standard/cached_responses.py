@@ -14,54 +14,54 @@ from projections.replication.standard.comparable import BrokenEntity
 
 
 class CachedResponses:
-    """The answers of one server. `keep` makes the ETags of applied answers usable for conditional requests.
+    """The answers of one server. `remember_tags` makes the ETags of applied answers usable for conditional requests.
 
     Each requesting method raises RemoteError, and BrokenEntity for an answer that is not a JSON object.
     """
 
     def __init__(self, remote: RemoteClient) -> None:
         self.remote = remote
-        self._kept: dict[str, str] = {}
-        self._seen: dict[str, str] = {}
+        self._tags: dict[str, str] = {}
+        self._seen_tags: dict[str, str] = {}
 
-    def keep(self) -> None:
+    def remember_tags(self) -> None:
         """Keeps the ETags of all answers since the last call, because they were applied."""
-        self._kept |= self._seen
-        self._seen = {}
+        self._tags |= self._seen_tags
+        self._seen_tags = {}
 
-    def forget(self) -> None:
+    def forget_tags(self) -> None:
         """Drops all ETags, so that everything is fetched again."""
-        self._kept, self._seen = {}, {}
+        self._tags, self._seen_tags = {}, {}
 
-    def object(self, path: str) -> dict[str, Any]:
+    def get_object(self, path: str) -> dict[str, Any]:
         """A JSON object."""
-        return _parse_object(self.remote.ask("GET", path))
+        return _parse_object(self.remote.request("GET", path))
 
-    def found(self, path: str) -> dict[str, Any] | None:
+    def find_object(self, path: str) -> dict[str, Any] | None:
         """A JSON object; None if it does not exist."""
         try:
-            return self.object(path)
+            return self.get_object(path)
         except RemoteError as error:
             if error.status not in (404, 410):
                 raise
             return None
 
-    def changed(self, path: str) -> dict[str, Any] | None:
+    def get_if_changed(self, path: str) -> dict[str, Any] | None:
         """A JSON object; None if it has not changed since its ETag was kept."""
-        known = self._kept.get(path)
-        answer = self.remote.ask("GET", path, headers={"if-none-match": known} if known else {})
+        known = self._tags.get(path)
+        answer = self.remote.request("GET", path, headers={"if-none-match": known} if known else {})
         if answer.status_code == 304:
             return None
         found = _parse_object(answer)
         if "etag" in answer.headers:
-            self._seen[path] = answer.headers["etag"]
+            self._seen_tags[path] = answer.headers["etag"]
         return found
 
     def members(self, path: str) -> Iterator[tuple[str, Any]]:
         """The members of a collection by id, page by page."""
         asked = {path}
         while True:
-            answer = self.remote.ask("GET", path)
+            answer = self.remote.request("GET", path)
             yield from _parse_object(answer).items()
             further = answer.links.get("next", {}).get("url")
             if further is None:

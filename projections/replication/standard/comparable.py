@@ -58,11 +58,11 @@ class DocumentContent:
         """The content of known bytes."""
         return cls(lambda: content, sha256(content).hexdigest())
 
-    def sign(self) -> Any:
+    def known_hash(self) -> Any:
         """What is known without reading: the digest or the JSON value."""
         return self.digest or (None if self.value is _ABSENT else [self.value])
 
-    def says(self, content: bytes) -> bool:
+    def has_value_of(self, content: bytes) -> bool:
         """Whether some bytes are a text of the JSON value in which it was sent."""
         if isinstance(self.value, str) and self.value.encode() == content:
             return True
@@ -82,7 +82,7 @@ class ComparableVersion:
     attributes: Mapping[str, Any]
     content: DocumentContent = NO_CONTENT
 
-    def same(self, other: ComparableVersion) -> bool:
+    def is_copy_of(self, other: ComparableVersion) -> bool:
         """Whether one is a copy of the other.
 
         Attributes, which include times, decide alone if one document is known neither by its digest nor by a value.
@@ -94,9 +94,9 @@ class ComparableVersion:
         if mine.digest and theirs.digest:
             return mine.digest == theirs.digest
         known, given = (mine, theirs) if mine.digest else (theirs, mine)
-        return given.value is _ABSENT or given.says(known.read()) or given.read() == known.read()
+        return given.value is _ABSENT or given.has_value_of(known.read()) or given.read() == known.read()
 
-    def tree(self, type: ResourceType) -> dict[str, Any]:
+    def write_body(self, type: ResourceType) -> dict[str, Any]:
         """The body of a write. Reads the document."""
         content = self.content.read() if type.hasdocument else b""
         return {**self.attributes, **({f"{type.singular}base64": _base64(content)} if content else {})}
@@ -120,36 +120,39 @@ class ComparableResource:
         return self.meta.get("createdat")
 
     @property
-    def latest(self) -> str:
+    def last_modified(self) -> str:
         """The latest modification time of its Versions."""
         return max((str(each.attributes.get("modifiedat", "")) for each in self.versions.values()), default="")
 
-    def changed(self, before: ComparableResource) -> dict[str, ComparableVersion]:
+    def changed_versions(self, before: ComparableResource) -> dict[str, ComparableVersion]:
         """The Versions that differ from those before, in order of creation."""
         known = before.versions
-        return {id: form for id, form in self.versions.items() if id not in known or not form.same(known[id])}
+        return {id: form for id, form in self.versions.items() if id not in known or not form.is_copy_of(known[id])}
 
-    def same(self, other: ComparableResource) -> bool:
+    def is_copy_of(self, other: ComparableResource) -> bool:
         """Whether one is a copy of the other."""
         ids = self.versions.keys() == other.versions.keys()
-        return ids and self.meta == other.meta and not self.changed(other)
+        return ids and self.meta == other.meta and not self.changed_versions(other)
 
-    def sign(self) -> bytes:
+    def content_hash(self) -> bytes:
         """A hash that differs whenever the contents differ."""
         return _content_hash(
-            [self.meta, {id: [form.attributes, form.content.sign()] for id, form in self.versions.items()}]
+            [self.meta, {id: [form.attributes, form.content.known_hash()] for id, form in self.versions.items()}]
         )
 
-    def meta_tree(self) -> dict[str, Any]:
+    def meta_write_body(self) -> dict[str, Any]:
         """The body of a write of its meta."""
         late = {"modifiedat": self.modifiedat} if self.modifiedat and "xref" not in self.meta else {}
         return {**self.meta, **late}
 
-    def tree(self, type: ResourceType) -> dict[str, Any]:
+    def write_body(self, type: ResourceType) -> dict[str, Any]:
         """The body of a write of the whole Resource."""
         if "xref" in self.meta:
-            return {"meta": self.meta_tree()}
-        return {"meta": self.meta_tree(), "versions": {id: form.tree(type) for id, form in self.versions.items()}}
+            return {"meta": self.meta_write_body()}
+        return {
+            "meta": self.meta_write_body(),
+            "versions": {id: form.write_body(type) for id, form in self.versions.items()},
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,15 +167,15 @@ class ComparableGroup:
         """See `ComparableResource.createdat`."""
         return self.attributes.get("createdat")
 
-    def same(self, other: ComparableGroup) -> bool:
+    def is_copy_of(self, other: ComparableGroup) -> bool:
         """Whether one is a copy of the other."""
         return self == other
 
-    def sign(self) -> bytes:
-        """See `ComparableResource.sign`."""
+    def content_hash(self) -> bytes:
+        """See `ComparableResource.content_hash`."""
         return _content_hash(self.attributes)
 
-    def tree(self) -> dict[str, Any]:
+    def write_body(self) -> dict[str, Any]:
         """The body of a write."""
         return {**self.attributes, **({"modifiedat": self.modifiedat} if self.modifiedat else {})}
 

@@ -12,9 +12,9 @@ class Conflicts:
     """The conflicts of a link: one reason for each xid."""
 
     def __init__(self, known: list[dict[str, str]] | None = None) -> None:
-        """known: in the form that `told` returns."""
+        """known: in the form that `to_json` returns."""
         self._reasons = {each["xid"]: each["reason"] for each in known or ()}
-        self.met = 0  # how often a conflict was added
+        self.count_added = 0  # how often a conflict was added
 
     def __bool__(self) -> bool:
         return bool(self._reasons)
@@ -22,12 +22,12 @@ class Conflicts:
     def add(self, xid: str, reason: str) -> None:
         """Records that an entity could not be copied."""
         self._reasons[xid] = reason
-        self.met += 1
+        self.count_added += 1
 
-    def settled(self, xid: str) -> None:
+    def resolve(self, xid: str) -> None:
         """Removes a conflict."""
         self._reasons.pop(xid, None)
 
-    def told(self) -> list[dict[str, Any]] | None:
+    def to_json(self) -> list[dict[str, Any]] | None:
         """The first conflicts as JSON, in the order in which they were added; None if there are none."""
         return [{"xid": xid, "reason": reason} for xid, reason in list(self._reasons.items())[:MAX_CONFLICTS]] or None

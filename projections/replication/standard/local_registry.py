@@ -65,9 +65,9 @@ class LocalRegistry:
         assert row is not None, "the registry is there before anything else"
         return _local_entity(comparable_registry(loads(row.attributes), self.model.groups), row)
 
-    def spoke(self) -> bool:
+    def has_own_changes(self) -> bool:
         """Whether one of its latest events wrote registry attributes that did not come over a link."""
-        events = map(_MAPPER.of_row, self._view.log.latest(xids.REGISTRY, _BACK))
+        events = map(_MAPPER.event_of_row, self._view.log.latest(xids.REGISTRY, _BACK))
         own = [event.attributes for event in events if LINK not in event.private]
         return any(comparable_registry(attributes, _counted_collections(attributes)).attributes for attributes in own)
 
@@ -105,7 +105,7 @@ class LocalRegistry:
         versions = ((each.id, self._version(each, type)) for each in rows)
         return _local_entity(comparable_resource(loads(row.attributes)["meta"], type, versions), row)
 
-    def knows(self, xid: str) -> bool:
+    def has_type(self, xid: str) -> bool:
         """Whether the model has the type of a Group or Resource."""
         plural, *rest = xids.segments(xid)
         type = self.model.groups.get(plural)
@@ -116,9 +116,9 @@ class LocalRegistry:
         plural, _, resources = xids.segments(xid)[:3]
         return self.model.groups[plural].resources[resources]
 
-    def births(self, xid: str) -> list[CreationRecord]:
+    def creation_records(self, xid: str) -> list[CreationRecord]:
         """The identities of an xid's entity at its last events, latest first."""
-        events = map(_MAPPER.of_row, self._view.log.latest(xids.stream(xid), _BACK))
+        events = map(_MAPPER.event_of_row, self._view.log.latest(xids.stream(xid), _BACK))
         return [_creation_record(event) for event in events if not isinstance(event, EntityDeleted)]
 
     def _version(self, row: EntityRow, type: ResourceType) -> ComparableVersion:

@@ -31,17 +31,17 @@ class StandardPull:
 
     def run(self) -> None:
         """See `LinkWorker`."""
-        with closing(self._tools.remote(self._link)) as remote:
+        with closing(self._tools.connect(self._link)) as remote:
             source = StandardSource(remote)
             while not self._tools.stopping.is_set():
-                self.look(source)
+                self.copy_once(source)
                 self._tools.stopping.wait(self._link.interval)
 
-    def look(self, source: StandardSource) -> None:
+    def copy_once(self, source: StandardSource) -> None:
         """Copies everything in scope once. Raises: RemoteError, BrokenEntity, Problem."""
         conflicts = Conflicts()
         self._define(source, conflicts)
-        source.look()
+        source.begin_look()
         copies = EntityCopier(self._link, self._tools, source, self._tried, conflicts)
         for root in _scope_roots(self._link):
             if root != xids.REGISTRY and xids.segments(root)[0] not in source.types:
@@ -51,16 +51,16 @@ class StandardPull:
             if groups is None:
                 continue
             for listed in groups:
-                if self._link.scope.shows(listed.xid.lower()):
-                    copies.take(listed)
+                if self._link.scope.reaches_into(listed.xid.lower()):
+                    copies.copy_group(listed)
                 if self._tools.stopping.is_set():
                     return
-            copies.end(root)
-        source.answers.keep()
+            copies.remove_missing(root)
+        source.answers.remember_tags()
         if conflicts:
-            source.answers.forget()  # the cause of a conflict may disappear, and then its entity must be copied
-        told = conflicts.told()
-        self._tools.states.note(self._link.id, 0, lastcontact=time.time(), error=None, conflicts=told)
+            source.answers.forget_tags()  # the cause of a conflict may disappear, and then its entity must be copied
+        told = conflicts.to_json()
+        self._tools.states.update(self._link.id, 0, lastcontact=time.time(), error=None, conflicts=told)
 
     def _define(self, source: StandardSource, conflicts: Conflicts) -> None:
         """Copies the definitions of the link's Group types each time they change in the other registry.
@@ -73,15 +73,15 @@ class StandardPull:
         model = found if found is not None else self._model or {}
         if new:
             self._plurals = list(compile_model(dict(model)).groups)
-        self._registry.ask(source, conflicts)
-        self._registry.admit(self._here(), conflicts)
-        self._registry.define(RemoteModel(model, new, self._plurals), self._here(), conflicts)
+        self._registry.fetch(source, conflicts)
+        self._registry.copy_capabilities(self._here(), conflicts)
+        self._registry.copy_model(RemoteModel(model, new, self._plurals), self._here(), conflicts)
         self._model = model
         source.model = self._here().model
-        source.types = [plural for plural in self._plurals if self._link.scope.of_type(plural)]
+        source.types = [plural for plural in self._plurals if self._link.scope.may_have_groups_of(plural)]
 
     def _here(self) -> LocalRegistry:
-        return LocalRegistry(self._tools.readers.quick())
+        return LocalRegistry(self._tools.readers.quick_view())
 
 
 def _scope_roots(link: Link) -> list[str]:

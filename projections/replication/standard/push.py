@@ -50,20 +50,20 @@ class StandardPush:
         self._mapper = EventMapper()
         known = tools.states.read(link.id)
         self._cursor = known.cursor
-        self._scope = known.facts.get(SENT_SCOPE_FACT)
-        self._conflicts = Conflicts(known.facts.get("conflicts"))
+        self._scope = known.status.get(SENT_SCOPE_FACT)
+        self._conflicts = Conflicts(known.status.get("conflicts"))
 
     def run(self) -> None:
         """See `LinkWorker`."""
-        with closing(self._tools.remote(self._link)) as remote:
+        with closing(self._tools.connect(self._link)) as remote:
             source = StandardSource(remote)
             while not self._tools.stopping.is_set():
-                self.look(remote, source)
+                self.send_once(remote, source)
                 self._tools.wait(self._link.interval)
 
-    def look(self, remote: RemoteClient, source: StandardSource) -> None:
+    def send_once(self, remote: RemoteClient, source: StandardSource) -> None:
         """Writes everything that the other registry lacks. Raises: RemoteError, BrokenEntity."""
-        view = self._tools.readers.quick()
+        view = self._tools.readers.quick_view()
         self._source = source
         if (self._cursor or 0) > (head := view.log.head().last):
             _LOG.warning(
@@ -78,13 +78,13 @@ class StandardPush:
             self._renew(remote, view)
             self._send(self._all())
             if self._cursor is not None:
-                self._send(self._gone(position))
+                self._send(self._deleted_xids(position))
             self._note(position)
         while not self._tools.stopping.is_set():
             some = view.log.interactions(self._cursor or 0, BATCH_INTERACTIONS)
             if not some:
                 return
-            events = [self._mapper.of_row(row) for row in view.log.events(some[0].first, some[-1].last)]
+            events = [self._mapper.event_of_row(row) for row in view.log.events(some[0].first, some[-1].last)]
             self._renew(remote, view)
             self._send(dict.fromkeys(xid for event in events for xid in _affected_xids(event)))
             self._note(some[-1].last)
@@ -100,25 +100,25 @@ class StandardPush:
         if self._tools.stopping.is_set():
             return
         self._cursor, self._scope = position, self._link.attributes["scope"]
-        facts = {SENT_SCOPE_FACT: self._scope, "conflicts": self._conflicts.told()}
-        self._tools.states.note(self._link.id, position, lastcontact=time.time(), error=None, **facts)
+        facts = {SENT_SCOPE_FACT: self._scope, "conflicts": self._conflicts.to_json()}
+        self._tools.states.update(self._link.id, position, lastcontact=time.time(), error=None, **facts)
 
     def _all(self) -> Iterable[str]:
         for group in list(self._here.groups()):
-            if self._link.scope.shows(group.lower()):
+            if self._link.scope.reaches_into(group.lower()):
                 yield group
                 yield from [xid for xid, _ in self._here.resources(group)]
 
-    def _gone(self, until: int) -> Iterator[str]:
+    def _deleted_xids(self, until: int) -> Iterator[str]:
         """Deleted Groups and Resources in scope, from the log up to a position.
 
         They may have been deleted while they were out of scope.
         """
         readers = self._tools.readers
-        for _, rows in interactions(lambda: readers.quick().log, 0, until):
-            for event in map(self._mapper.of_row, rows):
+        for _, rows in interactions(lambda: readers.quick_view().log, 0, until):
+            for event in map(self._mapper.event_of_row, rows):
                 wanted = isinstance(event, EntityDeleted) and event.xid in _affected_xids(event)
-                if wanted and self._link.scope.has(event.xid) and readers.quick().entity(event.xid) is None:
+                if wanted and self._link.scope.has(event.xid) and readers.quick_view().entity(event.xid) is None:
                     yield event.xid
 
     def _send(self, xids_: Iterable[str]) -> None:
@@ -129,7 +129,7 @@ class StandardPush:
             if not self._link.scope.has(xid):
                 continue
             try:
-                refused = self._sent(xid) if self._here.knows(xid) else "the type no longer exists"
+                refused = self._write_entity(xid) if self._here.has_type(xid) else "the type no longer exists"
             except RemoteError as error:
                 if not is_about_entity(error):
                     raise  # the error is about the server, so the link retries later
@@ -139,9 +139,9 @@ class StandardPush:
             if refused:
                 self._conflicts.add(xid, refused)
             else:
-                self._conflicts.settled(xid)
+                self._conflicts.resolve(xid)
 
-    def _sent(self, xid: str) -> str | None:
+    def _write_entity(self, xid: str) -> str | None:
         """Writes a Group or a Resource in its current state. Returns the reason if it must not be written."""
         group = len(xids.segments(xid)) == 2
         held = self._here.group(xid) if group else self._here.resource(xid)
@@ -149,10 +149,10 @@ class StandardPush:
             return self._deleted(xid)
         if self._came_from_there(xid, held.link):
             return None
-        there = self._names.there(xid)
+        there = self._names.to_remote(xid)
         known = self._source.group(there) if group else self._source.resource(there)
         form = held.form if isinstance(held.form, ComparableGroup) else map_xref(held.form, self._names.other)
-        if known is not None and not self._same(xid, known):
+        if known is not None and not self._is_known(xid, known):
             return None if _are_copies(form, known) else _TAKEN
         if isinstance(form, ComparableResource):
             assert known is None or isinstance(known, ComparableResource)
@@ -162,21 +162,21 @@ class StandardPush:
         return None
 
     def _deleted(self, xid: str) -> str | None:
-        births = self._here.births(xid)
-        there = self._names.there(xid)
+        births = self._here.creation_records(xid)
+        there = self._names.to_remote(xid)
         if not births or self._came_from_there(xid, births[0].link):
             return None
         known = self._source.group(there) if len(xids.segments(xid)) == 2 else self._source.resource(there)
         if known is None:
             return None
-        if not self._same(xid, known):
+        if not self._is_known(xid, known):
             return _TAKEN
         self._target.delete(there)
         return None
 
-    def _same(self, xid: str, known: ComparableGroup | ComparableResource) -> bool:
+    def _is_known(self, xid: str, known: ComparableGroup | ComparableResource) -> bool:
         """Whether a remote entity is one that exists or existed in this registry; always True for a pointer."""
-        return known.createdat in (None, *(birth.createdat for birth in self._here.births(xid)))
+        return known.createdat in (None, *(birth.createdat for birth in self._here.creation_records(xid)))
 
     def _came_from_there(self, xid: str, link: str | None) -> bool:
         by = link_of_copy(xid, self._links, {LINK: link})
@@ -185,7 +185,7 @@ class StandardPush:
 
 def _are_copies(form: ComparableGroup | ComparableResource, known: ComparableGroup | ComparableResource) -> bool:
     if isinstance(form, ComparableResource) and isinstance(known, ComparableResource):
-        return form.same(known)
+        return form.is_copy_of(known)
     return form == known
 
 

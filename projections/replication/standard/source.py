@@ -71,37 +71,37 @@ class StandardSource:
         self._remote = remote
         self._flags, self._exports = self._capabilities()
         self._nests = self._inlines = "inline" in self._flags
-        self._signs: dict[str, bytes] = {}  # hashes by xid, of listings; reset in full passes
-        self._looks = 0
+        self._hashes: dict[str, bytes] = {}  # hashes by xid, of listings; reset in full passes
+        self._poll_count = 0
         self._model = "/modelsource"
 
     def modelsource(self) -> Mapping[str, Any] | None:
         """Its model; None if it has not changed since its ETag was kept."""
         try:
-            return self.answers.changed(self._model)
+            return self.answers.get_if_changed(self._model)
         except RemoteError as error:
             if self._model == "/model" or error.status not in _NOTHING:
                 raise
         self._model = "/model"  # it contains the same and more
-        return self.answers.changed(self._model)
+        return self.answers.get_if_changed(self._model)
 
     def registry(self) -> Mapping[str, Any] | None:
         """Its own attributes; None if they have not changed, or it shows none."""
-        return self._said(self.answers.changed, "/")
+        return self._said(self.answers.get_if_changed, "/")
 
     def capabilities(self) -> Mapping[str, Any]:
         """Its capabilities; empty if it shows none."""
-        return self._said(self.answers.object, "/capabilities") or {}
+        return self._said(self.answers.get_object, "/capabilities") or {}
 
-    def again(self, xid: str) -> None:
+    def forget_hash(self, xid: str) -> None:
         """Makes the next pass return a Resource even if it has not changed."""
-        self._signs.pop(xid, None)
+        self._hashes.pop(xid, None)
 
-    def look(self) -> None:
+    def begin_look(self) -> None:
         """Begins another pass."""
-        if self._looks % FULL_LOOK_INTERVAL == 0:
-            self._signs = {}
-        self._looks += 1
+        if self._poll_count % FULL_LOOK_INTERVAL == 0:
+            self._hashes = {}
+        self._poll_count += 1
 
     def groups(self, root: str) -> Iterator[ListedGroup] | None:
         """The Groups at and below the registry or a Group; None if nothing there has changed.
@@ -110,7 +110,7 @@ class StandardSource:
         """
         if self._nests:
             try:
-                found = self.answers.changed(self._nested(root))
+                found = self.answers.get_if_changed(self._nested(root))
             except RemoteError as error:
                 if error.status == 404 and root != xids.REGISTRY:
                     return iter(())
@@ -125,19 +125,19 @@ class StandardSource:
 
     def group(self, xid: str) -> ComparableGroup | None:
         """One Group without its contents; None if it does not exist."""
-        found = self.answers.found(quote(xid))
+        found = self.answers.find_object(quote(xid))
         return None if found is None else comparable_group(found, self._group_type(xid))
 
     def resource(self, xid: str) -> ComparableResource | None:
         """One Resource; None if it does not exist."""
-        meta = self.answers.found(f"{quote(xid)}/meta")
+        meta = self.answers.find_object(f"{quote(xid)}/meta")
         return None if meta is None else self._resource(xid, meta)
 
     def has(self, xid: str) -> bool:
         """Whether a Group or a Resource exists."""
         suffix = "/meta" if len(xids.segments(xid)) == 4 else ""
         try:
-            return self.answers.found(quote(xid) + suffix) is not None
+            return self.answers.find_object(quote(xid) + suffix) is not None
         except BrokenEntity:
             return True
 
@@ -189,7 +189,7 @@ class StandardSource:
                 continue
             for id, each in resources:
                 xid = f"{group}/{name}/{id}"
-                yield xid, self._formed(xid, id, partial(self._nested_resource, xid, each))
+                yield xid, self._make_or_broken(xid, id, partial(self._nested_resource, xid, each))
 
     def _nested_resource(self, xid: str, given: Any) -> ComparableResource:
         meta = given.get("meta") if isinstance(given, Mapping) else None
@@ -199,7 +199,7 @@ class StandardSource:
 
     def _listed_groups(self, root: str) -> Iterator[ListedGroup]:
         if root != xids.REGISTRY:
-            found = self.answers.found(quote(root))
+            found = self.answers.find_object(quote(root))
             if found is not None:
                 yield ListedGroup(root, self._group(root, found, xids.entity_id(root)), self._listed_resources(root))
             return
@@ -216,13 +216,13 @@ class StandardSource:
             try:
                 for id, each in self._resources(f"{group}/{name}"):
                     xid = f"{group}/{name}/{id}"
-                    found = self._formed(xid, id, partial(self._listed_resource, xid, each))
+                    found = self._make_or_broken(xid, id, partial(self._listed_resource, xid, each))
                     if not isinstance(found, tuple):
                         yield xid, found
-                    elif self._signs.get(xid) == found[0]:
+                    elif self._hashes.get(xid) == found[0]:
                         yield xid, None
-                    elif (form := self._formed(xid, id, found[1])) is not None:
-                        self._signs[xid] = found[0]
+                    elif (form := self._make_or_broken(xid, id, found[1])) is not None:
+                        self._hashes[xid] = found[0]
                         yield xid, form
             except BrokenEntity as error:
                 yield f"{group}/{name}", error
@@ -231,7 +231,7 @@ class StandardSource:
         """A hash of a Resource's listing and meta, and a function that reads it; None if it was deleted meanwhile."""
         if isinstance(given, Mapping) and "meta" in given and "versions" in given:
             return content_hash(given), partial(self._nested_resource, xid, given)
-        meta = self.answers.found(f"{quote(xid)}/meta")
+        meta = self.answers.find_object(f"{quote(xid)}/meta")
         return None if meta is None else (content_hash([given, meta]), partial(self._resource, xid, meta))
 
     def _resource(self, xid: str, meta: Mapping[str, Any]) -> ComparableResource:
@@ -245,9 +245,9 @@ class StandardSource:
         return comparable_resource(meta, type, forms)
 
     def _group(self, xid: str, given: Any, id: str) -> ComparableGroup | BrokenEntity:
-        return self._formed(xid, id, lambda: comparable_group(given, self._group_type(xid)))
+        return self._make_or_broken(xid, id, lambda: comparable_group(given, self._group_type(xid)))
 
-    def _formed(self, xid: str, id: str, make: Callable[[], FormedT]) -> FormedT | BrokenEntity:
+    def _make_or_broken(self, xid: str, id: str, make: Callable[[], FormedT]) -> FormedT | BrokenEntity:
         """The form that make returns, or the error that explains why there is none. Raises: RemoteError."""
         try:
             check_id(id)
@@ -299,7 +299,7 @@ class StandardSource:
 
     def _document(self, xid: str) -> bytes:
         try:
-            answer = self._remote.ask("GET", quote(xid))
+            answer = self._remote.request("GET", quote(xid))
         except RemoteError as error:
             if not is_about_entity(error):
                 raise

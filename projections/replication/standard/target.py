@@ -21,29 +21,29 @@ class StandardTarget:
 
     def write_group(self, xid: str, form: ComparableGroup) -> None:
         """Writes a Group without its contents."""
-        self._ask("PUT", xid, form.tree())
+        self._request("PUT", xid, form.write_body())
 
     def write_resource(self, xid: str, form: ComparableResource, known: ComparableResource | None) -> None:
         """Writes a Resource. known: its current remote state; equal parts are not written."""
         plural, _, resources = xids.segments(xid)[:3]
         type = self._model.groups[plural].resources[resources]
         if known is None or "xref" in form.meta or "xref" in known.meta:
-            if known is None or not form.same(known):
-                self._ask("PUT", xid, form.tree(type), "$details" if type.hasdocument else "")
+            if known is None or not form.is_copy_of(known):
+                self._request("PUT", xid, form.write_body(type), "$details" if type.hasdocument else "")
             return
-        if changed := form.changed(known):
-            self._ask("POST", f"{xid}/versions", {id: each.tree(type) for id, each in changed.items()})
+        if changed := form.changed_versions(known):
+            self._request("POST", f"{xid}/versions", {id: each.write_body(type) for id, each in changed.items()})
         if form.meta != known.meta:
-            self._ask("PUT", f"{xid}/meta", form.meta_tree())
+            self._request("PUT", f"{xid}/meta", form.meta_write_body())
         if gone := sorted(known.versions.keys() - form.versions.keys()):
-            self._ask("DELETE", f"{xid}/versions", {id: {} for id in gone})
+            self._request("DELETE", f"{xid}/versions", {id: {} for id in gone})
 
     def delete(self, xid: str) -> None:
         """Deletes a Group or Resource with its contents."""
-        self._ask("DELETE", xid)
+        self._request("DELETE", xid)
 
-    def _ask(self, method: str, xid: str, body: Any = None, view: str = "") -> None:
+    def _request(self, method: str, xid: str, body: Any = None, view: str = "") -> None:
         content: dict[str, Any] = (
             {} if body is None else {"content": dumps(body), "headers": {"content-type": "application/json"}}
         )
-        self._remote.ask(method, quote(xid) + view, **content)
+        self._remote.request(method, quote(xid) + view, **content)

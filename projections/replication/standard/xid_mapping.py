@@ -24,11 +24,11 @@ class XidMapping:
         self.local = {other.lower(): local for other, local in names.items()}
         self.other = {local.lower(): other for other, local in names.items()}
 
-    def here(self, xid: str) -> str:
+    def to_local(self, xid: str) -> str:
         """The local xid of a remote entity."""
         return _renamed(xid, self.local)
 
-    def there(self, xid: str) -> str:
+    def to_remote(self, xid: str) -> str:
         """The remote xid of a local entity."""
         return _renamed(xid, self.other)
 

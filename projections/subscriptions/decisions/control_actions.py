@@ -38,25 +38,25 @@ def apply_change(state: DeliveryState, change: SubscriptionChange) -> Effect | N
         return None
     state.subscription = subscription
     state.revision, state.position = change.revision, change.position
-    if subscription.epoch != state.facts.epoch:
+    if subscription.epoch != state.record.epoch:
         return _update(state, subscription)
     return _act(state, subscription.action) if subscription.action else Effect.NONE
 
 
 def _update(state: DeliveryState, subscription: Subscription) -> Effect:
     """Applies an update by the owner, which may have fixed what stopped the deliveries."""
-    facts = state.facts
+    facts = state.record
     state.plan = DeliveryPlan.of(subscription, state.families)
     if facts.since != subscription.since:
         facts.since = subscription.since
-        state.lanes[LIVE] = DeliveryQueue(subscription.starts - 1)
-    if facts.sink != state.plan.sink:
-        facts.sink, facts.consent, facts.rate, facts.checked, facts.refusals = state.plan.sink, "", 0, 0.0, 0
+        state.queues[LIVE] = DeliveryQueue(subscription.starts - 1)
+    if facts.sink != state.plan.sink_hash:
+        facts.sink, facts.consent, facts.rate, facts.checked, facts.refusals = state.plan.sink_hash, "", 0, 0.0, 0
         facts.bucket, facts.hold = None, 0.0
     facts.epoch = subscription.epoch
     facts.expires, facts.stored = 0.0, False
     _resume(state)
-    for lane in state.lanes.values():
+    for lane in state.queues.values():
         lane.rewind()
     return Effect.REOPEN_SINK | Effect.READ_LOG
 
@@ -79,7 +79,7 @@ def _act(state: DeliveryState, action: Mapping[str, Any]) -> Effect:
 
 
 def _resume(state: DeliveryState) -> None:
-    facts = state.facts
+    facts = state.record
     if facts.state in ("gone", "suspended"):
         facts.hold = 0.0
     facts.state, facts.dead, facts.failing = "", 0, 0.0
@@ -89,18 +89,18 @@ def _replay(state: DeliveryState, action: Mapping[str, Any]) -> None:
     first = int(action["from"])
     last = action.get("to")
     end = state.position if last is None else int(last)
-    state.lanes[REPLAY] = DeliveryQueue(first - 1, end=end)
-    state.facts.replay = {"from": first, "to": end, "parallel": bool(action.get("parallel"))}
+    state.queues[REPLAY] = DeliveryQueue(first - 1, end=end)
+    state.record.replay = {"from": first, "to": end, "parallel": bool(action.get("parallel"))}
 
 
 def _redeliver(state: DeliveryState, sequence: int | None) -> None:
     """Gives a dead letter a new set of attempts, regardless of the order of other events."""
-    if sequence is not None and sequence not in state.lanes[DEAD_LETTERS]:
-        state.lanes[DEAD_LETTERS].add(QueuedEvent(sequence, f"#{sequence}"))
+    if sequence is not None and sequence not in state.queues[DEAD_LETTERS]:
+        state.queues[DEAD_LETTERS].add(QueuedEvent(sequence, f"#{sequence}"))
 
 
 def _discard(state: DeliveryState, sequence: int | None) -> None:
     """Removes a dead letter. A running attempt is not interrupted."""
     if sequence is not None:
-        state.lanes[DEAD_LETTERS].discard(sequence)
-        state.letters.append(sequence)
+        state.queues[DEAD_LETTERS].discard(sequence)
+        state.dead_letters.append(sequence)

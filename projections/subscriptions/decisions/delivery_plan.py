@@ -36,23 +36,23 @@ class DeliveryPlan:
     """The settings that one version of a subscription prescribes for its deliveries.
 
     position: log position of the event that set them.
-    most: largest number of events in one request.
-    gather: seconds to wait for that many.
+    batch_size: largest number of events in one request.
+    batch_wait: seconds to wait for that many.
     deadletter: `store`, `drop`, or the URI of a sink for dead letters.
     """
 
     subscription: Subscription
-    wants: SubscriptionFilter
+    event_filter: SubscriptionFilter
     position: int
     protocol: str
     ordering: str
-    retries: RetryPolicy
-    most: int
-    gather: float
-    seconds: float
+    retry_policy: RetryPolicy
+    batch_size: int
+    batch_wait: float
+    timeout: float
     deadletter: str
     rate: int | None
-    sink: str
+    sink_hash: str
 
     @classmethod
     def of(cls, subscription: Subscription, families: Sequence[EventFamily]) -> DeliveryPlan:
@@ -63,21 +63,21 @@ class DeliveryPlan:
         letters = settings.get("deadletter") or {}
         return cls(
             subscription=subscription,
-            wants=SubscriptionFilter(subscription, families),
+            event_filter=SubscriptionFilter(subscription, families),
             position=subscription.position,
             protocol=attributes["protocol"],
             ordering=settings.get("ordering") or "subject",
-            retries=RetryPolicy.of(settings),
-            most=settings.get("maxbatchsize") or 100 if batched else 1,
-            gather=settings.get("maxbatchwait", 200) / 1000 if batched else 0.0,
-            seconds=settings.get("timeout") or 30,
+            retry_policy=RetryPolicy.from_settings(settings),
+            batch_size=settings.get("maxbatchsize") or 100 if batched else 1,
+            batch_wait=settings.get("maxbatchwait", 200) / 1000 if batched else 0.0,
+            timeout=settings.get("timeout") or 30,
             deadletter=letters["uri"] if letters.get("mode") == "sink" else letters.get("mode") or "store",
             rate=settings.get("requestrate"),
             # A hash, because a query may hold a secret; a changed secret has another reference.
-            sink=_hash(attributes["protocol"], attributes["sink"], subscription.secrets.get(_SINK + _QUERY, "")),
+            sink_hash=_hash(attributes["protocol"], attributes["sink"], subscription.secrets.get(_SINK + _QUERY, "")),
         )
 
-    def key(self, told: EventMessage) -> str:
+    def ordering_key(self, told: EventMessage) -> str:
         """The ordering key of a message: messages of one key stay in order (SUB-811)."""
         match self.ordering:
             case "none":
@@ -87,7 +87,7 @@ class DeliveryPlan:
         return f"{told.message.source} {told.message.subject}"
 
     @property
-    def validates(self) -> bool:
+    def needs_consent(self) -> bool:
         """Whether the protocol has a consent handshake."""
         return self.protocol == "HTTP"
 
@@ -104,22 +104,22 @@ class DeliveryPlan:
             settings=settings,
             contentmode=settings.get("contentmode") or "structured",
             credential=_credential(attributes.get("sinkcredential"), secrets),
-            seconds=self.seconds,
+            seconds=self.timeout,
             origin=origin,
             key=_signing_key(secrets[_KEY]) if _KEY in secrets else None,
         )
 
-    def for_letters(self, secrets: Mapping[str, str], origin: str) -> SinkTarget:
+    def dead_letter_target(self, secrets: Mapping[str, str], origin: str) -> SinkTarget:
         """The target of dead letters, if that is a sink (SUB-832)."""
         uri = _with_query(self.deadletter, _LETTERS, secrets)
-        return SinkTarget(self.subscription.id, uri, {"method": "POST"}, seconds=self.seconds, origin=origin)
+        return SinkTarget(self.subscription.id, uri, {"method": "POST"}, seconds=self.timeout, origin=origin)
 
-    def endpoint(self, secrets: Mapping[str, str]) -> str:
+    def token_endpoint(self, secrets: Mapping[str, str]) -> str:
         """The URL at which tokens are renewed, with its query."""
-        return _with_query(self.renewal, _ENDPOINT, secrets)
+        return _with_query(self.renewal_uri, _ENDPOINT, secrets)
 
     @property
-    def renewal(self) -> str:
+    def renewal_uri(self) -> str:
         """The URL at which tokens are renewed, without its query; empty if there is none."""
         credential = self.subscription.attributes.get("sinkcredential") or {}
         return str(credential.get("refreshtokenendpoint") or "") if _has_type(credential, "REFRESHTOKEN") else ""
@@ -146,7 +146,7 @@ class DeliveryPlan:
         return "atmostonce" if once else "atleastonce"
 
     @property
-    def conformant(self) -> bool | None:
+    def is_webhook_conformant(self) -> bool | None:
         """Whether deliveries follow the webhook specification; None for protocols other than HTTP (SUB-715)."""
         if self.protocol != "HTTP":
             return None

@@ -37,20 +37,20 @@ BEYOND_ALL_SEQUENCES: Final = 1 << 62
 class QueuedEvent:
     """An event in a queue.
 
-    told: the message; None if it must be read from the log again.
-    under: position of the subscription settings that it matched; 0 if unknown.
+    event: the message; None if it must be read from the log again.
+    settings_position: position of the subscription settings that it matched; 0 if unknown.
     attempts: number of attempts that counted.
-    first: time of the first attempt, whether it counted or not.
-    next: earliest time of the next attempt.
+    first_attempt: time of the first attempt, whether it counted or not.
+    next_attempt: earliest time of the next attempt.
     """
 
     sequence: int
     key: OrderingKey
-    told: EventMessage | None = None
-    under: int = 0
+    event: EventMessage | None = None
+    settings_position: int = 0
     attempts: int = 0
-    first: float | None = None
-    next: float = 0.0
+    first_attempt: float | None = None
+    next_attempt: float = 0.0
 
 
 class PendingEvent(NamedTuple):
@@ -65,17 +65,20 @@ class PendingEvent(NamedTuple):
 
 @dataclass(slots=True)
 class LogTail:
-    """How far the log was read, shared by all queues at its end. sequence: has the meaning of `DeliveryQueue.read`."""
+    """How far the log was read, shared by all queues at its end.
+
+    sequence: has the meaning of `DeliveryQueue.read_up_to`.
+    """
 
     sequence: int = 0
 
 
 @dataclass(slots=True)
 class _KeyQueue:
-    """The events of one key. busy: how many of them, counted from the first, are handed out."""
+    """The events of one key. busy_count: how many of them, counted from the first, are handed out."""
 
     entries: deque[QueuedEvent] = field(default_factory=deque)
-    busy: int = 0
+    busy_count: int = 0
 
 
 class DeliveryQueue:
@@ -94,11 +97,11 @@ class DeliveryQueue:
         self._open: OrderedDict[int, QueuedEvent] = OrderedDict()
         self._queues: dict[OrderingKey, _KeyQueue] = {}
         # A key that has events is in one of these three heaps, unless one of its events is handed out.
-        self._fresh: list[tuple[int, OrderingKey]] = []
+        self._new: list[tuple[int, OrderingKey]] = []
         self._again: list[tuple[int, OrderingKey]] = []
         self._waiting: list[tuple[float, int, OrderingKey]] = []
         self._retrying: set[OrderingKey] = set()
-        self._behind = 0  # number of events whose keys wait for a retry
+        self._waiting_count = 0  # number of events whose keys wait for a retry
         self._full = False
 
     def __len__(self) -> int:
@@ -108,7 +111,7 @@ class DeliveryQueue:
         return sequence in self._open
 
     @property
-    def read(self) -> int:
+    def read_up_to(self) -> int:
         """The sequence up to which the log was read."""
         return self._read if self._tail is None else max(self._read, self._tail.sequence)
 
@@ -116,7 +119,7 @@ class DeliveryQueue:
     def cursor(self) -> int:
         """The highest position at or below which no event is pending. O(1)."""
         first = next(iter(self._open), None)
-        return (self.read + 1 if first is None else first) // TOGETHER - 1
+        return (self.read_up_to + 1 if first is None else first) // TOGETHER - 1
 
     @property
     def retrying(self) -> int:
@@ -128,15 +131,15 @@ class DeliveryQueue:
         for entry in self._open.values():
             if entry.sequence > self.reach:
                 return
-            yield PendingEvent(entry.sequence, entry.key, entry.attempts, entry.first, entry.next)
+            yield PendingEvent(entry.sequence, entry.key, entry.attempts, entry.first_attempt, entry.next_attempt)
 
     @property
     def unsent(self) -> int:
         """Number of events that only wait for their turn."""
-        return len(self._open) - self._behind
+        return len(self._open) - self._waiting_count
 
     @property
-    def next(self) -> float | None:
+    def next_retry(self) -> float | None:
         """When the next wait for another attempt ends."""
         return self._waiting[0][0] if self._waiting else None
 
@@ -151,7 +154,7 @@ class DeliveryQueue:
         """Whether to read more of the log. A full queue has room again only once it is half empty."""
         share = 0.5 if self._full else 1.0
         # Limits keys, not events: events that wait behind others of their key must not delay other keys (SUB-811).
-        ready = len(self._fresh) + len(self._again)
+        ready = len(self._new) + len(self._again)
         self._full = (
             ready >= MAX_READY_KEYS * share
             or len(self._open) >= MAX_OPEN_EVENTS * share
@@ -162,7 +165,7 @@ class DeliveryQueue:
     @property
     def has_ended(self) -> bool:
         """Whether no work is left, now and later."""
-        return self.end is not None and position_of(self.read + 1) > self.end and not self._open
+        return self.end is not None and position_of(self.read_up_to + 1) > self.end and not self._open
 
     def offer(self, told: EventMessage, key: OrderingKey, under: int) -> None:
         """Adds the next event of the log that the subscription wants."""
@@ -170,17 +173,17 @@ class DeliveryQueue:
         whole = told if len(self._open) < MAX_READY_KEYS or key not in self._queues else None
         self.add(QueuedEvent(told.sequence, key, whole, under))
 
-    def passed(self, position: int) -> None:
+    def skip_to(self, position: int) -> None:
         """Records that the log up to a position holds no more wanted events."""
         self._read = max(self._read, last_sequence(position))
 
-    def join(self, tail: LogTail) -> None:
+    def join_tail(self, tail: LogTail) -> None:
         """Shares the read position of the queues at the end of the log from now on."""
         self._tail = tail
 
-    def part(self) -> None:
+    def leave_tail(self) -> None:
         """Leaves the shared read position and keeps its current value."""
-        self._read, self._tail = self.read, None
+        self._read, self._tail = self.read_up_to, None
 
     def add(self, entry: QueuedEvent) -> None:
         """Adds a stored event, or one that is later than all events in the queue."""
@@ -188,7 +191,7 @@ class DeliveryQueue:
         queue = self._queues.setdefault(entry.key, _KeyQueue())
         queue.entries.append(entry)
         if entry.key in self._retrying:
-            self._behind += 1
+            self._waiting_count += 1
         if len(queue.entries) == 1:
             self._line_up(queue)
 
@@ -205,33 +208,33 @@ class DeliveryQueue:
             queue = self._queues[entry.key]
             queue.entries.pop()  # the last event of all is also the last one of its key
             if entry.key in self._retrying:
-                self._behind -= 1
+                self._waiting_count -= 1
             if not queue.entries:
                 del self._queues[entry.key]
-        self._read, self._tail = min(self.read, max(self.reach, start)), None
-        self._fresh = [each for each in self._fresh if each[1] in self._queues]
-        heapify(self._fresh)
+        self._read, self._tail = min(self.read_up_to, max(self.reach, start)), None
+        self._new = [each for each in self._new if each[1] in self._queues]
+        heapify(self._new)
 
     # --- handing out events ------------------------------------------------------------------------------------------
 
-    def due(self, now: float) -> float | None:
+    def release_due(self, now: float) -> float | None:
         """Makes the keys ready whose wait is over. Returns when the next wait ends."""
         while self._waiting and self._waiting[0][0] <= now:
             _, sequence, key = heappop(self._waiting)
             self._retrying.discard(key)
-            self._behind -= len(self._queues[key].entries)
+            self._waiting_count -= len(self._queues[key].entries)
             heappush(self._again, (sequence, key))
-        return self.next
+        return self.next_retry
 
     @property
-    def ready(self) -> bool:
-        """Whether `take` would return an event."""
-        return bool(self._again or (self._fresh and len(self._retrying) <= MAX_RETRYING_KEYS))
+    def is_ready(self) -> bool:
+        """Whether `take_events` would return an event."""
+        return bool(self._again or (self._new and len(self._retrying) <= MAX_RETRYING_KEYS))
 
-    def take(self, most: int, held: Collection[OrderingKey] = ()) -> list[QueuedEvent]:
+    def take_events(self, most: int, held: Collection[OrderingKey] = ()) -> list[QueuedEvent]:
         """The next events in order; several events of one key only if several events are requested.
 
-        The caller passes each of them to `settle`, `again` or `back`. held: keys to skip.
+        The caller passes each of them to `complete`, `schedule_retry` or `put_back`. held: keys to skip.
         """
         taken: list[QueuedEvent] = []
         put_off: list[tuple[list[tuple[int, OrderingKey]], tuple[int, OrderingKey]]] = []
@@ -242,70 +245,70 @@ class DeliveryQueue:
                 put_off.append((heap, (sequence, key)))
                 continue
             queue = self._queues[key]
-            taken.append(queue.entries[queue.busy])
-            queue.busy += 1
-            if queue.busy < len(queue.entries):
-                heappush(more, (queue.entries[queue.busy].sequence, key))
+            taken.append(queue.entries[queue.busy_count])
+            queue.busy_count += 1
+            if queue.busy_count < len(queue.entries):
+                heappush(more, (queue.entries[queue.busy_count].sequence, key))
         for heap, each in put_off:
             heappush(heap, each)
         if taken:
             self.reach = max(self.reach, taken[-1].sequence)
         return taken
 
-    def unread(self, key: OrderingKey) -> list[QueuedEvent]:
+    def unread_events(self, key: OrderingKey) -> list[QueuedEvent]:
         """The next few events of a key that have to be read from the log again."""
-        return [entry for entry in islice(self._queues[key].entries, READ_AHEAD_EVENTS) if entry.told is None]
+        return [entry for entry in islice(self._queues[key].entries, READ_AHEAD_EVENTS) if entry.event is None]
 
-    def settle(self, entry: QueuedEvent) -> None:
+    def complete(self, entry: QueuedEvent) -> None:
         """Removes an event that was delivered or never will be."""
         del self._open[entry.sequence]
         self._queues[entry.key].entries.remove(entry)  # it is one of the first
-        self._freed(entry.key)
+        self._free(entry.key)
 
     def discard(self, sequence: int) -> None:
         """Removes an event, unless it is handed out now."""
         entry = self._open.get(sequence)
-        if entry is None or self._queues[entry.key].busy or len(self._queues[entry.key].entries) > 1:
+        if entry is None or self._queues[entry.key].busy_count or len(self._queues[entry.key].entries) > 1:
             return
         if entry.key in self._retrying:
             self._retrying.discard(entry.key)
-            self._behind -= 1
+            self._waiting_count -= 1
         del self._open[sequence], self._queues[entry.key]
         # Heaps of a dead-letter queue are short, and the key is in only one of them.
-        self._fresh = sorted(each for each in self._fresh if each[1] != entry.key)
+        self._new = sorted(each for each in self._new if each[1] != entry.key)
         self._again = sorted(each for each in self._again if each[1] != entry.key)
         self._waiting = sorted(each for each in self._waiting if each[2] != entry.key)
 
-    def again(self, entry: QueuedEvent, at: float) -> None:
+    def schedule_retry(self, entry: QueuedEvent, at: float) -> None:
         """Schedules another attempt of an event, not before a time."""
-        entry.next = at
-        entry.told = None
-        self._freed(entry.key)
+        entry.next_attempt = at
+        entry.event = None
+        self._free(entry.key)
 
-    def back(self, entry: QueuedEvent) -> None:
+    def put_back(self, entry: QueuedEvent) -> None:
         """Returns an event to the queue because it was not attempted, or should be as soon as possible."""
-        self._freed(entry.key)
+        self._free(entry.key)
 
-    def _freed(self, key: OrderingKey) -> None:
+    def _free(self, key: OrderingKey) -> None:
         queue = self._queues[key]
-        queue.busy -= 1
+        queue.busy_count -= 1
         if not queue.entries:
             del self._queues[key]
-        elif not queue.busy:
+        elif not queue.busy_count:
             self._line_up(queue)
 
     def _line_up(self, queue: _KeyQueue) -> None:
         head = queue.entries[0]
-        if head.next:
-            heappush(self._waiting, (head.next, head.sequence, head.key))
+        if head.next_attempt:
+            heappush(self._waiting, (head.next_attempt, head.sequence, head.key))
             self._retrying.add(head.key)
-            self._behind += len(queue.entries)
+            self._waiting_count += len(queue.entries)
         else:
-            heappush(self._again if head.first is not None else self._fresh, (head.sequence, head.key))
+            heappush(self._again if head.first_attempt is not None else self._new, (head.sequence, head.key))
 
     def _lowest(self, more: list[tuple[int, OrderingKey]]) -> list[tuple[int, OrderingKey]] | None:
         """The heap with the lowest sequence that may be handed out."""
-        fresh = self._fresh if len(self._retrying) <= MAX_RETRYING_KEYS else []
+        fresh = self._new if len(self._retrying) <= MAX_RETRYING_KEYS else []
         return min((heap for heap in (self._again, fresh, more) if heap), key=_head, default=None)
 
 

@@ -27,8 +27,8 @@ DEAD_LETTERS: Final = 2
 class DeliveryState:
     """The delivery state of one subscription.
 
-    busy: keys of events that are being attempted.
-    letters: dead letters to store; a bare sequence is one to delete.
+    busy_keys: keys of events that are being attempted.
+    dead_letters: dead letters to store; a bare sequence is one to delete.
     callbacks: hashes of secrets with which a sink may consent later, with their expiry times; not stored yet.
     """
 
@@ -44,12 +44,12 @@ class DeliveryState:
         self.families = families
         self.subscription = subscription
         self.plan = DeliveryPlan.of(subscription, families)
-        self.facts = saved.facts if saved else DeliveryRecord()
+        self.record = saved.record if saved else DeliveryRecord()
         self.revision = saved.revision if saved else 0
         self.position = saved.position if saved else 0
-        self.lanes: dict[int, DeliveryQueue] = {DEAD_LETTERS: DeliveryQueue(0, BEYOND_ALL_SEQUENCES, end=0)}
-        self.busy: dict[str, None] = {}
-        self.letters: list[DeadLetter | int] = []
+        self.queues: dict[int, DeliveryQueue] = {DEAD_LETTERS: DeliveryQueue(0, BEYOND_ALL_SEQUENCES, end=0)}
+        self.busy_keys: dict[str, None] = {}
+        self.dead_letters: list[DeadLetter | int] = []
         self.callbacks: list[tuple[str, float]] = []
         self._policy = policy
         pending = saved.pending if saved else {}
@@ -57,15 +57,15 @@ class DeliveryState:
         self._unwritten: dict[str, None] = {}
         if saved:
             self._restore(saved)
-        self.lanes.setdefault(LIVE, DeliveryQueue(subscription.starts - 1))
+        self.queues.setdefault(LIVE, DeliveryQueue(subscription.starts - 1))
 
     def _restore(self, saved: SavedDelivery) -> None:
-        self.lanes[LIVE] = DeliveryQueue(saved.cursor, saved.facts.reach)
-        if replay := saved.facts.replay:
-            self.lanes[REPLAY] = DeliveryQueue(replay["cursor"], replay["reach"], replay["to"])
+        self.queues[LIVE] = DeliveryQueue(saved.cursor, saved.record.reach)
+        if replay := saved.record.replay:
+            self.queues[REPLAY] = DeliveryQueue(replay["cursor"], replay["reach"], replay["to"])
         for number, pending in saved.pending.items():
-            if number in self.lanes:
-                self.lanes[number].restore(pending)
+            if number in self.queues:
+                self.queues[number].restore(pending)
 
     # --- events ------------------------------------------------------------------------------------------------------
 
@@ -81,14 +81,14 @@ class DeliveryState:
 
     def offer(self, number: int, told: EventMessage) -> bool:
         """Adds an event to a queue. Returns whether there is room for more."""
-        lane = self.lanes[number]
-        lane.offer(told, self.plan.key(told), self.plan.position)
+        lane = self.queues[number]
+        lane.offer(told, self.plan.ordering_key(told), self.plan.position)
         return lane.has_room()
 
     def end_replay(self) -> None:
         """Removes the queue of a finished replay."""
-        del self.lanes[REPLAY]
-        self.facts.replay = None
+        del self.queues[REPLAY]
+        self.record.replay = None
 
     # --- permission to attempt ---------------------------------------------------------------------------------------
 
@@ -97,19 +97,19 @@ class DeliveryState:
         """Why nothing is attempted until the owner or the sink acts; empty if nothing blocks deliveries."""
         if self.subscription.paused:
             return "paused"
-        if self.facts.state in ("gone", "suspended"):
-            return self.facts.state
+        if self.record.state in ("gone", "suspended"):
+            return self.record.state
         return "pendingvalidation" if self.awaits_consent else ""
 
     @property
     def is_parallel(self) -> bool:
         """Whether new events are delivered now, instead of after a replay."""
-        return self.facts.replay is None or self.facts.replay["parallel"]
+        return self.record.replay is None or self.record.replay["parallel"]
 
     @property
     def blocked_keys(self) -> Set[str]:
         """Keys whose events may not be attempted now."""
-        return self.busy.keys() | self._unwritten.keys() if self._unwritten else self.busy.keys()
+        return self.busy_keys.keys() | self._unwritten.keys() if self._unwritten else self.busy_keys.keys()
 
     def give_up(self, key: str) -> None:
         """Blocks a key whose event was given up, until that is stored (SUB-811).
@@ -123,51 +123,51 @@ class DeliveryState:
     @property
     def asks_consent(self) -> bool:
         """Whether the sink is asked for consent."""
-        return self._policy != "off" and self.plan.validates
+        return self._policy != "off" and self.plan.needs_consent
 
     @property
     def awaits_consent(self) -> bool:
         """Whether deliveries wait for the sink's consent, or for the first request for consent."""
-        consent = self.facts.consent
+        consent = self.record.consent
         return self.asks_consent and consent != "validated" and (not consent or self._policy == "required")
 
     @property
     def is_unlimited(self) -> bool:
         """Whether the sink accepts any number of requests."""
-        return not self.asks_consent or (self.facts.consent == "validated" and not self.facts.rate)
+        return not self.asks_consent or (self.record.consent == "validated" and not self.record.rate)
 
     def origin(self, own: str) -> str:
         """The value of `WebHook-Request-Origin`; empty until the sink has consented."""
-        return own if self.facts.consent == "validated" else ""
+        return own if self.record.consent == "validated" else ""
 
     # --- progress ----------------------------------------------------------------------------------------------------
 
     @property
     def cursor(self) -> int:
         """The cursor of the live queue; see DeliveryQueue."""
-        return self.lanes[LIVE].cursor
+        return self.queues[LIVE].cursor
 
     @property
     def pending(self) -> int:
         """Number of events that are queued or being sent, including those of replays and dead letters."""
-        return sum(map(len, self.lanes.values()))
+        return sum(map(len, self.queues.values()))
 
     def page(self, now: float) -> StateUpdate:
         """The changes to write to the tables."""
         self._summarize(now)
-        pending = {(number, each.sequence): each for number, lane in self.lanes.items() for each in lane.pending()}
+        pending = {(number, each.sequence): each for number, lane in self.queues.items() for each in lane.pending()}
         # An event with a running attempt counts as a retry until the outcome is known.
-        waits = any(lane.retrying for lane in self.lanes.values())
-        self.facts.retrying = waits or any(each.attempts for each in pending.values())
+        waits = any(lane.retrying for lane in self.queues.values())
+        self.record.retrying = waits or any(each.attempts for each in pending.values())
         return StateUpdate(
             id=self.id,
             revision=self.revision,
             position=self.position,
             cursor=self.cursor,
-            facts=self.facts.json(),
+            facts=self.record.to_json(),
             pending=pending,
-            stored=self._stored,
-            dead=tuple(self.letters),
+            saved=self._stored,
+            dead_letters=tuple(self.dead_letters),
             callbacks=tuple(self.callbacks),
             keys=tuple(self._unwritten),
         )
@@ -175,7 +175,7 @@ class DeliveryState:
     def mark_written(self, page: StateUpdate) -> bool:
         """Records that an update is in the tables. Returns whether this unblocked keys."""
         self._stored = page.pending
-        del self.letters[: len(page.dead)]
+        del self.dead_letters[: len(page.dead_letters)]
         del self.callbacks[: len(page.callbacks)]
         if page.keys:
             self._unwritten = {key: None for key in self._unwritten if key not in page.keys}
@@ -183,11 +183,11 @@ class DeliveryState:
 
     def _summarize(self, now: float) -> None:
         """Updates the members of the DeliveryRecord that follow from the queues."""
-        facts = self.facts
-        facts.reach = self.lanes[LIVE].reach
+        facts = self.record
+        facts.reach = self.queues[LIVE].reach
         facts.pending = self.pending
         facts.waiting = self.awaits_consent
-        later = [at for lane in self.lanes.values() if (at := lane.next) is not None]
+        later = [at for lane in self.queues.values() if (at := lane.next_retry) is not None]
         facts.nextattempt = max(min(later, default=0.0), facts.hold if facts.hold > now else 0.0)
-        if (replay := self.lanes.get(REPLAY)) is not None and facts.replay:
+        if (replay := self.queues.get(REPLAY)) is not None and facts.replay:
             facts.replay |= {"cursor": replay.cursor, "reach": replay.reach}

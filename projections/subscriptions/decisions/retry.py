@@ -26,13 +26,13 @@ class NextStep(Enum):
 class RetryDecision(NamedTuple):
     """The decision about an event after an attempt.
 
-    at: time of the next attempt.
+    time: time of the next attempt.
     counts: whether this attempt uses one up.
     reason: why a dead event was given up.
     """
 
     next: NextStep
-    at: float = 0.0
+    time: float = 0.0
     counts: bool = True
     reason: str = ""
 
@@ -48,7 +48,7 @@ class RetryPolicy:
     multiplier: float = 2.0
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> RetryPolicy:
+    def from_settings(cls, settings: Mapping[str, Any]) -> RetryPolicy:
         """The policy in `protocolsettings`, with defaults for missing members."""
         given = settings.get("retry") or {}
         return cls(**{name: given[name] for name in cls.__dataclass_fields__ if given.get(name) is not None})

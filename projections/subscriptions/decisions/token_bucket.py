@@ -12,40 +12,42 @@ class TokenBucket(NamedTuple):
     """A token bucket.
 
     rate: tokens a minute.
-    most: capacity in tokens.
-    level: tokens at the time `at`.
-    at: seconds since 1970.
+    capacity: capacity in tokens.
+    level: tokens at the time `updated_at`.
+    updated_at: seconds since 1970.
     """
 
     rate: float
-    most: float
+    capacity: float
     level: float
-    at: float
+    updated_at: float
 
     @classmethod
-    def of(cls, rate: int, now: float, most: int | None = None) -> TokenBucket:
+    def full(cls, rate: int, now: float, most: int | None = None) -> TokenBucket:
         """A full bucket. most: by default the tokens of one second, so that no minute exceeds the rate."""
         full = most or max(1.0, rate / 60)
         return cls(rate, full, full, now)
 
-    def now(self, now: float) -> TokenBucket:
+    def refilled(self, now: float) -> TokenBucket:
         """The bucket refilled up to now. A clock that was set back adds no tokens."""
-        return self._replace(level=min(self.most, self.level + max(0.0, now - self.at) * self.rate / 60), at=now)
+        return self._replace(
+            level=min(self.capacity, self.level + max(0.0, now - self.updated_at) * self.rate / 60), updated_at=now
+        )
 
-    def wait(self, now: float) -> float:
+    def seconds_until_token(self, now: float) -> float:
         """Seconds until a token is available."""
-        return max(0.0, (1 - self.now(now).level) * 60 / self.rate)
+        return max(0.0, (1 - self.refilled(now).level) * 60 / self.rate)
 
-    def taken(self, now: float) -> TokenBucket:
+    def without_token(self, now: float) -> TokenBucket:
         """The bucket with one token less."""
-        filled = self.now(now)
+        filled = self.refilled(now)
         return filled._replace(level=filled.level - 1)
 
-    def like(self, rate: int, now: float, most: int | None = None) -> TokenBucket:
+    def with_rate(self, rate: int, now: float, most: int | None = None) -> TokenBucket:
         """The bucket with another rate and its current level."""
-        fresh = TokenBucket.of(rate, now, most)
+        fresh = TokenBucket.full(rate, now, most)
         return (
             self
-            if (self.rate, self.most) == (fresh.rate, fresh.most)
-            else fresh._replace(level=min(fresh.most, self.now(now).level))
+            if (self.rate, self.capacity) == (fresh.rate, fresh.capacity)
+            else fresh._replace(level=min(fresh.capacity, self.refilled(now).level))
         )

@@ -39,8 +39,8 @@ class StateUpdate:
     """The changes to write about one subscription.
 
     pending: all pending events.
-    stored: the pending events that the table holds.
-    dead: dead letters to store; a bare sequence is one to delete.
+    saved: the pending events that the table holds.
+    dead_letters: dead letters to store; a bare sequence is one to delete.
     callbacks: hashes of secrets and their expiry times.
     keys: ordering keys that stay blocked until this is written.
     """
@@ -51,8 +51,8 @@ class StateUpdate:
     cursor: int
     facts: str
     pending: PendingEvents
-    stored: PendingEvents
-    dead: Sequence[DeadLetter | int] = ()
+    saved: PendingEvents
+    dead_letters: Sequence[DeadLetter | int] = ()
     callbacks: Sequence[tuple[str, float]] = field(default=())
     keys: Sequence[str] = ()
 
@@ -76,7 +76,7 @@ def _saved_delivery(row: Sequence[Any]) -> SavedDelivery | None:
     revision, position, cursor, facts = row
     try:
         return (
-            SavedDelivery(revision, position, cursor, DeliveryRecord.of(facts), {})
+            SavedDelivery(revision, position, cursor, DeliveryRecord.from_json(facts), {})
             if has_column_types(row, _STATE)
             else None
         )
@@ -86,7 +86,7 @@ def _saved_delivery(row: Sequence[Any]) -> SavedDelivery | None:
 
 def load_deliveries(db: Database, ids: Collection[str]) -> dict[str, SavedDelivery]:
     """The stored deliveries by subscription id. Leaves out those that cannot be read or belong to another log."""
-    among, listed = db.named("subscription"), db.listed(ids)
+    among, listed = db.in_list("subscription"), db.list_parameter(ids)
     found: dict[str, SavedDelivery] = {}
     for id, *row in db.all(_STATES.format(among), (listed,)):
         if (saved := _saved_delivery(row)) is not None:
@@ -113,9 +113,9 @@ def _of_this_log(found: Mapping[str, SavedDelivery], head: int) -> dict[str, Sav
 
 def _last_position(saved: SavedDelivery) -> int:
     """The highest position that a state mentions."""
-    replay = saved.facts.replay or {}
+    replay = saved.record.replay or {}
     waiting = (each.sequence for some in saved.pending.values() for each in some)
-    sequences = (saved.facts.reach, replay.get("reach", 0), *waiting)
+    sequences = (saved.record.reach, replay.get("reach", 0), *waiting)
     positions: tuple[int, ...] = (saved.cursor, replay.get("cursor", 0), replay.get("to", 0))
     return max(*positions, *map(position_of, sequences))
 
@@ -124,14 +124,16 @@ def save_updates(db: Database, process: str, pages: Sequence[StateUpdate]) -> se
     """Writes the updates of subscriptions that a process holds. Returns their ids."""
     ids = [page.id for page in pages]
     # Locks the lease rows until commit, on databases where others could take a lease meanwhile.
-    lock = " FOR SHARE" if db.stored == "" else ""
-    held = {row[0] for row in db.all(_HELD.format(db.named("subscription")) + lock, (process, db.listed(ids)))}
+    lock = " FOR SHARE" if db.table_prefix == "" else ""
+    held = {
+        row[0] for row in db.all(_HELD.format(db.in_list("subscription")) + lock, (process, db.list_parameter(ids)))
+    }
     pages = [page for page in pages if page.id in held]
     _upsert(db, tables.state, [(page.id, page.revision, page.position, page.cursor, page.facts) for page in pages])
     _upsert(db, tables.pending, [row for page in pages for row in _changed_rows(page)])
-    _delete(db, tables.pending, [(page.id, *key) for page in pages for key in page.stored.keys() - page.pending.keys()])
+    _delete(db, tables.pending, [(page.id, *key) for page in pages for key in page.saved.keys() - page.pending.keys()])
     # A batch may store, delete and store one dead letter again; the last change counts.
-    last = {(page.id, _sequence(each)): each for page in pages for each in page.dead}
+    last = {(page.id, _sequence(each)): each for page in pages for each in page.dead_letters}
     _upsert(db, tables.deadletter, [(id, *each) for (id, _), each in last.items() if isinstance(each, DeadLetter)])
     _delete(db, tables.deadletter, [key for key, each in last.items() if not isinstance(each, DeadLetter)])
     _upsert(db, tables.callback, [(digest, page.id, end) for page in pages for digest, end in page.callbacks])
@@ -142,7 +144,7 @@ def delete_subscriptions(db: Database, ids: Iterable[str]) -> None:
     """Deletes all state of subscriptions that were deleted (SUB-504)."""
     listed = list(ids)
     for table in (*_OWN, "delivery_lease"):
-        db.run(f"DELETE FROM {table} WHERE {db.named('subscription')}", (db.listed(listed),))
+        db.run(f"DELETE FROM {table} WHERE {db.in_list('subscription')}", (db.list_parameter(listed),))
 
 
 def delete_expired(db: Database, now: float, kept: float) -> None:
@@ -160,14 +162,14 @@ def take_requests(db: Database, ids: Collection[str]) -> list[tuple[str, str, st
     """Removes and returns the requests of other processes about subscriptions: id, name and value."""
     if db.one("SELECT 1 FROM delivery_wish LIMIT 1") is None:
         return []
-    among, listed = db.named("subscription"), db.listed(ids)
+    among, listed = db.in_list("subscription"), db.list_parameter(ids)
     found = db.all(f"SELECT subscription, name, value FROM delivery_wish WHERE {among}", (listed,))
     _delete(db, tables.wish, [row[:2] for row in found])
     return [(id, name, value) for id, name, value in found if isinstance(value, str)]
 
 
 def _changed_rows(page: StateUpdate) -> Iterable[tuple[Any, ...]]:
-    return ((page.id, key[0], *pending) for key, pending in page.pending.items() if page.stored.get(key) != pending)
+    return ((page.id, key[0], *pending) for key, pending in page.pending.items() if page.saved.get(key) != pending)
 
 
 def _sequence(each: DeadLetter | int) -> int:

@@ -57,13 +57,13 @@ class DeliveryRecord:
     waiting: bool = False
     replay: dict[str, Any] | None = None
 
-    def json(self) -> str:
+    def to_json(self) -> str:
         """The record as stored JSON."""
         return orjson.dumps({name: getattr(self, name) for name in _NAMES}).decode()
 
     @classmethod
-    def of(cls, text: str) -> DeliveryRecord:
-        """The inverse of `json`. Ignores members that other releases stored and this one does not know.
+    def from_json(cls, text: str) -> DeliveryRecord:
+        """The inverse of `to_json`. Ignores members that other releases stored and this one does not know.
 
         Raises: ValueError for damaged text.
         """
@@ -82,7 +82,7 @@ class SavedDelivery(NamedTuple):
     revision: int
     position: int
     cursor: int
-    facts: DeliveryRecord
+    record: DeliveryRecord
     pending: dict[int, list[PendingEvent]]
 
 

@@ -57,7 +57,7 @@ class DeliveryStore:
     def reading(self) -> Iterator[Database]:
         """The connection outside of transactions. Raises: as `writing`."""
         try:
-            yield self._opened()
+            yield self._open()
         except DRIVER_ERRORS:
             self.close()
             raise
@@ -69,7 +69,7 @@ class DeliveryStore:
             connection.close()
 
     def _begin(self) -> Database:
-        db = self._opened()
+        db = self._open()
         try:
             if self.is_sqlite:
                 self._begin_in_file()
@@ -98,7 +98,7 @@ class DeliveryStore:
             time.sleep(_LOOK)
         self._connection.execute(f"PRAGMA busy_timeout = {int(1000 * self._patience)}")
 
-    def _opened(self) -> Database:
+    def _open(self) -> Database:
         if self._connection is None:
             self._connection = self._file() if self.is_sqlite else self._server()
         return SqliteDatabase(self._connection) if self.is_sqlite else PostgresDatabase(self._connection)

@@ -33,19 +33,19 @@ _NOW: Final = {
 class HeldLeases:
     """The leases of one process after a heartbeat.
 
-    held: ids that this process holds.
+    ids: ids that this process holds.
     surplus: held ids that it should release to another process.
-    until: the `time.monotonic()` before which no other process can take them.
+    expires: the `time.monotonic()` before which no other process can take them.
     process: the name of this process. After a change of name, other processes may have held the items in between.
-    written: whether the database recorded the heartbeat. False if a long write of another process prevented it, in
+    is_recorded: whether the database recorded the heartbeat. False if a long write of another process prevented it, in
     which case nobody can have taken a lease either.
     """
 
     process: str
-    held: frozenset[str]
+    ids: frozenset[str]
     surplus: frozenset[str]
-    until: float
-    written: bool = True
+    expires: float
+    is_recorded: bool = True
 
 
 class Leases:
@@ -56,39 +56,42 @@ class Leases:
     """
 
     def __init__(self, url: str, lease: float, tables: LeaseTables) -> None:
-        self._books = DeliveryStore(url, LOCK_WAIT_SECONDS)
+        self._store = DeliveryStore(url, LOCK_WAIT_SECONDS)
         self._tables = tables
         self._lease = lease
         self._process = uuid4().hex
-        self._known = False
-        self._held = frozenset[str]()
+        self._has_read = False
+        self._ids = frozenset[str]()
 
-    def beat(self, wanted: Collection[str]) -> HeldLeases | None:
+    def renew(self, wanted: Collection[str]) -> HeldLeases | None:
         """Sends a heartbeat and takes free leases. None if the database is unavailable.
 
         wanted: ids of all existing items.
         """
         began = time.monotonic()
         try:
-            with self._books.writing(alone=True) as db:
-                taken = self._taken(db, wanted)
+            with self._store.writing(alone=True) as db:
+                taken = self._take(db, wanted)
         except DRIVER_ERRORS:
-            return self._as_it_was(began)
+            return self._unrenewed(began)
         held, surplus = taken
-        self._held, self._known = held, True
+        self._ids, self._has_read = held, True
         # One second less than other processes assume, for drifting clocks and requests in flight.
         return HeldLeases(self._process, held, surplus, began + self._lease - min(1.0, self._lease / 4))
 
     def release(self, ids: Collection[str]) -> None:
         """Releases some leases."""
-        with self._books.writing(alone=True) as db:
-            among = db.named(self._tables.id)
-            db.run(f"DELETE FROM {self._tables.lease} WHERE process = ? AND {among}", (self._process, db.listed(ids)))
+        with self._store.writing(alone=True) as db:
+            among = db.in_list(self._tables.id)
+            db.run(
+                f"DELETE FROM {self._tables.lease} WHERE process = ? AND {among}",
+                (self._process, db.list_parameter(ids)),
+            )
 
-    def end(self) -> None:
+    def release_all(self) -> None:
         """Releases all leases."""
         try:
-            with self._books.writing(alone=True) as db:
+            with self._store.writing(alone=True) as db:
                 for table in (self._tables.lease, self._tables.process):
                     db.run(f"DELETE FROM {table} WHERE process = ?", (self._process,))
         except DRIVER_ERRORS:
@@ -97,12 +100,12 @@ class Leases:
 
     def close(self) -> None:
         """Closes the connection without releasing leases."""
-        self._books.close()
+        self._store.close()
 
-    def _taken(self, db: Database, wanted: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
+    def _take(self, db: Database, wanted: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
         process, lease = self._tables.process, self._tables.lease
-        now: float = db.one(_NOW[self._books.is_sqlite])[0]
-        if self._known and not self._missed_by_nobody(db):
+        now: float = db.one(_NOW[self._store.is_sqlite])[0]
+        if self._has_read and not self._is_registered(db):
             self._process = uuid4().hex
         # Its own row first, so that a process that is late, but not replaced yet, keeps its leases.
         db.upsert(process, [(self._process, now + self._lease)])
@@ -118,20 +121,20 @@ class Leases:
         held = frozenset(mine.union(free))
         return held, frozenset(id for id in mine if _preferred_process(id, processes) != self._process)
 
-    def _as_it_was(self, began: float) -> HeldLeases | None:
+    def _unrenewed(self, began: float) -> HeldLeases | None:
         """The leases as before, if nobody took one and only a long write blocks the heartbeat; else None."""
         try:
-            with self._books.reading() as db:
-                known = self._missed_by_nobody(db)
+            with self._store.reading() as db:
+                known = self._is_registered(db)
         except DRIVER_ERRORS:
             return None
         # Another process can take a lease only by a write, and no write was possible meanwhile. If one begins now, the
         # next check notices it.
-        if not known or not self._books.is_sqlite:
+        if not known or not self._store.is_sqlite:
             return None
-        return HeldLeases(self._process, self._held, frozenset(), began + 2.0, written=False)
+        return HeldLeases(self._process, self._ids, frozenset(), began + 2.0, is_recorded=False)
 
-    def _missed_by_nobody(self, db: Database) -> bool:
+    def _is_registered(self, db: Database) -> bool:
         """Whether the process's own row still exists."""
         found = db.one(f"SELECT 1 FROM {self._tables.process} WHERE process = ?", (self._process,))
         return found is not None

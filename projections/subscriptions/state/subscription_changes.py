@@ -60,7 +60,7 @@ def read_history(db: Database, id: str, revision: int, until: int) -> list[Subsc
 def _decode_changes(rows: Sequence[Any]) -> Iterator[SubscriptionChange]:
     for position, stream, revision, topic, state in rows:
         try:
-            event = _MAPPER.of_row(LogRow(position, stream, revision, topic, blob(state)))
+            event = _MAPPER.event_of_row(LogRow(position, stream, revision, topic, blob(state)))
             entity = evolve(event, position)
             subscription = Subscription.of(entity, position) if entity is not None else None
         except (UnreadableEvent, KeyError, TypeError) as error:

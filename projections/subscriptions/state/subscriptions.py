@@ -48,7 +48,7 @@ class StoredSubscriptions:
         self._position = position
         self._mapper = EventMapper()
 
-    def one(self, id: str) -> Subscription | None:
+    def get(self, id: str) -> Subscription | None:
         """A live subscription by its exact id. Uses index lookups."""
         if "\0" in id:
             return None  # PostgreSQL rejects such text even in queries
@@ -79,7 +79,7 @@ class StoredSubscriptions:
 
     def _subscription(self, row: Sequence[Any]) -> Subscription | None:
         position, stream, revision, topic, state = row
-        event = self._mapper.of_row(LogRow(position, stream, revision, topic, blob(state)))
+        event = self._mapper.event_of_row(LogRow(position, stream, revision, topic, blob(state)))
         entity = evolve(event, position)
         return Subscription.of(entity, position) if entity is not None else None
 
@@ -87,4 +87,4 @@ class StoredSubscriptions:
 def reveal_secret(db: Database, vault: Vault, secret: Secret) -> str | None:
     """A secret value; None if it was destroyed or no key opens it."""
     row = db.one(_SECRET, (secret.reference, secret.owner, secret.name))
-    return vault.opened(secret, blob(row[0]), blob(row[1])) if row else None
+    return vault.unseal(secret, blob(row[0]), blob(row[1])) if row else None

@@ -79,7 +79,9 @@ def _parse_response(answer: HttpResponse, refreshtoken: str, began: float) -> Re
     if answer.status != 200:
         error = members.get("error")
         code = error if isinstance(error, str) and _ERROR.match(error) and refreshtoken not in error else ""
-        return RenewalFailure(code or str(answer.status), scrub_secrets(answer.body, [refreshtoken], answer.whole))
+        return RenewalFailure(
+            code or str(answer.status), scrub_secrets(answer.body, [refreshtoken], answer.is_complete)
+        )
     token, another = members.get("access_token"), members.get("refresh_token")
     if not _is_token(token) or not (another in ("", None) or _is_token(another)):
         return RenewalFailure("answer", "the answer has no access_token that can be used")
@@ -88,7 +90,7 @@ def _parse_response(answer: HttpResponse, refreshtoken: str, began: float) -> Re
 
 def _members(answer: HttpResponse) -> dict[str, Any]:
     """The JSON object of an answer; empty if there is none."""
-    if not answer.whole:
+    if not answer.is_complete:
         return {}
     try:
         found = json.loads(answer.body)

@@ -27,7 +27,7 @@ class HandshakeResult:
     reason: why it refused, for the owner.
     """
 
-    allowed: bool
+    is_allowed: bool
     rate: int | None = None
     reason: str = ""
 

@@ -43,42 +43,42 @@ class Attempt:
         lane: DeliveryQueue,
         entries: Sequence[QueuedEvent],
     ) -> None:
-        self._hub = hub
+        self._context = hub
         self._state = state
         self._access = access
         self._may_start = may_start
         self._number = number
-        self._lane = lane
-        self._left = {entry.sequence: entry for entry in entries}
+        self._queue = lane
+        self._remaining = {entry.sequence: entry for entry in entries}
 
-    async def made(self) -> None:
+    async def run(self) -> None:
         """Runs the attempt until each event is settled, rescheduled or back in its queue.
 
         Raises: what reading the log may.
         """
         try:
-            await self._tried(await self._prepared())
+            await self._try_entries(await self._prepare())
         finally:
-            for entry in list(self._left.values()):
-                self._leave(entry)
-                self._lane.back(entry)
+            for entry in list(self._remaining.values()):
+                self._finish(entry)
+                self._queue.put_back(entry)
 
-    def _leave(self, entry: QueuedEvent) -> None:
-        del self._left[entry.sequence]
-        self._state.busy.pop(entry.key, None)
+    def _finish(self, entry: QueuedEvent) -> None:
+        del self._remaining[entry.sequence]
+        self._state.busy_keys.pop(entry.key, None)
 
     # --- before the request ------------------------------------------------------------------------------------------
 
-    async def _prepared(self) -> list[QueuedEvent]:
+    async def _prepare(self) -> list[QueuedEvent]:
         """The events that still have to be sent, with their messages."""
         await self._read_again()
         wanted: list[QueuedEvent] = []
         size = 0
-        for entry in list(self._left.values()):
-            if entry.told is None or not self._is_wanted(entry, entry.told):
+        for entry in list(self._remaining.values()):
+            if entry.event is None or not self._is_wanted(entry, entry.event):
                 self._settle(entry)
                 continue
-            size += entry.told.size if self._state.plan.most > 1 else 0
+            size += entry.event.size if self._state.plan.batch_size > 1 else 0
             if size > MAX_BATCH_BYTES and wanted:
                 break
             wanted.append(entry)
@@ -86,125 +86,131 @@ class Attempt:
 
     async def _read_again(self) -> None:
         """Reads missing messages from the log, also those of the next events of the same keys."""
-        missing = {entry.sequence: entry for entry in self._left.values() if entry.told is None}
+        missing = {entry.sequence: entry for entry in self._remaining.values() if entry.event is None}
         if missing:
             for key in {entry.key for entry in missing.values()}:
-                missing |= {entry.sequence: entry for entry in self._lane.unread(key)}
-            found = await self._hub.again(list(missing))
+                missing |= {entry.sequence: entry for entry in self._queue.unread_events(key)}
+            found = await self._context.read_again(list(missing))
             for sequence, entry in missing.items():
-                entry.told = found.get(sequence)
+                entry.event = found.get(sequence)
 
     def _is_wanted(self, entry: QueuedEvent, told: EventMessage) -> bool:
         """Whether the owner may read the event now and, if the settings changed since it matched, still wants it."""
         plan = self._state.plan
-        if not self._state.may_read(told.message.xid, self._hub.ports.reads):
+        if not self._state.may_read(told.message.xid, self._context.ports.may_read):
             return False
-        if entry.first is not None or entry.under == plan.position or self._number == DEAD_LETTERS:
+        if entry.first_attempt is not None or entry.settings_position == plan.position or self._number == DEAD_LETTERS:
             return True
-        entry.under = plan.position
-        return plan.wants.matches(told, live=self._number == LIVE)
+        entry.settings_position = plan.position
+        return plan.event_filter.matches(told, live=self._number == LIVE)
 
     # --- the request -------------------------------------------------------------------------------------------------
 
-    async def _tried(self, entries: Sequence[QueuedEvent]) -> None:
-        outcome = await self._sent(entries) if entries else None
+    async def _try_entries(self, entries: Sequence[QueuedEvent]) -> None:
+        outcome = await self._send_with_renewal(entries) if entries else None
         if outcome is None:
             return
         if outcome.result is not DeliveryResult.REJECTED or len(entries) == 1:
-            await self._concluded(entries, outcome)
+            await self._apply_outcome(entries, outcome)
             return
         half = len(entries) // 2
-        await self._tried(entries[:half])
+        await self._try_entries(entries[:half])
         # Events whose key now waits for a retry are left for later.
-        waits = {entry.key for entry in entries[:half] if entry.sequence in self._lane}
-        await self._tried([entry for entry in entries[half:] if entry.key not in waits])
+        waits = {entry.key for entry in entries[:half] if entry.sequence in self._queue}
+        await self._try_entries([entry for entry in entries[half:] if entry.key not in waits])
 
-    async def _sent(self, entries: Sequence[QueuedEvent]) -> Outcome | None:
+    async def _send_with_renewal(self, entries: Sequence[QueuedEvent]) -> Outcome | None:
         """The outcome of a request; None if it may not be sent."""
-        outcome = await self._once(entries)
-        if outcome is not None and outcome.result is DeliveryResult.UNAUTHORIZED and await self._access.renewed():
-            return await self._once(entries)
+        outcome = await self._send_once(entries)
+        if outcome is not None and outcome.result is DeliveryResult.UNAUTHORIZED and await self._access.renew_token():
+            return await self._send_once(entries)
         return outcome
 
-    async def _once(self, entries: Sequence[QueuedEvent]) -> Outcome | None:
+    async def _send_once(self, entries: Sequence[QueuedEvent]) -> Outcome | None:
         plan = self._state.plan
         sink = await self._access.sink()
         if sink is None:
             return None
-        events = [entry.told.cloudevent() for entry in entries if entry.told]
-        await self._hub.caught_up()
+        events = [entry.event.cloudevent() for entry in entries if entry.event]
+        await self._context.catch_up()
         # No `await` from here to the send, so that every pause that was answered is respected.
         if not self._may_start() or plan is not self._state.plan:
             return None
-        now = self._state.facts.lastattempt = self._hub.ports.time.now()
+        now = self._state.record.lastattempt = self._context.ports.clock.now()
         for entry in entries:
-            entry.first = entry.first or now
+            entry.first_attempt = entry.first_attempt or now
         try:
-            async with asyncio.timeout(plan.seconds + _GRACE), self._access.using(sink):
+            async with asyncio.timeout(plan.timeout + _GRACE), self._access.using(sink):
                 outcome = await sink.send(events)
         except TimeoutError:
             outcome = Outcome(DeliveryResult.RETRY, "timeout", "the sink did not answer in time")
         except Exception as error:
             outcome = Outcome(DeliveryResult.RETRY, "error", type(error).__name__)
-        self._hub.metrics.attempted(self._state.id, outcome.result)
+        self._context.metrics.count_attempt(self._state.id, outcome.result)
         return outcome
 
     # --- after the request -------------------------------------------------------------------------------------------
 
-    async def _concluded(self, entries: Sequence[QueuedEvent], outcome: Outcome) -> None:
-        now = self._hub.ports.time.now()
-        note_outcome(self._state.facts, outcome, self._words(outcome), now)
+    async def _apply_outcome(self, entries: Sequence[QueuedEvent], outcome: Outcome) -> None:
+        now = self._context.ports.clock.now()
+        note_outcome(self._state.record, outcome, self._error_text(outcome), now)
         for entry in entries:
-            chance = self._hub.ports.time.chance()
-            first = entry.first or now
-            found = decide_retry(outcome, entry.attempts + 1, first, self._state.plan.retries, now, chance)
+            chance = self._context.ports.clock.random_fraction()
+            first = entry.first_attempt or now
+            found = decide_retry(outcome, entry.attempts + 1, first, self._state.plan.retry_policy, now, chance)
             entry.attempts += found.counts
-            await self._followed(entry, found, outcome, now)
+            await self._apply_decision(entry, found, outcome, now)
 
-    async def _followed(self, entry: QueuedEvent, found: RetryDecision, outcome: Outcome, now: float) -> None:
+    async def _apply_decision(self, entry: QueuedEvent, found: RetryDecision, outcome: Outcome, now: float) -> None:
         match found.next:
             case NextStep.SETTLED:
-                self._arrived(entry, now)
+                self._observe_delivery(entry, now)
                 self._settle(entry)
             case NextStep.DEAD:
-                await self._buried(entry, found.reason, outcome, now)
+                await self._give_up(entry, found.reason, outcome, now)
                 self._state.give_up(entry.key)
-                self._leave(entry)
-                self._lane.settle(entry)
+                self._finish(entry)
+                self._queue.complete(entry)
             case NextStep.AGAIN:
-                self._leave(entry)
-                self._lane.again(entry, found.at)
+                self._finish(entry)
+                self._queue.schedule_retry(entry, found.time)
             case NextStep.KEPT:
-                self._leave(entry)
-                self._lane.back(entry)
+                self._finish(entry)
+                self._queue.put_back(entry)
 
     def _settle(self, entry: QueuedEvent) -> None:
         """Removes an event that was delivered or is not wanted. If it was a dead letter, deletes that."""
-        self._leave(entry)
-        self._lane.settle(entry)
+        self._finish(entry)
+        self._queue.complete(entry)
         if self._number == DEAD_LETTERS:
-            self._state.letters.append(entry.sequence)
+            self._state.dead_letters.append(entry.sequence)
 
-    def _arrived(self, entry: QueuedEvent, now: float) -> None:
-        if self._number == LIVE and entry.told:
-            committed = datetime.fromisoformat(entry.told.recorded).timestamp()
-            self._hub.metrics.delivered(self._state.id, now - committed)
+    def _observe_delivery(self, entry: QueuedEvent, now: float) -> None:
+        if self._number == LIVE and entry.event:
+            committed = datetime.fromisoformat(entry.event.committed_at).timestamp()
+            self._context.metrics.observe_delivery(self._state.id, now - committed)
 
-    async def _buried(self, entry: QueuedEvent, reason: str, outcome: Outcome, now: float) -> None:
+    async def _give_up(self, entry: QueuedEvent, reason: str, outcome: Outcome, now: float) -> None:
         """Gives an event up as the settings say: stores a reference, sends it to the dead letter sink, or drops it."""
         state, where = self._state, self._state.plan.deadletter
-        self._hub.metrics.buried(state.id)
-        told = where not in ("store", "drop") and entry.told is not None and await self._told(entry.told, reason, entry)
+        self._context.metrics.count_dead_letter(state.id)
+        told = (
+            where not in ("store", "drop")
+            and entry.event is not None
+            and await self._send_dead_letter(entry.event, reason, entry)
+        )
         if told and self._number == DEAD_LETTERS:
-            state.letters.append(entry.sequence)
+            state.dead_letters.append(entry.sequence)
         elif not told and (where != "drop" or self._number == DEAD_LETTERS):
-            first, words = entry.first or now, self._words(outcome)
-            state.letters.append(DeadLetter(entry.sequence, reason, outcome.code, words, entry.attempts, first, now))
-        note_dead_letter(state.facts)
+            first, words = entry.first_attempt or now, self._error_text(outcome)
+            state.dead_letters.append(
+                DeadLetter(entry.sequence, reason, outcome.code, words, entry.attempts, first, now)
+            )
+        note_dead_letter(state.record)
 
-    async def _told(self, told: EventMessage, reason: str, entry: QueuedEvent) -> bool:
-        ports, plan = self._hub.ports, self._state.plan
+    async def _send_dead_letter(self, told: EventMessage, reason: str, entry: QueuedEvent) -> bool:
+        ports, plan = self._context.ports, self._state.plan
         return await send_dead_letter(ports, plan, self._access.secrets, told, reason, entry.attempts)
 
-    def _words(self, outcome: Outcome) -> str:
-        return self._access.scrubbed(outcome.message)[:MAX_ERROR_LENGTH]
+    def _error_text(self, outcome: Outcome) -> str:
+        return self._access.scrub(outcome.message)[:MAX_ERROR_LENGTH]

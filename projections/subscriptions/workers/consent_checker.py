@@ -33,65 +33,65 @@ class ConsentChecker:
         save: Callable[[], None],
         settled: Callable[[], None],
     ) -> None:
-        self._hub = hub
+        self._context = hub
         self._state = state
         self._access = access
         self._pace = pace
         self._save = save
-        self._settled = settled
+        self._on_settled = settled
         self._asking = False
-        self._wanted = False
+        self._is_requested = False
 
-    def ask(self) -> None:
+    def request_check(self) -> None:
         """Requests a handshake soon."""
-        self._wanted = True
+        self._is_requested = True
 
-    def see_to(self) -> None:
+    def check_if_due(self) -> None:
         """Starts a handshake if one is due."""
         if not self._state.asks_consent or self._asking:
             return
-        facts, now = self._state.facts, self._hub.ports.time.now()
+        facts, now = self._state.record, self._context.ports.clock.now()
         due = facts.checked + CHECK_SECONDS
-        if self._wanted or not facts.consent or due <= now:
-            self._asking, self._wanted = True, False
-            self._hub.start(self._ask())
+        if self._is_requested or not facts.consent or due <= now:
+            self._asking, self._is_requested = True, False
+            self._context.start_task(self._check())
         else:
-            self._pace.wait(due)
+            self._pace.wake_at(due)
 
     def grant(self, rate: int | None) -> None:
         """Records that the sink consented through a callback, to a given rate or else to the requested one."""
         self._settle(True, rate if rate is not None else self._state.plan.rate)
-        self._settled()
+        self._on_settled()
 
-    async def _ask(self) -> None:
-        state, ports = self._state, self._hub.ports
+    async def _check(self) -> None:
+        state, ports = self._state, self._context.ports
         plan = state.plan
         try:
-            target = plan.target(await self._access.revealed(), ports.origin)
+            target = plan.target(await self._access.reveal_secrets(), ports.origin)
             assert ports.validator is not None
             found = await ports.validator.validate(target, plan.rate, self._callback())
-            allowed, rate = found.allowed, found.rate
+            allowed, rate = found.is_allowed, found.rate
         except Exception:
             allowed, rate = False, None
         finally:
             self._asking = False
-        if plan.sink == state.plan.sink:
-            state.facts.checked = ports.time.now()
+        if plan.sink_hash == state.plan.sink_hash:
+            state.record.checked = ports.clock.now()
             self._settle(allowed, rate)
-        self._settled()
+        self._on_settled()
 
     def _settle(self, allowed: bool, rate: int | None) -> None:
-        if note_consent(self._state.facts, allowed, rate):
-            self._access.forget()  # the origin in deliveries changes
+        if note_consent(self._state.record, allowed, rate):
+            self._access.reset()  # the origin in deliveries changes
         self._save()
 
     def _callback(self) -> str | None:
         """The URL at which the sink may consent later, with a 192-bit secret that is valid once."""
-        make = self._hub.ports.callback
+        make = self._context.ports.callback
         if make is None:
             return None
         secret = token_urlsafe(24)
-        self._state.callbacks.append((hash_secret(secret), self._hub.ports.time.now() + CHECK_SECONDS))
+        self._state.callbacks.append((hash_secret(secret), self._context.ports.clock.now() + CHECK_SECONDS))
         self._save()
         return make(self._state.id, secret)
 

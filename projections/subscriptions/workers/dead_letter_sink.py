@@ -21,9 +21,9 @@ async def send_dead_letter(
     more = {"dlreason": reason, "dlattempts": attempts, "dlsubscription": plan.subscription.id}
     letter = CloudEvent({**whole.get_attributes(), **more}, whole.get_data())
     try:
-        sink = ports.sinks["HTTP"](plan.for_letters(secrets, ""), ports.resolver)
+        sink = ports.sinks["HTTP"](plan.dead_letter_target(secrets, ""), ports.resolver)
         try:
-            async with asyncio.timeout(plan.seconds):
+            async with asyncio.timeout(plan.timeout):
                 return (await sink.send([letter])).result is DeliveryResult.DELIVERED
         finally:
             await sink.close()

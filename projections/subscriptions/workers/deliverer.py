@@ -38,7 +38,7 @@ _LOG: Final = logging.getLogger("annals.deliveries")
 
 
 class Deliverer:
-    """The deliverer of a process. Call `run`; `committed` and `hurry` may be called from any thread.
+    """The deliverer of a process. Call `run`; `committed` and `apply_requests_soon` may be called from any thread.
 
     lease: seconds without a heartbeat after which other processes take over.
     write: seconds from a change until it is written, together with all other changes of that time.
@@ -57,21 +57,21 @@ class Deliverer:
         self.ports = ports
         self.families = families
         self.metrics = metrics or DeliveryMetrics()
-        self.lines: dict[str, SubscriptionWorker] = {}
+        self.workers: dict[str, SubscriptionWorker] = {}
         self._url = url
         self._reader, self._watcher, self._writer = (
             ReaderThread("log", url),
             ReaderThread("follow", url),
             WorkerThread("books"),
         )
-        self._books = DeliveryStore(url)
+        self._store = DeliveryStore(url)
         self._feed = EventMessageReader(self._reader.log, families)
-        self._readings = EventDispatcher(self._piece)
-        self.following = SubscriptionFollower(self._watcher, self._take)
-        self.saving = StateWriter(self._writer, self._books, self.lines, write)
-        self._caring = Housekeeping(self._writer, self._books, self.lines, ports.time.now)
-        self._holding = LeaseManager(self, url, lease)
-        self._woken, self._ended = asyncio.Event(), asyncio.Event()
+        self._dispatcher = EventDispatcher(self._read_chunk)
+        self.follower = SubscriptionFollower(self._watcher, self._apply_change)
+        self.state_writer = StateWriter(self._writer, self._store, self.workers, write)
+        self._housekeeping = Housekeeping(self._writer, self._store, self.workers, ports.clock.now)
+        self._lease_manager = LeaseManager(self, url, lease)
+        self._woken, self._stopped = asyncio.Event(), asyncio.Event()
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -80,52 +80,52 @@ class Deliverer:
 
     def committed(self) -> None:
         """Called after each commit, before the client gets its answer."""
-        self.following.committed()
-        self._in_loop(self._woken.set)
+        self.follower.committed()
+        self._call_in_loop(self._woken.set)
 
-    def hurry(self) -> None:
+    def apply_requests_soon(self) -> None:
         """Handles requests of other processes now."""
-        self._in_loop(self._caring.hurry)
+        self._call_in_loop(self._housekeeping.run_soon)
 
     def stop(self) -> None:
         """Ends `run`, even if it has not started yet."""
         self._stopping = True
-        self._in_loop(self._ended.set)
+        self._call_in_loop(self._stopped.set)
 
     def lags(self) -> list[tuple[str, int]]:
         """How many positions each subscription is behind the log."""
-        found = [(id, _worker_progress(line)) for id, line in list(self.lines.items())]
-        return [(id, max(0, self.following.head - now.cursor)) for id, now in found if now is not None]
+        found = [(id, _worker_progress(line)) for id, line in list(self.workers.items())]
+        return [(id, max(0, self.follower.head - now.cursor)) for id, now in found if now is not None]
 
     def progress(self, id: str) -> DeliveryProgress | None:
         """The current progress of a subscription; None if another process delivers for it."""
-        line = self.lines.get(id)
+        line = self.workers.get(id)
         return _worker_progress(line) if line is not None else None
 
     # --- see DelivererContext ----------------------------------------------------------------------------------------
 
     @property
     def may_send(self) -> bool:
-        return not self._stopping and self._holding.lasts
+        return not self._stopping and self._lease_manager.is_valid
 
-    async def caught_up(self) -> None:
-        await self.following.caught_up()
+    async def catch_up(self) -> None:
+        await self.follower.catch_up()
 
-    async def again(self, sequences: Sequence[int]) -> Mapping[int, EventMessage]:
-        return await self._reader.look(self._feed.again, sequences)
+    async def read_again(self, sequences: Sequence[int]) -> Mapping[int, EventMessage]:
+        return await self._reader.read(self._feed.read_again, sequences)
 
-    def changed(self, line: SubscriptionWorker) -> None:
-        self.saving.changed(line)
+    def save_soon(self, line: SubscriptionWorker) -> None:
+        self.state_writer.save_soon(line)
 
-    def hungry(self, line: SubscriptionWorker) -> None:
-        if self.lines.get(line.id) is line:
-            self._readings.hungry(line)
-            self.wake()
+    def read_more(self, line: SubscriptionWorker) -> None:
+        if self.workers.get(line.id) is line:
+            self._dispatcher.read_more(line)
+            self.read_soon()
 
-    def failed(self, error: Exception) -> None:
+    def log_failure(self, error: Exception) -> None:
         _LOG.warning("deliveries: %s: %s", type(error).__name__, error)
 
-    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    def start_task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -138,90 +138,90 @@ class Deliverer:
         self._loop = asyncio.get_running_loop()
         loops: list[asyncio.Task[None]] = []
         try:
-            await self._writer.do(delivery_store.create_tables, self._url)
-            await self.following.begin()
-            works = (self._read, self.saving.write, self._holding.beat, self._caring.care)
-            loops = [asyncio.create_task(self._lasting(each)) for each in works]
+            await self._writer.run(delivery_store.create_tables, self._url)
+            await self.follower.load()
+            works = (self._read, self.state_writer.run_once, self._lease_manager.renew, self._housekeeping.run_once)
+            loops = [asyncio.create_task(self._run_forever(each)) for each in works]
             if not self._stopping:
-                await self._ended.wait()
+                await self._stopped.wait()
             await self._end()
         finally:
             for task in (*loops, *self._tasks):
                 task.cancel()
             await asyncio.gather(*loops, *self._tasks, return_exceptions=True)
-            for each in (self._reader, self._watcher, self._writer, self._holding, self._books):
+            for each in (self._reader, self._watcher, self._writer, self._lease_manager, self._store):
                 each.close()
 
     async def _end(self) -> None:
         """Lets attempts finish, writes their results, and releases the leases."""
         self._stopping = True
-        lines = list(self.lines.values())
+        lines = list(self.workers.values())
         await asyncio.gather(*(line.close(GRACE_SECONDS) for line in lines))
         try:
-            await self.saving.save(lines)
-            await self._holding.end()
+            await self.state_writer.save(lines)
+            await self._lease_manager.release_all()
         except DRIVER_ERRORS as error:
-            self.failed(error)
+            self.log_failure(error)
 
-    async def _lasting(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _run_forever(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Repeats work forever, even while the store fails."""
         while True:
             try:
                 await work()
             except Exception as error:
-                self.failed(error)
+                self.log_failure(error)
                 await asyncio.sleep(1.0)
 
     async def _read(self) -> None:
         """Follows and matches the log until its end, then waits for more."""
         self._woken.clear()
-        await self.following.follow()
-        while await self._readings.turn(self.following.head):
-            await self.following.follow()
+        await self.follower.follow()
+        while await self._dispatcher.read_once(self.follower.head):
+            await self.follower.follow()
         with suppress(TimeoutError):
             async with asyncio.timeout(POLL_SECONDS):
                 await self._woken.wait()
 
-    async def _piece(self, after: int, head: int) -> tuple[int, list[EventMessage]]:
-        return await self._reader.look(self._feed.chunk, after, head)
+    async def _read_chunk(self, after: int, head: int) -> tuple[int, list[EventMessage]]:
+        return await self._reader.read(self._feed.read_chunk, after, head)
 
     # --- workers -----------------------------------------------------------------------------------------------------
 
     def begin(self, id: str, changes: list[SubscriptionChange], saved: SavedDelivery | None) -> None:
         """Starts delivering for a subscription, from its saved state."""
-        if id in self.lines:
+        if id in self.workers:
             return
-        line = self.lines[id] = SubscriptionWorker(self, changes, saved)
-        self._readings.put(line)
-        self.changed(line)
-        line.pump()
+        line = self.workers[id] = SubscriptionWorker(self, changes, saved)
+        self._dispatcher.add(line)
+        self.save_soon(line)
+        line.start_attempts()
 
-    def drop(self, line: SubscriptionWorker) -> None:
+    def remove_worker(self, line: SubscriptionWorker) -> None:
         """Stops delivering for a subscription. Running attempts may finish."""
-        self.lines.pop(line.id, None)
-        self._readings.remove(line)
-        self.saving.drop(line)
-        self.start(line.close(GRACE_SECONDS))
+        self.workers.pop(line.id, None)
+        self._dispatcher.remove(line)
+        self.state_writer.remove_worker(line)
+        self.start_task(line.close(GRACE_SECONDS))
 
-    def wake(self) -> None:
+    def read_soon(self) -> None:
         """Makes the deliverer read the log now."""
         self._woken.set()
 
-    def _take(self, change: SubscriptionChange) -> None:
+    def _apply_change(self, change: SubscriptionChange) -> None:
         """Applies a change of a subscription."""
-        line = self.lines.get(change.id)
+        line = self.workers.get(change.id)
         if change.subscription is None:
             if line is not None:
-                self.drop(line)
-                self.saving.deleted(change.id)
-            self.metrics.forget(change.id)
-        elif change.id not in self.following.known:
-            self._holding.hurry()  # no process holds it yet
+                self.remove_worker(line)
+                self.state_writer.delete_soon(change.id)
+            self.metrics.remove_subscription(change.id)
+        elif change.id not in self.follower.last_changes:
+            self._lease_manager.renew_soon()  # no process holds it yet
         elif line is not None:
-            line.take(change)
-            self._readings.put(line)
+            line.apply_change(change)
+            self._dispatcher.add(line)
 
-    def _in_loop(self, work: Callable[[], object]) -> None:
+    def _call_in_loop(self, work: Callable[[], object]) -> None:
         loop = self._loop
         if loop is not None and not loop.is_closed():
             with suppress(RuntimeError):  # the loop was closed in between

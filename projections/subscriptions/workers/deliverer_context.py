@@ -27,20 +27,20 @@ class DelivererContext(Protocol[Line]):
     def may_send(self) -> bool:
         """Whether the lease is valid and the deliverer is not stopping."""
 
-    async def caught_up(self) -> None:
+    async def catch_up(self) -> None:
         """Returns when the workers know every subscription change whose command was answered before (SUB-833)."""
 
-    async def again(self, sequences: Sequence[int]) -> Mapping[int, EventMessage]:
+    async def read_again(self, sequences: Sequence[int]) -> Mapping[int, EventMessage]:
         """Messages by sequence, read from the log once more."""
 
-    def changed(self, line: Line) -> None:
+    def save_soon(self, line: Line) -> None:
         """Schedules a write of a worker's state."""
 
-    def hungry(self, line: Line) -> None:
+    def read_more(self, line: Line) -> None:
         """Records that a worker has room for more of the log, or that its read position changed."""
 
-    def failed(self, error: Exception) -> None:
+    def log_failure(self, error: Exception) -> None:
         """Logs an unexpected error."""
 
-    def start(self, work: Any) -> asyncio.Task[Any]:
+    def start_task(self, work: Any) -> asyncio.Task[Any]:
         """Runs a coroutine as a task and keeps a reference to it."""

@@ -33,9 +33,9 @@ _Key = tuple[str, int]
 class _LaggingQueue(NamedTuple):
     """A queue that is not at the end of the log. after: its position."""
 
-    line: SubscriptionWorker
+    worker: SubscriptionWorker
     number: int
-    lane: DeliveryQueue
+    queue: DeliveryQueue
     after: int
 
 
@@ -43,96 +43,96 @@ class EventDispatcher:
     """Dispatches events of the log to subscriptions. Belongs to one event loop."""
 
     def __init__(self, pieces: ReadChunk) -> None:
-        self._pieces = pieces
+        self._read_chunk = pieces
         self._index = SubscriptionIndex[str]()
         self._tail = LogTail()
         self._live: dict[str, SubscriptionWorker] = {}
-        self._behind: dict[_Key, SubscriptionWorker] = {}
+        self._lagging: dict[_Key, SubscriptionWorker] = {}
 
-    def put(self, line: SubscriptionWorker) -> None:
+    def add(self, line: SubscriptionWorker) -> None:
         """Starts reading for a worker, under its current settings."""
-        self._index.put(line.id, line.state.plan.wants.interest)
-        self.hungry(line)
+        self._index.put(line.id, line.state.plan.event_filter.interest)
+        self.read_more(line)
 
     def remove(self, line: SubscriptionWorker) -> None:
         """Stops reading for a worker."""
         self._index.remove(line.id)
         self._live.pop(line.id, None)
-        self._behind.pop((line.id, LIVE), None)
-        self._behind.pop((line.id, REPLAY), None)
+        self._lagging.pop((line.id, LIVE), None)
+        self._lagging.pop((line.id, REPLAY), None)
 
-    def hungry(self, line: SubscriptionWorker) -> None:
+    def read_more(self, line: SubscriptionWorker) -> None:
         """Queues a worker for reading, because its position was reset or it has room again."""
         self._live.pop(line.id, None)
         for number in (LIVE, REPLAY):
-            if number in line.state.lanes:
-                line.state.lanes[number].part()
-                self._behind[line.id, number] = line
+            if number in line.state.queues:
+                line.state.queues[number].leave_tail()
+                self._lagging[line.id, number] = line
 
-    async def turn(self, head: int) -> bool:
+    async def read_once(self, head: int) -> bool:
         """Whether any of the log was read. head: its last position."""
-        behind = list(self._those_behind())
+        behind = list(self._lagging_queues())
         at = position_of(self._tail.sequence + 1) - 1
         if not self._live:
             self._tail.sequence = last_sequence(head)  # no subscription is at the shared position
         elif at < head:
-            await self._at_the_end(at, head)
+            await self._read_tail(at, head)
         if not behind:
             return at < head
         near, far = max(each.after for each in behind), min(each.after for each in behind)
         for after in {near, far}:
-            await self._piece(behind, after)
+            await self._read_lagging(behind, after)
         return True
 
-    def _those_behind(self) -> Iterator[_LaggingQueue]:
+    def _lagging_queues(self) -> Iterator[_LaggingQueue]:
         """The queues to read for now. Those that have caught up join the shared position.
 
-        Full or stopped queues are dropped until the worker calls `hungry`.
+        Full or stopped queues are dropped until the worker calls `read_more`.
         """
         at = position_of(self._tail.sequence + 1) - 1
-        for key, line in list(self._behind.items()):
-            lane = line.state.lanes.get(key[1])
-            after = position_of(lane.read + 1) - 1 if lane is not None else 0
+        for key, line in list(self._lagging.items()):
+            lane = line.state.queues.get(key[1])
+            after = position_of(lane.read_up_to + 1) - 1 if lane is not None else 0
             if lane is None or line.state.stopped or not lane.has_room():
-                del self._behind[key]
+                del self._lagging[key]
             elif after < (at if lane.end is None else min(at, lane.end)):
                 yield _LaggingQueue(line, key[1], lane, after)
             elif lane.end is None:
-                del self._behind[key]
+                del self._lagging[key]
                 if after == at:
-                    lane.join(self._tail)
+                    lane.join_tail(self._tail)
                     self._live[line.id] = line
                 else:
-                    self._behind[key] = line  # it starts at a position that the log has not reached
+                    self._lagging[key] = line  # it starts at a position that the log has not reached
             elif after >= lane.end:
-                del self._behind[key]
+                del self._lagging[key]
 
-    async def _at_the_end(self, after: int, head: int) -> None:
-        end, messages = await self._pieces(after, head)
+    async def _read_tail(self, after: int, head: int) -> None:
+        end, messages = await self._read_chunk(after, head)
         async for some in _slices(messages):
             pumped: dict[SubscriptionWorker, None] = {}
             for told in some:
                 for id in self._candidates(told, self._live):
                     line = self._live.get(id)
-                    if line is None or not line.wants(LIVE, told):
+                    if line is None or not line.matches(LIVE, told):
                         continue
                     if line.state.stopped or not line.state.offer(LIVE, told):
-                        self.hungry(line)
+                        self.read_more(line)
                     pumped[line] = None
             for line in pumped:
-                line.pump()
+                line.start_attempts()
         self._tail.sequence = last_sequence(end)
 
-    async def _piece(self, behind: Iterable[_LaggingQueue], after: int) -> None:
+    async def _read_lagging(self, behind: Iterable[_LaggingQueue], after: int) -> None:
         """Reads the chunk after a position, for the queues that are at it or inside the chunk."""
         at = position_of(self._tail.sequence + 1) - 1
         some = {
-            (each.line.id, each.number): each
+            (each.worker.id, each.number): each
             for each in behind
             if after <= each.after < min(at, after + CHUNK_POSITIONS)
         }
-        reads = {key: each.lane.read for key, each in some.items()}
-        end, messages = await self._pieces(after, at)
+        reads = {key: each.queue.read_up_to for key, each in some.items()}
+        end, messages = await self._read_chunk(after, at)
         async for slice in _slices(messages, _YIELD_SECONDS):
             lines: dict[SubscriptionWorker, None] = {}
             for told in slice:
@@ -141,28 +141,28 @@ class EventDispatcher:
                     if each is None:
                         continue
                     before = reads[key]
-                    if not self._offered(each, told, reads):
+                    if not self._offer(each, told, reads):
                         del some[key]
                     if reads[key] != before:
-                        lines[each.line] = None
+                        lines[each.worker] = None
             for line in lines:
-                line.pump()
+                line.start_attempts()
         for key, each in some.items():
-            if each.lane.read == reads[key]:
-                each.lane.passed(end if each.lane.end is None else min(end, each.lane.end))
+            if each.queue.read_up_to == reads[key]:
+                each.queue.skip_to(end if each.queue.end is None else min(end, each.queue.end))
                 if each.number == REPLAY:
-                    each.line.pump()  # it may have ended
+                    each.worker.start_attempts()  # it may have ended
 
-    def _offered(self, each: _LaggingQueue, told: EventMessage, reads: dict[_Key, int]) -> bool:
+    def _offer(self, each: _LaggingQueue, told: EventMessage, reads: dict[_Key, int]) -> bool:
         """Whether the queue takes more of the chunk: it was not reset meanwhile, and has room."""
-        key = (each.line.id, each.number)
-        if each.lane.read != reads[key] or self._behind.get(key) is not each.line:
+        key = (each.worker.id, each.number)
+        if each.queue.read_up_to != reads[key] or self._lagging.get(key) is not each.worker:
             return False
-        if each.lane.end is not None and told.sequence > last_sequence(each.lane.end):
+        if each.queue.end is not None and told.sequence > last_sequence(each.queue.end):
             return True
-        if told.sequence <= each.lane.read or not each.line.wants(each.number, told):
+        if told.sequence <= each.queue.read_up_to or not each.worker.matches(each.number, told):
             return True
-        has_room = each.line.state.offer(each.number, told)
+        has_room = each.worker.state.offer(each.number, told)
         reads[key] = told.sequence
         return has_room
 

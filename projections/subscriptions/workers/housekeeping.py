@@ -33,37 +33,37 @@ class Housekeeping:
         lines: Mapping[str, SubscriptionWorker],
         now: Callable[[], float],
     ) -> None:
-        self._worker, self._books = worker, books
-        self._lines = lines
+        self._worker, self._store = worker, books
+        self._workers = lines
         self._now = now
-        self._hurry = asyncio.Event()
+        self._wake = asyncio.Event()
         self._sweeps = 0.0
 
-    def hurry(self) -> None:
+    def run_soon(self) -> None:
         """Handles requests now."""
-        self._hurry.set()
+        self._wake.set()
 
-    async def care(self) -> None:
+    async def run_once(self) -> None:
         """Does the work that is due, then waits for more."""
-        await self._grant()
+        await self._apply_requests()
         if time.monotonic() >= self._sweeps:
             self._sweeps = time.monotonic() + SWEEP_SECONDS
-            await self._worker.do(self._swept_up)
-        self._hurry.clear()
+            await self._worker.run(self._sweep)
+        self._wake.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(_PAUSE):
-                await self._hurry.wait()
+                await self._wake.wait()
 
-    async def _grant(self) -> None:
-        for id, name, value in await self._worker.do(self._wishes, list(self._lines)):
-            line = self._lines.get(id)
+    async def _apply_requests(self) -> None:
+        for id, name, value in await self._worker.run(self._take_requests, list(self._workers)):
+            line = self._workers.get(id)
             if line is not None and name == "consent":
                 line.grant(int(value) if value.isdecimal() else None)
 
-    def _wishes(self, ids: Sequence[str]) -> list[tuple[str, str, str]]:
-        with self._books.reading() as db:
+    def _take_requests(self, ids: Sequence[str]) -> list[tuple[str, str, str]]:
+        with self._store.reading() as db:
             return delivery_queries.take_requests(db, ids)
 
-    def _swept_up(self) -> None:
-        with self._books.writing() as db:
+    def _sweep(self) -> None:
+        with self._store.writing() as db:
             delivery_queries.delete_expired(db, self._now(), DEAD_LETTER_SECONDS)

@@ -26,25 +26,25 @@ class Lines(Protocol):
     """The part of the deliverer that the lease manager uses."""
 
     @property
-    def lines(self) -> Mapping[str, SubscriptionWorker]: ...
+    def workers(self) -> Mapping[str, SubscriptionWorker]: ...
     @property
-    def following(self) -> SubscriptionFollower: ...
+    def follower(self) -> SubscriptionFollower: ...
     @property
-    def saving(self) -> StateWriter: ...
+    def state_writer(self) -> StateWriter: ...
 
     def begin(self, id: str, changes: list[SubscriptionChange], saved: SavedDelivery | None) -> None:
         """Starts delivering for a subscription, from its saved state."""
 
-    def drop(self, line: SubscriptionWorker) -> None:
+    def remove_worker(self, line: SubscriptionWorker) -> None:
         """Stops delivering for a subscription. Running attempts may finish."""
 
-    def wake(self) -> None:
+    def read_soon(self) -> None:
         """Makes the deliverer read the log now."""
 
-    def start(self, work: Coroutine[Any, Any, Any]) -> object:
+    def start_task(self, work: Coroutine[Any, Any, Any]) -> object:
         """Runs a coroutine as a task and keeps a reference to it."""
 
-    def failed(self, error: Exception) -> None:
+    def log_failure(self, error: Exception) -> None:
         """Logs an unexpected error."""
 
 
@@ -56,75 +56,75 @@ class LeaseManager:
         self._worker = WorkerThread("leases")
         self._leases = Leases(url, lease, tables.LEASES)
         self._pause = min(1.0, lease / 5)
-        self._hurry = asyncio.Event()
-        self._until = 0.0
+        self._wake = asyncio.Event()
+        self._valid_until = 0.0
         self._lapsed = False
         self._leaving: set[str] = set()
 
     @property
-    def lasts(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether the leases are still valid."""
-        self._lapsed = time.monotonic() >= self._until
+        self._lapsed = time.monotonic() >= self._valid_until
         return not self._lapsed
 
-    def hurry(self) -> None:
+    def renew_soon(self) -> None:
         """Requests a heartbeat now, because a new subscription has no process yet."""
-        self._hurry.set()
+        self._wake.set()
 
-    async def beat(self) -> None:
+    async def renew(self) -> None:
         """Sends a heartbeat, takes free leases, and releases surplus ones."""
-        self._hurry.clear()
-        following = self._deliverer.following
-        await following.caught_up()
-        found = await self._worker.do(self._leases.beat, list(following.known))
+        self._wake.clear()
+        following = self._deliverer.follower
+        await following.catch_up()
+        found = await self._worker.run(self._leases.renew, list(following.last_changes))
         if found is not None:
-            await self._hold(found)
+            await self._apply_leases(found)
         with suppress(TimeoutError):
             async with asyncio.timeout(self._pause):
-                await self._hurry.wait()
+                await self._wake.wait()
 
-    async def end(self) -> None:
+    async def release_all(self) -> None:
         """Releases all leases."""
-        await self._worker.do(self._leases.end)
+        await self._worker.run(self._leases.release_all)
 
     def close(self) -> None:
         """Closes the thread and the connection without releasing leases."""
         self._worker.close()
         self._leases.close()
 
-    async def _hold(self, found: HeldLeases) -> None:
+    async def _apply_leases(self, found: HeldLeases) -> None:
         """Starts and stops workers, so that exactly the held subscriptions are delivered for."""
-        deliverer, lines = self._deliverer, self._deliverer.lines
-        anew = found.process != deliverer.saving.process
-        deliverer.saving.process = found.process
+        deliverer, lines = self._deliverer, self._deliverer.workers
+        anew = found.process != deliverer.state_writer.process
+        deliverer.state_writer.process = found.process
         for line in list(lines.values()):
-            if anew or line.id not in found.held:
-                deliverer.drop(line)
-        lapsed, self._until = self._lapsed, found.until
+            if anew or line.id not in found.ids:
+                deliverer.remove_worker(line)
+        lapsed, self._valid_until = self._lapsed, found.expires
         if lapsed:
             for line in lines.values():
-                line.pump()
-        known = deliverer.following.known
-        missing = [id for id in found.held - self._leaving if id in known and id not in lines]
+                line.start_attempts()
+        known = deliverer.follower.last_changes
+        missing = [id for id in found.ids - self._leaving if id in known and id not in lines]
         if missing:
-            await deliverer.following.histories(missing, deliverer.begin)
-            deliverer.wake()
+            await deliverer.follower.load_histories(missing, deliverer.begin)
+            deliverer.read_soon()
         surplus = [lines[id] for id in found.surplus - self._leaving if id in lines]
         if surplus:
             self._leaving |= {line.id for line in surplus}
-            deliverer.start(self._let_go(surplus))
+            deliverer.start_task(self._release(surplus))
 
-    async def _let_go(self, lines: Sequence[SubscriptionWorker]) -> None:
+    async def _release(self, lines: Sequence[SubscriptionWorker]) -> None:
         """Releases subscriptions to other processes, after writing their state."""
         ids = [line.id for line in lines]
         try:
             await asyncio.gather(*(line.close(GRACE_SECONDS) for line in lines))
-            await self._deliverer.saving.save(lines)
+            await self._deliverer.state_writer.save(lines)
         except DRIVER_ERRORS as error:
-            self._deliverer.failed(error)  # the next process repeats some deliveries
+            self._deliverer.log_failure(error)  # the next process repeats some deliveries
         for line in lines:
-            self._deliverer.drop(line)
+            self._deliverer.remove_worker(line)
         try:
-            await self._worker.do(self._leases.release, ids)
+            await self._worker.run(self._leases.release, ids)
         finally:
             self._leaving.difference_update(ids)

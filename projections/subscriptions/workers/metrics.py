@@ -49,23 +49,23 @@ class DeliveryMetrics:
         """The registry from which they are collected."""
         return self._registry
 
-    def attempted(self, id: str, result: DeliveryResult) -> None:
+    def count_attempt(self, id: str, result: DeliveryResult) -> None:
         """Counts an attempt."""
         self._outcomes.labels(id, result.value).inc()
 
-    def delivered(self, id: str, seconds: float) -> None:
+    def observe_delivery(self, id: str, seconds: float) -> None:
         """Records an acknowledgement. seconds: since the commit."""
         self._seconds.labels(id).observe(max(0.0, seconds))
 
-    def buried(self, id: str) -> None:
+    def count_dead_letter(self, id: str) -> None:
         """Counts a dead letter."""
         self._dead.labels(id).inc()
 
-    def follow(self, lags: Lags) -> None:
+    def register_lags(self, lags: Lags) -> None:
         """Adds the lag gauge, which is computed at each scrape."""
         self._registry.register(_LagCollector(lags))
 
-    def forget(self, id: str) -> None:
+    def remove_subscription(self, id: str) -> None:
         """Removes the metrics of a subscription."""
         for result in DeliveryResult:
             _remove(self._outcomes, id, result.value)

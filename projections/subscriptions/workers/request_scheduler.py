@@ -22,66 +22,66 @@ class RequestScheduler:
     """
 
     def __init__(self, hub: DelivererContext[Any], state: DeliveryState, wake: Callable[[], None]) -> None:
-        self._hub = hub
+        self._context = hub
         self._state = state
         self._wake = wake
         self._timer: asyncio.Task[None] | None = None
-        self._at = 0.0
+        self._timer_due = 0.0
         self._failed_until = 0.0
-        self._gathering: float | None = None
+        self._batch_since: float | None = None
 
-    def shut_until(self, now: float, sink: float) -> float | None:
+    def blocked_until(self, now: float, sink: float) -> float | None:
         """The time before which no request may be sent; None if one may be sent now.
 
         sink: time before which the sink is unusable.
         """
-        if (until := max(self._state.facts.hold, sink, self._failed_until)) > now:
+        if (until := max(self._state.record.hold, sink, self._failed_until)) > now:
             return until
         bucket = self._bucket(now)
-        wait = bucket.wait(now) if bucket else 0.0
+        wait = bucket.seconds_until_token(now) if bucket else 0.0
         return now + max(wait, 0.001) if wait > 0 else None
 
-    def spend(self, now: float) -> None:
+    def count_request(self, now: float) -> None:
         """Takes a token for a request."""
         if bucket := self._bucket(now):
-            self._state.facts.bucket = list(bucket.taken(now))
+            self._state.record.bucket = list(bucket.without_token(now))
 
-    def failed(self, now: float) -> None:
+    def pause_after_failure(self, now: float) -> None:
         """Pauses requests after an internal failure."""
         self._failed_until = now + _PAUSE
 
-    def gathered(self, lane: DeliveryQueue, now: float) -> bool:
+    def is_batch_ready(self, lane: DeliveryQueue, now: float) -> bool:
         """Whether a batch is full, or has waited for its maximum time."""
         plan = self._state.plan
-        if not plan.gather or lane.unsent >= plan.most:
-            self._gathering = None
+        if not plan.batch_wait or lane.unsent >= plan.batch_size:
+            self._batch_since = None
             return True
-        if self._gathering is None:
-            self._gathering = now + plan.gather
-        if self.wait(self._gathering if self._gathering > now else None):
+        if self._batch_since is None:
+            self._batch_since = now + plan.batch_wait
+        if self.wake_at(self._batch_since if self._batch_since > now else None):
             return False
-        self._gathering = None
+        self._batch_since = None
         return True
 
-    def wait(self, until: float | None) -> bool:
+    def wake_at(self, until: float | None) -> bool:
         """Whether there is something to wait for. `wake` runs at the earliest of the times passed so far."""
         if until is None:
             return False
         if until == float("inf"):
             return True  # the wait ends only by an action of the owner
-        if self._timer is None or self._timer.done() or until < self._at:
-            self.end()
-            self._at = until
-            self._timer = self._hub.start(self._after(until))
+        if self._timer is None or self._timer.done() or until < self._timer_due:
+            self.cancel()
+            self._timer_due = until
+            self._timer = self._context.start_task(self._wake_after(until))
         return True
 
-    def end(self) -> None:
+    def cancel(self) -> None:
         """Cancels the timer."""
         if self._timer is not None:
             self._timer.cancel()
 
-    async def _after(self, until: float) -> None:
-        time = self._hub.ports.time
+    async def _wake_after(self, until: float) -> None:
+        time = self._context.ports.clock
         while (left := until - time.now()) > 0:
             await time.sleep(left)
         self._timer = None
@@ -89,8 +89,10 @@ class RequestScheduler:
 
     def _bucket(self, now: float) -> TokenBucket | None:
         """The bucket that limits requests, at its last level; None if they are unlimited."""
-        facts = self._state.facts
+        facts = self._state.record
         if self._state.is_unlimited:
             return None
         rate, most = (facts.rate, None) if facts.consent == "validated" else UNVALIDATED_LIMIT
-        return TokenBucket(*facts.bucket).like(rate, now, most) if facts.bucket else TokenBucket.of(rate, now, most)
+        return (
+            TokenBucket(*facts.bucket).with_rate(rate, now, most) if facts.bucket else TokenBucket.full(rate, now, most)
+        )

@@ -25,37 +25,37 @@ _MIN_SECRET_LENGTH: Final = 4
 class SinkManager:
     """Opens, renews and closes the sink of one subscription.
 
-    until: before this time, `sink` returns None.
-    width: number of concurrent requests that the sink accepts.
+    retry_at: before this time, `sink` returns None.
+    concurrency: number of concurrent requests that the sink accepts.
     """
 
     def __init__(self, ports: DeliveryPorts, state: DeliveryState) -> None:
         self._ports = ports
         self._state = state
-        self._facts = state.facts
+        self._record = state.record
         self._sink: Sink | None = None
         self._good = 0.0
         self._secrets: Mapping[str, str] = {}
         self._users: dict[Sink, int] = {}
-        self._one = asyncio.Lock()
+        self._sink_lock = asyncio.Lock()
         self._failures = 0
         self._token = ""
-        self.until = 0.0
-        self.width = 1
+        self.retry_at = 0.0
+        self.concurrency = 1
 
     async def sink(self) -> Sink | None:
         """The open sink. None if the credential is unusable now; the DeliveryRecord then says so."""
-        if self._sink is not None and self._ports.time.now() < self._good:
+        if self._sink is not None and self._ports.clock.now() < self._good:
             return self._sink
-        async with self._one:
-            return await self._opened()
+        async with self._sink_lock:
+            return await self._ensure_open()
 
-    async def renewed(self) -> bool:
+    async def renew_token(self) -> bool:
         """Whether a new token was obtained after a sink refused the current one (SUB-307)."""
         used = self._token
-        if not self._state.plan.renewal or not used:
+        if not self._state.plan.renewal_uri or not used:
             return False
-        async with self._one:
+        async with self._sink_lock:
             if self._token != used:
                 return True  # another refused request has already renewed it
             return await self._renew()
@@ -65,19 +65,19 @@ class SinkManager:
         """The secret values with which the sink was opened."""
         return self._secrets
 
-    async def revealed(self) -> Mapping[str, str]:
+    async def reveal_secrets(self) -> Mapping[str, str]:
         """The secret values of the settings. Raises: LookupError."""
         subscription = self._state.plan.subscription
         found = await asyncio.to_thread(self._ports.secrets.reveal, subscription) if subscription.secrets else {}
         self._secrets = found
         return self._secrets
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Makes the next request reopen the sink with the settings of that time."""
         self._good = 0.0
-        self._failures, self.until = 0, 0.0
+        self._failures, self.retry_at = 0, 0.0
 
-    def scrubbed(self, text: str) -> str:
+    def scrub(self, text: str) -> str:
         """A text without secrets (SUB-303)."""
         for value in self._secrets.values():
             if len(value) >= _MIN_SECRET_LENGTH:
@@ -113,71 +113,73 @@ class SinkManager:
         if sink is not None and sink not in self._users:
             await sink.close()
 
-    async def _opened(self) -> Sink | None:
-        now = self._ports.time.now()
+    async def _ensure_open(self) -> Sink | None:
+        now = self._ports.clock.now()
         if self._sink is not None and now < self._good:
             return self._sink
         plan = self._state.plan
         try:
-            await self.revealed()
+            await self.reveal_secrets()
         except LookupError:
-            self._without(now, retry=False)
+            self._note_unusable_credential(now, retry=False)
             return None
-        expires = self._facts.expires or plan.expires
-        if expires is not None and now >= expires - (RENEWAL_LEAD_SECONDS if plan.renewal else 0.0):
-            if not plan.renewal:
-                self._without(now, retry=False)
+        expires = self._record.expires or plan.expires
+        if expires is not None and now >= expires - (RENEWAL_LEAD_SECONDS if plan.renewal_uri else 0.0):
+            if not plan.renewal_uri:
+                self._note_unusable_credential(now, retry=False)
                 return None
             if not await self._renew():
                 return None
-            expires = self._facts.expires or None
+            expires = self._record.expires or None
         await self._retire()
         if plan is not self._state.plan:
             return None  # an update arrived meanwhile
         return self._open(plan.target(self._secrets, self._state.origin(self._ports.origin)), expires)
 
     def _open(self, target: SinkTarget, expires: float | None) -> Sink | None:
-        now = self._ports.time.now()
+        now = self._ports.clock.now()
         try:
             self._sink = self._ports.sinks[self._state.plan.protocol](target, self._ports.resolver)
         except (KeyError, ImportError):
-            self._facts.lasterror = {"time": now, "code": "protocolunavailable", "message": self._state.plan.protocol}
-            self.until = now + _LONGEST_RETRY_SECONDS
+            self._record.lasterror = {"time": now, "code": "protocolunavailable", "message": self._state.plan.protocol}
+            self.retry_at = now + _LONGEST_RETRY_SECONDS
             return None
-        if self._facts.state == "credentialexpired":
-            self._facts.state = ""
+        if self._record.state == "credentialexpired":
+            self._record.state = ""
         self._failures = 0
         self._token = target.credential.token if target.credential else ""
         # A short-lived token is renewed after half of its lifetime.
         early = (
-            min(RENEWAL_LEAD_SECONDS, (expires - now) / 2) if expires is not None and self._state.plan.renewal else 0.0
+            min(RENEWAL_LEAD_SECONDS, (expires - now) / 2)
+            if expires is not None and self._state.plan.renewal_uri
+            else 0.0
         )
         self._good = float("inf") if expires is None else expires - early
-        self.width = getattr(self._sink, "concurrency", 1)
+        self.concurrency = getattr(self._sink, "concurrency", 1)
         return self._sink
 
     async def _renew(self) -> bool:
-        plan, now = self._state.plan, self._ports.time.now()
+        plan, now = self._state.plan, self._ports.clock.now()
         try:
-            found = await self._ports.renew(plan.endpoint(self._secrets), self._secrets.get(_REFRESH, ""))
+            found = await self._ports.renew(plan.token_endpoint(self._secrets), self._secrets.get(_REFRESH, ""))
         except Exception:
             found = None
         if found is None:
-            self._without(now, retry=True)
+            self._note_unusable_credential(now, retry=True)
             return False
         values = {_TOKEN: found.accesstoken} | ({_REFRESH: found.refreshtoken} if found.refreshtoken else {})
         await asyncio.to_thread(self._ports.secrets.replace, plan.subscription, values)
         self._secrets = {**self._secrets, **values}
         # A token without a known expiry is used until the sink refuses it.
-        self._facts.expires = found.expires if found.expires is not None else float(1 << 40)
+        self._record.expires = found.expires if found.expires is not None else float(1 << 40)
         self._good = 0.0
         self._token = found.accesstoken
         return True
 
-    def _without(self, now: float, *, retry: bool) -> None:
-        self._facts.state = "credentialexpired"
+    def _note_unusable_credential(self, now: float, *, retry: bool) -> None:
+        self._record.state = "credentialexpired"
         self._failures += 1
-        self.until = (
+        self.retry_at = (
             now + min(_FIRST_RETRY_SECONDS * 2 ** min(self._failures - 1, 10), _LONGEST_RETRY_SECONDS)
             if retry
             else float("inf")

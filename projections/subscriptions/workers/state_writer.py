@@ -39,74 +39,74 @@ class StateWriter:
         self, worker: WorkerThread, books: DeliveryStore, lines: Mapping[str, SubscriptionWorker], after: float
     ) -> None:
         self.process = ""
-        self._worker, self._books = worker, books
-        self._lines = lines
+        self._worker, self._store = worker, books
+        self._workers = lines
         self._after = after
-        self._due = asyncio.Event()
-        self._turn = asyncio.Lock()
+        self._wake = asyncio.Event()
+        self._lock = asyncio.Lock()
         self._dirty: dict[SubscriptionWorker, None] = {}
-        self._written: dict[str, DeliveryProgress] = {}
+        self._written_progress: dict[str, DeliveryProgress] = {}
         self._quiet = 0.0
-        self._gone: set[str] = set()
+        self._removed: set[str] = set()
 
-    def changed(self, line: SubscriptionWorker) -> None:
+    def save_soon(self, line: SubscriptionWorker) -> None:
         """Schedules a write of a worker's state."""
         if not self._dirty:
-            self._due.set()
+            self._wake.set()
         self._dirty[line] = None
 
-    def deleted(self, id: str) -> None:
+    def delete_soon(self, id: str) -> None:
         """Schedules the deletion of a subscription's state."""
-        self._gone.add(id)
-        self._due.set()
+        self._removed.add(id)
+        self._wake.set()
 
-    def drop(self, line: SubscriptionWorker) -> None:
+    def remove_worker(self, line: SubscriptionWorker) -> None:
         """Stops writing the state of a worker."""
         self._dirty.pop(line, None)
-        self._written.pop(line.id, None)
+        self._written_progress.pop(line.id, None)
 
-    async def write(self) -> None:
+    async def run_once(self) -> None:
         """Writes changes shortly after they happen, and now and then the cursors of idle subscriptions."""
         try:
             async with asyncio.timeout(IDLE_SECONDS):
-                await self._due.wait()
+                await self._wake.wait()
         except TimeoutError:
             pass
         else:
             await asyncio.sleep(self._after)
         if time.monotonic() >= self._quiet:
             self._quiet = time.monotonic() + IDLE_SECONDS
-            for line in self._lines.values():
-                if self._written.get(line.id) != DeliveryProgress.of(line):
+            for line in self._workers.values():
+                if self._written_progress.get(line.id) != DeliveryProgress.of(line):
                     self._dirty[line] = None
-        self._due.clear()
+        self._wake.clear()
         await self.save()
 
     async def save(self, lines: Iterable[SubscriptionWorker] = ()) -> None:
         """Writes all changes now. lines: workers to write even if they did not change."""
         self._dirty |= dict.fromkeys(lines)
-        async with self._turn:
-            dirty, gone = list(self._dirty), set(self._gone)
+        async with self._lock:
+            dirty, gone = list(self._dirty), set(self._removed)
             self._dirty.clear()
-            pages = [line.page() for line in dirty if self._lines.get(line.id) is line]
-            progress = {page.id: DeliveryProgress.of(self._lines[page.id]) for page in pages}
+            pages = [line.page() for line in dirty if self._workers.get(line.id) is line]
+            progress = {page.id: DeliveryProgress.of(self._workers[page.id]) for page in pages}
             if not pages and not gone:
                 return
             try:
-                held = await self._worker.do(self._saved, self.process, pages, gone)
+                held = await self._worker.run(self._save, self.process, pages, gone)
             except BaseException:
                 self._dirty |= dict.fromkeys(dirty)
-                self._due.set()
+                self._wake.set()
                 raise
-            self._gone -= gone
+            self._removed -= gone
             for page in pages:
-                line = self._lines.get(page.id)
+                line = self._workers.get(page.id)
                 if line is not None and page.id in held:
                     line.mark_written(page)
-                    self._written[page.id] = progress[page.id]
+                    self._written_progress[page.id] = progress[page.id]
 
-    def _saved(self, process: str, pages: Sequence[delivery_queries.StateUpdate], gone: set[str]) -> set[str]:
-        with self._books.writing() as db:
+    def _save(self, process: str, pages: Sequence[delivery_queries.StateUpdate], gone: set[str]) -> set[str]:
+        with self._store.writing() as db:
             if gone:
                 delivery_queries.delete_subscriptions(db, gone)
             return delivery_queries.save_updates(db, process, pages)

@@ -14,16 +14,16 @@ from projections.subscriptions.workers.threads import ReaderThread
 class SubscriptionFollower:
     """Follows the subscriptions.
 
-    known: the last change of each live subscription, up to the position `head`.
-    taken: called for each change after `begin`, in order, before `known` contains it.
+    last_changes: the last change of each live subscription, up to the position `head`.
+    taken: called for each change after `load`, in order, before `last_changes` contains it.
     """
 
     def __init__(self, watcher: ReaderThread, taken: Callable[[SubscriptionChange], None]) -> None:
         self.head = 0
-        self.known: dict[str, SubscriptionChange] = {}
+        self.last_changes: dict[str, SubscriptionChange] = {}
         self._watcher = watcher
-        self._taken = taken
-        self._turn = asyncio.Lock()
+        self._on_change = taken
+        self._lock = asyncio.Lock()
         self._commits = 0
         self._followed = -1
 
@@ -31,59 +31,59 @@ class SubscriptionFollower:
         """Called after each commit, before the client gets its answer; from any thread."""
         self._commits += 1
 
-    async def begin(self) -> None:
+    async def load(self) -> None:
         """Loads all live subscriptions."""
-        self.head, found = await self._watcher.do(self._all)
-        self.known = {change.id: change for change in found}
+        self.head, found = await self._watcher.run(self._read_all)
+        self.last_changes = {change.id: change for change in found}
         self._followed = 0 if self._commits == 0 else -1
 
     async def follow(self) -> None:
         """Applies the changes of subscriptions up to the end of the log."""
-        async with self._turn:
+        async with self._lock:
             commits = self._commits
-            self.head, changes = await self._watcher.look(self._news, self.head)
+            self.head, changes = await self._watcher.read(self._read_changes, self.head)
             for change in changes:
-                self._taken(change)
+                self._on_change(change)
                 if change.subscription is None:
-                    self.known.pop(change.id, None)
+                    self.last_changes.pop(change.id, None)
                 else:
-                    self.known[change.id] = change
+                    self.last_changes[change.id] = change
             self._followed = commits
 
-    async def caught_up(self) -> None:
+    async def catch_up(self) -> None:
         """Returns when all changes are applied whose commands were answered before (SUB-833)."""
         while self._followed != self._commits:
             await self.follow()
 
-    async def histories(
+    async def load_histories(
         self, ids: Sequence[str], begun: Callable[[str, list[SubscriptionChange], SavedDelivery | None], None]
     ) -> None:
         """Calls begun with the saved state of each subscription and its changes since then, before any later change."""
-        saved = await self._watcher.do(self._saved, ids)
-        async with self._turn:
+        saved = await self._watcher.run(self._load_saved, ids)
+        async with self._lock:
             revisions = {id: saved[id].revision if id in saved else 0 for id in ids}
-            found = await self._watcher.do(self._histories, revisions)
+            found = await self._watcher.run(self._read_histories, revisions)
             for id in ids:
-                if id in self.known:
-                    begun(id, [*found.get(id, ()), self.known[id]], saved.get(id))
+                if id in self.last_changes:
+                    begun(id, [*found.get(id, ()), self.last_changes[id]], saved.get(id))
 
     # --- in the watcher's thread -------------------------------------------------------------------------------------
 
-    def _all(self) -> tuple[int, list[SubscriptionChange]]:
+    def _read_all(self) -> tuple[int, list[SubscriptionChange]]:
         # The head is read first: a change between the two reads is followed later, and applied once.
         head = self._watcher.log().head().last
         return head, subscription_changes.read_living(self._watcher.database())
 
-    def _news(self, after: int) -> tuple[int, list[SubscriptionChange]]:
+    def _read_changes(self, after: int) -> tuple[int, list[SubscriptionChange]]:
         head = self._watcher.log().head().last
         return head, subscription_changes.read_changes(self._watcher.database(), after, head) if head > after else []
 
-    def _saved(self, ids: Sequence[str]) -> dict[str, SavedDelivery]:
+    def _load_saved(self, ids: Sequence[str]) -> dict[str, SavedDelivery]:
         return delivery_queries.load_deliveries(self._watcher.database(), ids)
 
-    def _histories(self, revisions: Mapping[str, int]) -> dict[str, list[SubscriptionChange]]:
+    def _read_histories(self, revisions: Mapping[str, int]) -> dict[str, list[SubscriptionChange]]:
         head, db = self.head, self._watcher.database()
-        newest = {id: change.revision for id, change in self.known.items()}
+        newest = {id: change.revision for id, change in self.last_changes.items()}
         return {
             id: subscription_changes.read_history(db, id, revision, head)
             for id, revision in revisions.items()

@@ -44,106 +44,114 @@ class SubscriptionWorker:
         ports = hub.ports
         self.id = newest.id
         self.state = DeliveryState(newest, hub.families, saved, ports.policy if ports.validator else "off")
-        self.closed = False
-        self._hub = hub
-        self._now = ports.time.now
+        self.is_closed = False
+        self._context = hub
+        self._now = ports.clock.now
         self._workers = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._access = SinkManager(ports, self.state)
-        self._pace = RequestScheduler(hub, self.state, self.pump)
+        self._pace = RequestScheduler(hub, self.state, self.start_attempts)
         self._consents = ConsentChecker(hub, self.state, self._access, self._pace, self._save, self._consented)
         for change in changes:
-            self.take(change)
+            self.apply_change(change)
 
     def _save(self) -> None:
-        self._hub.changed(self)
+        self._context.save_soon(self)
 
     def _consented(self) -> None:
-        self._hub.hungry(self)
-        self.pump()
+        self._context.read_more(self)
+        self.start_attempts()
 
     # --- events of the log -------------------------------------------------------------------------------------------
 
-    def take(self, change: SubscriptionChange) -> None:
+    def apply_change(self, change: SubscriptionChange) -> None:
         """Applies the next event of its stream. An event that was applied before changes nothing."""
         effect = apply_change(self.state, change)
         if effect is None:
             return
         if Effect.REOPEN_SINK in effect:
-            self._access.forget()
+            self._access.reset()
         if Effect.ASK_CONSENT in effect:
-            self._consents.ask()
+            self._consents.request_check()
         if Effect.READ_LOG in effect:
-            self._hub.hungry(self)
+            self._context.read_more(self)
         self._save()
-        self.pump()
+        self.start_attempts()
 
     def grant(self, rate: int | None) -> None:
         """Records a consent through a callback; see ConsentChecker."""
         self._consents.grant(rate)
 
-    def wants(self, number: int, told: EventMessage) -> bool:
+    def matches(self, number: int, told: EventMessage) -> bool:
         """Whether an event of the log belongs into one of its queues."""
-        matches = self.state.plan.wants.matches(told, live=number == LIVE)
-        return matches and self.state.may_read(told.message.xid, self._hub.ports.reads)
+        matches = self.state.plan.event_filter.matches(told, live=number == LIVE)
+        return matches and self.state.may_read(told.message.xid, self._context.ports.may_read)
 
     # --- attempts ----------------------------------------------------------------------------------------------------
 
     def may_start(self) -> bool:
         """Whether the subscription and the lease allow a request now."""
-        return not (self.state.stopped or self.closed) and self._hub.may_send
+        return not (self.state.stopped or self.is_closed) and self._context.may_send
 
-    def pump(self) -> None:
+    def start_attempts(self) -> None:
         """Starts every attempt that can start now, and schedules the others."""
-        self._consents.see_to()
-        while not self.closed and self._workers < self._width and (found := self._next()):
+        self._consents.check_if_due()
+        while not self.is_closed and self._workers < self._concurrency and (found := self._take_next()):
             self._workers += 1
             self._idle.clear()
-            self._hub.start(self._work(*found))
+            self._context.start_task(self._run_attempts(*found))
 
     @property
-    def _width(self) -> int:
-        return 1 if self.state.plan.most > 1 else min(MAX_CONCURRENCY, self._access.width)
+    def _concurrency(self) -> int:
+        return 1 if self.state.plan.batch_size > 1 else min(MAX_CONCURRENCY, self._access.concurrency)
 
-    async def _work(self, number: int, lane: DeliveryQueue, entries: list[QueuedEvent]) -> None:
+    async def _run_attempts(self, number: int, lane: DeliveryQueue, entries: list[QueuedEvent]) -> None:
         try:
             while True:
-                await self._attempt(number, lane, entries).made()
-                self._hub.changed(self)
+                await self._attempt(number, lane, entries).run()
+                self._context.save_soon(self)
                 if lane.is_full and lane.has_room():
-                    self._hub.hungry(self)
-                if not (found := None if self.closed or self._workers > self._width else self._next()):
+                    self._context.read_more(self)
+                if not (found := None if self.is_closed or self._workers > self._concurrency else self._take_next()):
                     break
                 number, lane, entries = found
         except Exception as error:
             # The store or the secrets cannot be read now. The events are back in their queue.
-            self._hub.failed(error)
-            self._pace.failed(self._now())
+            self._context.log_failure(error)
+            self._pace.pause_after_failure(self._now())
         finally:
             self._workers -= 1
             if not self._workers:
                 self._idle.set()
-        self.pump()
+        self.start_attempts()
 
     def _attempt(self, number: int, lane: DeliveryQueue, entries: list[QueuedEvent]) -> Attempt:
-        return Attempt(self._hub, self.state, self._access, self.may_start, number, lane, entries)
+        return Attempt(self._context, self.state, self._access, self.may_start, number, lane, entries)
 
-    def _next(self) -> tuple[int, DeliveryQueue, list[QueuedEvent]] | None:
+    def _take_next(self) -> tuple[int, DeliveryQueue, list[QueuedEvent]] | None:
         """The next events to attempt. If there are none yet, sets the timer."""
         state, now = self.state, self._now()
-        if state.stopped or not self._hub.may_send or self._pace.wait(self._pace.shut_until(now, self._access.until)):
+        if (
+            state.stopped
+            or not self._context.may_send
+            or self._pace.wake_at(self._pace.blocked_until(now, self._access.retry_at))
+        ):
             return None
         for number in _QUEUE_ORDER:
-            lane = state.lanes.get(number)
+            lane = state.queues.get(number)
             if lane is None or (number == LIVE and not state.is_parallel):
                 continue
-            wakes, most = lane.due(now), state.plan.most
-            if lane.ready and self._pace.gathered(lane, now) and (entries := lane.take(most, state.blocked_keys)):
-                state.busy |= dict.fromkeys(entry.key for entry in entries)
-                self._pace.spend(now)
+            wakes, most = lane.release_due(now), state.plan.batch_size
+            if (
+                lane.is_ready
+                and self._pace.is_batch_ready(lane, now)
+                and (entries := lane.take_events(most, state.blocked_keys))
+            ):
+                state.busy_keys |= dict.fromkeys(entry.key for entry in entries)
+                self._pace.count_request(now)
                 return number, lane, entries
-            self._pace.wait(wakes)
+            self._pace.wake_at(wakes)
             if number == REPLAY and lane.has_ended:
                 self._end_replay()
         return None
@@ -151,7 +159,7 @@ class SubscriptionWorker:
     def _end_replay(self) -> None:
         self.state.end_replay()
         self._save()
-        self._hub.hungry(self)
+        self._context.read_more(self)
 
     # --- state -------------------------------------------------------------------------------------------------------
 
@@ -162,12 +170,12 @@ class SubscriptionWorker:
     def mark_written(self, page: StateUpdate) -> None:
         """Records that an update is in the tables."""
         if self.state.mark_written(page):
-            self.pump()
+            self.start_attempts()
 
     async def close(self, seconds: float = 0.0) -> None:
         """Starts no more attempts, waits for running ones up to the time limit, and closes the sink."""
-        self.closed = True
-        self._pace.end()
+        self.is_closed = True
+        self._pace.cancel()
         if seconds:
             try:
                 async with asyncio.timeout(seconds):

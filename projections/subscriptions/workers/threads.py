@@ -21,7 +21,7 @@ class WorkerThread:
     def __init__(self, name: str) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=f"annals-deliveries-{name}")
 
-    async def do(self, work: Callable[..., T], *arguments: object) -> T:
+    async def run(self, work: Callable[..., T], *arguments: object) -> T:
         """The result of a call in the thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
 
@@ -39,17 +39,17 @@ class ReaderThread(WorkerThread):
         self._is_file = make_url(url).get_backend_name() == "sqlite"
         self._reader: ReadConnection | None = None
 
-    async def look(self, work: Callable[..., T], *arguments: object) -> T:
+    async def read(self, work: Callable[..., T], *arguments: object) -> T:
         """The result of reading the log.
 
         A SQLite file is read directly: that takes less time than switching threads, and writers never block its
         readers. A server may block, so it is read in the thread.
         """
-        return work(*arguments) if self._is_file else await self.do(work, *arguments)
+        return work(*arguments) if self._is_file else await self.run(work, *arguments)
 
     def database(self) -> ReadConnection:
         """The connection, reopened if it is unusable."""
-        if self._reader is None or not self._reader.usable:
+        if self._reader is None or not self._reader.is_open:
             self._reader = connect(self._url)
         return self._reader
 

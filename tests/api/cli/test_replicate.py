@@ -137,7 +137,7 @@ def test_how_links_go(annals: Annals, url: str) -> None:
     assert annals("replicate", "add", "primary", URL, "--database", url).code == 0
     assert annals("replicate", "status", "--database", url).out == "primary\tactive\t\t\t\tunknown\t0\t\n"
     with closing(LinkStates(url)) as states:
-        states.note(
+        states.update(
             "primary",
             7,
             taken="2026-01-02T03:04:05Z",

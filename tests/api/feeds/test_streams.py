@@ -127,14 +127,14 @@ def test_a_reader_of_everything_that_leaves_ends_the_work(api: Api) -> None:
 def test_a_search_ends_with_its_reader(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     # a page that nobody waits for is not looked for any further; each step of the search is a short one
     steps: list[int] = []
-    piece = FeedReader.piece
+    piece = FeedReader.next_piece
 
     def noted(self: FeedReader, end: int) -> bytes:
         steps.append(self.position)
         return piece(self, end)
 
     monkeypatch.setattr("api.feeds.reader.MAX_PIECE_POSITIONS", 1)
-    monkeypatch.setattr(FeedReader, "piece", noted)
+    monkeypatch.setattr(FeedReader, "next_piece", noted)
     for number in range(9):
         api.done("PUT", "/dirs/d", {"name": f"n{number}"})
 
@@ -179,17 +179,17 @@ def test_those_who_wait_share_a_look() -> None:
 
     async def wait() -> None:
         following = LogHeadWatcher()
-        following.follow(head)
+        following.start(head)
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        found = await asyncio.gather(*(following.beyond(0, 20 * POLL_SECONDS, gone) for _ in range(30)))
+        found = await asyncio.gather(*(following.wait_beyond(0, 20 * POLL_SECONDS, gone) for _ in range(30)))
         assert found == [True] * 30
         seen = len(looks)
         assert seen == 4
         await asyncio.sleep(3 * POLL_SECONDS)
         assert len(looks) == seen
-        assert not await following.beyond(1, 0.01, gone)
+        assert not await following.wait_beyond(1, 0.01, gone)
         gone.set_result(None)
-        assert not await following.beyond(0, 5, gone)
+        assert not await following.wait_beyond(0, 5, gone)
 
     asyncio.run(wait())
 
@@ -200,7 +200,7 @@ def test_commits_in_close_succession_are_told_together() -> None:
 
     async def wait() -> None:
         following, told = LogHeadWatcher(), 0
-        following.follow(lambda: len(committed))
+        following.start(lambda: len(committed))
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         async def write() -> None:
@@ -211,12 +211,12 @@ def test_commits_in_close_succession_are_told_together() -> None:
 
         writing, position, began = asyncio.create_task(write()), 0, time.monotonic()
         while position < 100:
-            assert await following.beyond(position, 5, gone)
+            assert await following.wait_beyond(position, 5, gone)
             told, position = told + 1, len(committed)
         await writing
         assert told <= (time.monotonic() - began) / MIN_POLL_SECONDS + 2
         await asyncio.sleep(MIN_POLL_SECONDS)
-        waiting = asyncio.create_task(following.beyond(100, 5, gone))
+        waiting = asyncio.create_task(following.wait_beyond(100, 5, gone))
         await asyncio.sleep(MIN_POLL_SECONDS)
         committed.append(100)
         following.committed(1, 0, 0.0)

@@ -27,7 +27,7 @@ def recorded(url: str, now: datetime, names: str) -> list[str]:
         open_registry(Settings(database=url), clock=lambda: now + timedelta(seconds=next(seconds)))
     ) as registry:
         commands = (WriteTree("/dirs/d", {"name": name}, WriteMethod.PUT) for name in names)
-        return [str(registry.road.submit(command).result().xregcorrelationid) for command in commands]
+        return [str(registry.command_bus.submit(command).result().xregcorrelationid) for command in commands]
 
 
 def test_the_order_is_that_of_the_log(store_url: str) -> None:

@@ -61,7 +61,7 @@ def test_scalars_and_maps_of_scalars_become_headers() -> None:
         '{"fileid":"f1","epoch":3,"isdefault":true,"labels":{"a.b":"x y","c":""},"contenttype":"text/plain",'
         '"tags":["t"],"size":12345678901234567890123,"other":{"a":1}}'
     )
-    assert TYPES.headers(shown) == [
+    assert TYPES.encode(shown) == [
         (b"xregistry-fileid", b"f1"),
         (b"xregistry-epoch", b"3"),
         (b"xregistry-isdefault", b"true"),
@@ -84,7 +84,7 @@ def test_headers_become_attributes_of_the_models_types() -> None:
         ("isdefault", "garbage"),  # ENT-15: what is read-only may be anything
         ("extra", "5"),  # HTTP-48: `any` is a string
     ]
-    assert TYPES.attributes(given, "/x") == {
+    assert TYPES.decode(given, "/x") == {
         "name": "My file",
         "epoch": 3,
         "size": 7,
@@ -112,7 +112,7 @@ def test_headers_become_attributes_of_the_models_types() -> None:
 )
 def test_headers_that_are_refused(name: str, value: str, problem: type[problems.Problem]) -> None:
     with pytest.raises(problem):
-        TYPES.attributes([(name, value)], "/x")
+        TYPES.decode([(name, value)], "/x")
 
 
 def test_a_quoted_string_that_does_not_end() -> None:
@@ -125,4 +125,4 @@ def test_a_header_given_twice_is_refused() -> None:
     # HTTP-45: one header, one value
     for twice in ([("name", "a"), ("name", "b")], [("labels.a", "1"), ("labels.a", "2")]):
         with pytest.raises(problems.HeaderError):
-            TYPES.attributes(twice, "/x")
+            TYPES.decode(twice, "/x")

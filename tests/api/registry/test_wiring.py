@@ -30,16 +30,16 @@ def test_a_lost_read_model_is_made_anew(store_url: str, lost: tuple[str, ...]) -
     """
     settings = Settings(database=store_url, public_url="http://registry")
     registry = open_registry(settings)
-    registry.road.submit(WriteTree("/schemagroups/g1", {"name": "kept"}, WriteMethod.PUT)).result()
-    before = registry.readers.quick().entity("/schemagroups/g1")
+    registry.command_bus.submit(WriteTree("/schemagroups/g1", {"name": "kept"}, WriteMethod.PUT)).result()
+    before = registry.readers.quick_view().entity("/schemagroups/g1")
     lose(registry, *lost)
     registry.close()
 
     again = open_registry(settings)
     try:
         assert before is not None
-        assert again.readers.quick().entity("/schemagroups/g1") == before
-        assert again.readers.quick().position() == again.store.tip().position
+        assert again.readers.quick_view().entity("/schemagroups/g1") == before
+        assert again.readers.quick_view().position() == again.store.log_end().position
     finally:
         again.close()
 
@@ -49,14 +49,14 @@ def test_processes_that_start_together_make_it_once(postgres_url: str) -> None:
     settings = Settings(database=postgres_url, public_url="http://registry")
     registry = open_registry(settings)
     for number in range(20):
-        registry.road.submit(WriteTree(f"/schemagroups/g{number}", {}, WriteMethod.PUT)).result()
+        registry.command_bus.submit(WriteTree(f"/schemagroups/g{number}", {}, WriteMethod.PUT)).result()
     lose(registry, "entity", "entity_history", "attribute", "projection")
     registry.close()
 
     with ThreadPoolExecutor(4) as pool:
         opened = list(pool.map(open_registry, [settings] * 4))
     try:
-        seen = [[row.xid for row in one.readers.quick().subtree("/schemagroups")] for one in opened]
+        seen = [[row.xid for row in one.readers.quick_view().subtree("/schemagroups")] for one in opened]
         assert seen == [sorted(f"/schemagroups/g{number}" for number in range(20))] * 4
     finally:
         for one in opened:

@@ -107,16 +107,16 @@ def test_a_long_log_is_looked_at_in_parts(api: Api, store_url: str) -> None:
     # SUB-511: bounded; what was reached says where to go on
     readers = ViewPool(store_url)
     try:
-        look = Preview(lambda: readers.quick().log, (XRegistryFamily(XRegistryEvents()),), {}, lambda _: True, 3)
+        look = Preview(lambda: readers.quick_view().log, (XRegistryFamily(XRegistryEvents()),), {}, lambda _: True, 3)
         times = iter([0.0, MAX_SECONDS + 1])
         *_, tally = look.scan(1, 9, lambda: next(times))
-        assert not tally.complete and tally.position == 0
+        assert not tally.is_complete and tally.position == 0
         seconds = iter([0.0, 1.0, 2.0, MAX_SECONDS, MAX_SECONDS])
         *_, tally = look.scan(1, 9, lambda: next(seconds))  # while events are looked at, too
-        assert not tally.complete and 0 < tally.position < 9
+        assert not tally.is_complete and 0 < tally.position < 9
         *_, rest = look.scan(tally.position + 1, 9)
         assert tally.matched.total() == 2 and tally.matched.total() + rest.matched.total() == 6
         *_, tally = look.scan(1, 9)
-        assert tally.complete and tally.matched.total() == 6 and len(tally.matches) == 3
+        assert tally.is_complete and tally.matched.total() == 6 and len(tally.matches) == 3
     finally:
         readers.close()

@@ -27,7 +27,7 @@ def test_everybody_reads_everything() -> None:
 
 def test_listed_callers() -> None:
     # SUB-911: by the roles that they have now
-    rights = OwnerRights(parse_fixed_tokens(TOKENS).named, none)
+    rights = OwnerRights(parse_fixed_tokens(TOKENS).callers_named, none)
     assert rights("rita", "/dirs/d1") and rights("gina", "/dirs/d1/files/f") and rights("console", "/")
     assert not rights("gina", "/dirs/d2") and not rights("nemo", "/dirs/d1") and not rights("gone", "/dirs/d1")
 
@@ -38,7 +38,7 @@ def test_callers_that_an_issuer_vouches_for(store_url: str) -> None:
     times = count()
     with serving(store_url, tokens=TOKENS) as api, closing(ViewPool(store_url)) as readers:
         rights = OwnerRights(
-            None, lambda: readers.quick().subscriptions, issued=True, clock=lambda: next(times) * CACHE_SECONDS
+            None, lambda: readers.quick_view().subscriptions, issued=True, clock=lambda: next(times) * CACHE_SECONDS
         )
         assert not rights("gina", "/dirs/d1")
         made(api, **bearer("gina"))

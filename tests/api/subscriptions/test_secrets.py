@@ -140,7 +140,7 @@ def test_who_delivers_has_them(api: Api, store_url: str) -> None:
     id = api.done("POST", "/subscriptions", {**BODY, **SECRETS}, **bearer("ann")).json()["id"]
     readers = ViewPool(store_url)
     with closing(Store(store_url, vault=Vault([bytes(32)]))) as store, closing(readers):
-        subscription = readers.quick().subscriptions.one(id)
+        subscription = readers.quick_view().subscriptions.get(id)
         assert subscription is not None
         secrets = StoredSecrets(store)
         assert secrets.reveal(subscription) == {
@@ -151,10 +151,10 @@ def test_who_delivers_has_them(api: Api, store_url: str) -> None:
             "protocolsettings.deadletter.uri.query": f"k={MARK}-dead",
             "sink.query": f"token={MARK}-query",
         }
-        before = store.tip().position
+        before = store.log_end().position
         secrets.replace(subscription, {"sinkcredential.accesstoken": "new", "sink.nothing": "x"})
         assert secrets.reveal(subscription)["sinkcredential.accesstoken"] == "new"
-        assert store.tip().position == before
+        assert store.log_end().position == before
         # SUB-504, SUB-914: once it is deleted, or the row is missing, nothing opens
         api.done("DELETE", f"/subscriptions/{id}", **bearer("ann"))
         with pytest.raises(LookupError):

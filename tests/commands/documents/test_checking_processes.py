@@ -190,4 +190,4 @@ def test_what_is_kept_parsed_takes_a_share_of_the_memory_only() -> None:
     for turn in range(20):
         content = f"type Query {{\n{fields}  last{turn}: Int }}".encode()
         question = FormatCheck("graphql/october2021", digest(content))
-        assert checker.answers([question], {digest(content) or "": content}.__getitem__) == {question: ()}
+        assert checker.check([question], {digest(content) or "": content}.__getitem__) == {question: ()}

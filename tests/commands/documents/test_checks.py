@@ -41,10 +41,10 @@ class Counted(DocumentChecker):
         super().__init__()
         self.asked: list[DocumentCheck] = []
 
-    def answers(self, questions: Any, content: Any) -> dict[DocumentCheck, CheckResult]:
+    def check(self, questions: Any, content: Any) -> dict[DocumentCheck, CheckResult]:
         asked = list(questions)
         self.asked += asked
-        return super().answers(asked, content)
+        return super().check(asked, content)
 
 
 @pytest.fixture
@@ -72,11 +72,11 @@ def refused(road: CommandBus, xid: str, tree: dict[str, Any], method: WriteMetho
 def test_a_document_that_is_none_of_its_format_is_refused(store: Store, road: CommandBus) -> None:
     # SC-10, V-14: whatever strictvalidation says; the answer names the place and what stands there
     put(road, SCHEMA, avro("a"))
-    before = store.tip()
+    before = store.log_end()
     problem = refused(road, SCHEMA, avro("a", "a"))
     assert problem.name == "format_violation"
     assert problem.extensions["violations"][0].keys() == {"versionid", "text", "pointer", "fragment"}  # type: ignore[index]
-    assert store.tip() == before
+    assert store.log_end() == before
 
 
 def test_a_format_that_is_found_out_late_is_checked_as_well(store: Store, road: CommandBus) -> None:
@@ -113,13 +113,13 @@ def test_all_that_a_rule_refuses_are_named(store: Store, road: CommandBus) -> No
     # SC-30: each offending Version, with what it is held against, and nothing is stored
     for id, fields in (("v1", "a"), ("v2", "ab"), ("v3", "abc")):
         put(road, f"{SCHEMA}/versions/{id}", avro(*fields))
-    before = store.tip()
+    before = store.log_end()
     problem = refused(road, f"{SCHEMA}/meta", {"compatibility": "full_transitive"}, WriteMethod.PATCH)
     found: Any = problem.extensions["incompatibilities"]
     offending = {(one["version"]["versionid"], one["ancestor"]["versionid"], one["direction"]) for one in found}
     assert offending == {("v2", "v1", "backward"), ("v3", "v2", "backward"), ("v3", "v1", "backward")}
     assert all(f'"{id}"' in str(problem.detail) for id in ("v1", "v2", "v3"))
-    assert store.tip() == before
+    assert store.log_end() == before
     assert [
         event.xid for _, event in put(road, f"{SCHEMA}/meta", {"compatibility": "forward"}, WriteMethod.PATCH).events
     ]
@@ -158,7 +158,7 @@ def test_a_check_may_take_so_much_memory_only() -> None:
     fields = [{"name": f"f{number}", "type": []} for number in range(220_000)]
     document = json.dumps({"type": "record", "name": "R", "fields": fields}, separators=(",", ":")).encode()
     question = FormatCheck("avro/1.11", digest(document))
-    answers = DocumentChecker(CheckLimits(memory=190 << 20)).answers([question], lambda sha256: document)
+    answers = DocumentChecker(CheckLimits(memory=190 << 20)).check([question], lambda sha256: document)
     assert "memory" in answers[question][0].text
 
 
@@ -168,16 +168,16 @@ def test_one_bad_document_leaves_its_company_alone() -> None:
     light = [json.dumps(record(f"f{number}")).encode() for number in range(5)]
     documents = {digest(content): content for content in (heavy, *light)}
     questions = [FormatCheck("avro/1.11", sha256) for sha256 in documents]
-    answers = DocumentChecker(CheckLimits(seconds=0.2)).answers(questions, lambda sha256: documents[sha256])
+    answers = DocumentChecker(CheckLimits(seconds=0.2)).check(questions, lambda sha256: documents[sha256])
     assert [bool(answers[question]) for question in questions] == [True, False, False, False, False, False]
 
 
 def test_verdicts_are_kept_unless_they_came_of_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     document = json.dumps(record("a")).encode()
     question, checker = FormatCheck("avro/1.11", digest(document)), DocumentChecker()
-    assert checker.answers([question], lambda sha256: document) == {question: ()}
+    assert checker.check([question], lambda sha256: document) == {question: ()}
     monkeypatch.setattr(document_checker, "_shared_pool", None)  # nothing is asked again
-    assert checker.answers([question], lambda sha256: document) == {question: ()}
+    assert checker.check([question], lambda sha256: document) == {question: ()}
 
 
 def test_who_stops_leaves_the_processes_to_others() -> None:
@@ -185,9 +185,9 @@ def test_who_stops_leaves_the_processes_to_others() -> None:
     documents = {digest(content) or "": content for content in (b"type Query { a: Int }", b"type Query { b: Int }")}
     known, fresh = (FormatCheck("graphql/october2021", sha256) for sha256 in documents)
     stopped, other = DocumentChecker(), DocumentChecker()
-    assert stopped.answers([known], documents.__getitem__) == {known: ()}
+    assert stopped.check([known], documents.__getitem__) == {known: ()}
     stopped.stop()
-    assert stopped.answers([known], documents.__getitem__) == {known: ()}
+    assert stopped.check([known], documents.__getitem__) == {known: ()}
     with pytest.raises(ServerBusy):
-        stopped.answers([known, fresh], documents.__getitem__)
-    assert other.answers([known, fresh], documents.__getitem__) == {known: (), fresh: ()}
+        stopped.check([known, fresh], documents.__getitem__)
+    assert other.check([known, fresh], documents.__getitem__) == {known: (), fresh: ()}

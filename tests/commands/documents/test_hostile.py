@@ -63,7 +63,7 @@ def test_it_ends_in_time_and_reaches_nothing(
         documents[digest(one.older) or ""] = one.older
         older = FormatCheck(one.format, digest(one.older))
         questions += [CompatibilityCheck(asked, older), CompatibilityCheck(older, asked, newer="writer")]
-    answers = checker.answers(questions, documents.__getitem__)
+    answers = checker.check(questions, documents.__getitem__)
     texts = [found.text for found in answers[asked]]
     assert all(len(text) <= 1000 and text.isprintable() for text in texts), texts
     if one.says != ANY:
@@ -86,7 +86,7 @@ def test_a_request_of_many_bombs_is_given_up() -> None:
     # what a request may lose to its bounds is counted; all of these would take longer than a test may
     documents = bombs(400)
     questions = [FormatCheck("xsd/1.1", name) for name in documents]
-    answers = DocumentChecker(CheckLimits(seconds=1, times=3)).answers(questions, documents.__getitem__)
+    answers = DocumentChecker(CheckLimits(seconds=1, max_losses=3)).check(questions, documents.__getitem__)
     assert all(LATE in answers[question][0].text for question in questions)
 
 
@@ -96,8 +96,8 @@ def test_what_is_lost_is_compared_with_nothing() -> None:
     older = {str(digest(text)): text for text in (f"{XSD}<!--{n}--></xs:schema>".encode() for n in range(200))}
     asked = FormatCheck("xsd/1.1", bomb)
     readings: list[DocumentCheck] = [CompatibilityCheck(asked, FormatCheck("xsd/1.1", name)) for name in older]
-    checker = DocumentChecker(CheckLimits(seconds=2, times=300))
-    answers = checker.answers([*readings, asked], {**older, bomb: content}.__getitem__)
+    checker = DocumentChecker(CheckLimits(seconds=2, max_losses=300))
+    answers = checker.check([*readings, asked], {**older, bomb: content}.__getitem__)
     assert all(LATE in answers[question][0].text for question in (asked, *readings))
 
 

@@ -97,21 +97,21 @@ def test_a_command_that_cannot_be_foreseen_is_refused_and_the_next_one_is_done(r
 
 def test_who_is_waited_for_no_longer_is_left_out_while_others_find_things_out(registry: Store) -> None:
     class Slow(DocumentChecker):
-        def answers(self, questions: Any, content: Any) -> dict[DocumentCheck, CheckResult]:
+        def check(self, questions: Any, content: Any) -> dict[DocumentCheck, CheckResult]:
             asked.set()
             go.wait(10)
-            return super().answers(questions, content)
+            return super().check(questions, content)
 
     asked, go = Event(), Event()
     graphql = {"format": "GraphQL/October2021", "schema": "type Query { a: Int }"}
     with closing(CommandBus(registry, [], checker=Slow())) as road:
         road.submit(WriteTree("/schemagroups/g", {}, WriteMethod.PUT)).result()
-        before = registry.tip()
+        before = registry.log_end()
         withdrawn = road.submit(WriteTree(SCHEMA, graphql, WriteMethod.PUT))
         asked.wait(10)
         assert withdrawn.cancel()
         go.set()
-    assert registry.tip() == before
+    assert registry.log_end() == before
 
 
 @pytest.fixture

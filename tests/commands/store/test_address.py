@@ -21,7 +21,7 @@ def named(url: str, here: str, *, public_url: str = "") -> str:
     """The URL that a process records, which opens the store there."""
     with closing(Store(url, public_url=public_url)) as store:
         store.create()
-        store.name(here)
+        store.ensure_public_url(here)
         return store.public_url
 
 
@@ -30,7 +30,7 @@ def record(url: str, here: str | None, registryid: str = "r") -> None:
     with closing(Store(url)) as store:
         store.create()
         if here:
-            store.name(here)
+            store.ensure_public_url(here)
         with store.writing() as transaction:
             EntityProjection().create(transaction.connection)
         handle([PendingCommand(CreateRegistry(registryid, {}))], store, [EntityProjection()])

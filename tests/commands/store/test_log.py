@@ -88,7 +88,7 @@ def test_a_failed_transaction_leaves_nothing(store: Store) -> None:
         tx.append(decide(write("/dirs/a"), tx.world, context), context, write("/dirs/a"))
         assert store.recorder.max_notification_id() is None
         raise ZeroDivisionError
-    assert store.tip().position == 0
+    assert store.log_end().position == 0
     assert column(store, "SELECT count(*) FROM head") == [0]
 
 
@@ -104,7 +104,7 @@ def test_a_revision_is_taken_once(store: Store) -> None:
     assert [event.revision for _, event in store.events(0, 10)] == [1, 2]
     with pytest.raises(IntegrityError), store.writing() as tx:
         again = [store.mapper.to_stored_event(event) for _, event in store.events(0, 1)]
-        store.recorder.insert_events(again, connection=tx.connection, after=tx.tip.position)
+        store.recorder.insert_events(again, connection=tx.connection, after=tx.log_end.position)
 
 
 def test_time_never_runs_backwards(store_url: str) -> None:
@@ -133,14 +133,14 @@ def test_a_correlation_id_is_used_once_ignoring_case(store: Store) -> None:
 
 def test_the_state_hash_moves_with_what_lives(store: Store) -> None:
     """The sum over all live entities: the same set gives the same hash, whatever the way there."""
-    empty = store.tip().state
+    empty = store.log_end().state
     run(store, write("/dirs/a", name="a"))
-    one = store.tip()
+    one = store.log_end()
     run(store, write("/dirs/b"), delete("/dirs/b"))
-    assert store.tip().state == one.state != empty
-    assert store.tip().chain != one.chain
+    assert store.log_end().state == one.state != empty
+    assert store.log_end().chain != one.chain
     run(store, delete("/dirs/a"))
-    assert store.tip().state == empty
+    assert store.log_end().state == empty
 
 
 def test_documents_are_kept_once_byte_for_byte(store: Store) -> None:
@@ -208,7 +208,7 @@ def test_sixteen_threads_leave_no_gap(store: Store) -> None:
 def test_making_a_store_twice_changes_nothing(store: Store) -> None:
     run(store, write("/dirs/a"))
     store.create()
-    assert store.tip().position == 1
+    assert store.log_end().position == 1
 
 
 @pytest.mark.parametrize("schema", ["1", "99"])

@@ -73,7 +73,7 @@ def test_the_birth_comes_behind_the_image() -> None:
     told = loads(stored_state(event, after_image(event)))
     assert [*told][5:] == ["changed", "deprecated_changed", "born", "xregcorrelationid", "time"] and told["born"] == 7
     assert after_image(event) == after_image(event.model_copy(update={"born": 8}))
-    assert (event.birth(9), EntityCreated(**FACTS, attributes={}, time=NOON).birth(9)) == (7, 9)
+    assert (event.creation_position(9), EntityCreated(**FACTS, attributes={}, time=NOON).creation_position(9)) == (7, 9)
 
 
 def test_an_old_topic_is_read_as_the_newest() -> None:

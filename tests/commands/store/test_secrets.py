@@ -32,7 +32,7 @@ def revealed(store: Store, vault: Vault, wanted: Secret | None = None) -> str | 
 
 def settle(store: Store, vault: Vault, *secrets: Secret) -> None:
     with store.writing() as tx:
-        vault.settle(tx.connection, secrets)
+        vault.apply(tx.connection, secrets)
 
 
 def test_a_value_is_sealed(store: Store) -> None:
@@ -67,7 +67,7 @@ def test_without_the_key_nothing_opens(store: Store) -> None:
     settle(store, Vault([FIRST]), secret(MARKER))
     assert revealed(store, Vault([SECOND])) is None
     assert revealed(store, Vault()) is None
-    assert not Vault().usable
+    assert not Vault().has_key
     with pytest.raises(NoMasterKey):
         settle(store, Vault(), secret(MARKER, "c1.1"))
 
@@ -100,7 +100,7 @@ def test_a_value_is_replaced_in_its_row(store: Store) -> None:
         assert vault.replace(tx.connection, secret(MARKER))
         assert not vault.replace(tx.connection, secret(MARKER, "c9.9"))
     assert revealed(store, vault) == MARKER
-    assert store.tip().position == 0
+    assert store.log_end().position == 0
 
 
 def test_a_destroyed_value_is_gone(store: Store) -> None:

@@ -51,12 +51,14 @@ def test_both_worlds_agree_about_pointers(store: Store) -> None:
     ]
     with store.writing() as tx:
         for order in orders:
-            tx.world.prefetch_sources(targets[:2])
-            assert [tx.world.sources(target) for target in targets] == [memory.sources(target) for target in targets]
+            tx.world.prefetch_xref_sources(targets[:2])
+            assert [tx.world.xref_sources(target) for target in targets] == [
+                memory.xref_sources(target) for target in targets
+            ]
             context = tx.context()
             recorded = tx.append(decide(order, tx.world, context), context, order)
             memory.extend(event for _, event in recorded.events)
-        assert [list(tx.world.sources(target)) for target in targets] == [[], ["/dirs/b/files/s"], []]
+        assert [list(tx.world.xref_sources(target)) for target in targets] == [[], ["/dirs/b/files/s"], []]
 
 
 def owners(name: str) -> list[str]:
@@ -75,7 +77,7 @@ def agree(tx: WriteTransaction, memory: MemoryWorld) -> None:
     for root in ("/", "/dirs", "/dirs/a", "/dirs/a/files/x"):
         assert list(world.subtree(root)) == list(memory.subtree(root))
     for kind in ("dirs", "dirs.files", "dirs.files.versions", "none"):
-        assert list(world.of_type(kind)) == by_key(list(memory.of_type(kind)))
+        assert list(world.entities_of_type(kind)) == by_key(list(memory.entities_of_type(kind)))
 
 
 def by_key(entities: Sequence[Entity]) -> list[Entity]:
@@ -98,7 +100,7 @@ def test_pages_join_without_a_seam(store: Store) -> None:
         order = write(*names)
         tx.append(decide(order, tx.world, context), context, order)
         assert [entity.xid for entity in tx.world.subtree("/")] == names
-        assert [entity.xid for entity in tx.world.of_type("dirs.files")] == names
+        assert [entity.xid for entity in tx.world.entities_of_type("dirs.files")] == names
         assert [entity.xid for entity in tx.world.members("/dirs/b/files")] == names[1200:]
 
 

@@ -45,7 +45,7 @@ def test_the_same_work_gives_the_same_hashes(pair: list[Store]) -> None:
         assert [*verify_log(store), *verify_row_hashes(store)] == []
         rebuild(store)
         assert [*verify_row_hashes(store)] == []
-    one, other = (store.tip() for store in pair)
+    one, other = (store.log_end() for store in pair)
     assert one == other
     for store in pair:
         store.close()
@@ -61,7 +61,7 @@ def test_a_copied_log_is_the_same_log(pair: list[Store], there: int) -> None:
         for table in COPIED:
             writing.execute(table.insert(), [dict(row._mapping) for row in reading.execute(select(table))])
     rebuild(target)
-    assert source.tip() == target.tip()
+    assert source.log_end() == target.log_end()
     assert [*verify_log(target), *verify_row_hashes(target)] == []
     for store in pair:
         store.close()

@@ -124,7 +124,7 @@ def test_salts_are_new_with_each_image_and_interaction(store_url: str) -> None:
         store.create()
         fresh = store.new_salt
         create(store)
-        store.new_salt, before = fresh, store.tip().position
+        store.new_salt, before = fresh, store.log_end().position
         handle(
             [
                 PendingCommand(put(F, document=b"1")),
@@ -149,13 +149,13 @@ def test_a_store_of_the_schema_before_is_taken_over(store_url: str) -> None:
         store.create()
         create(store, salt="")
         handle([PendingCommand(put(F, document=b"1"))], store, [EntityProjection()])
-        before = store.tip()
+        before = store.log_end()
         with store.engine.begin() as connection:
             connection.exec_driver_sql("ALTER TABLE interaction DROP COLUMN salt")
             connection.exec_driver_sql("UPDATE store SET value = '2' WHERE key = 'schema'")
     with closing(Store(store_url)) as store:
         store.create()
-        assert store.tip() == before
+        assert store.log_end() == before
         handle([PendingCommand(put(F, name="new"))], store, [EntityProjection()])
         assert [*verify_log(store)] == []
         with store.engine.connect() as connection:

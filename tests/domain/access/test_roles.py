@@ -80,7 +80,7 @@ def test_a_pointer_shows_nothing_that_its_writer_may_not_see() -> None:
 
 def test_what_a_caller_sees() -> None:
     # Callers: the higher of the two roles counts, and only inside the Group
-    assert WRITER.reads("/dirs/d1/files") and WRITER.reads("/dirs/D1")
-    assert not WRITER.reads("/dirs/d2") and not WRITER.reads("/dirs") and not WRITER.reads("/")
+    assert WRITER.can_read("/dirs/d1/files") and WRITER.can_read("/dirs/D1")
+    assert not WRITER.can_read("/dirs/d2") and not WRITER.can_read("/dirs") and not WRITER.can_read("/")
     assert READING.role_at("/dirs/d1") is Role.WRITER
     assert READING.role_at("/dirs/d2") is Role.READER

@@ -38,14 +38,14 @@ def told(decision: Decision, below: str) -> dict[str, str]:
 
 
 def kept(registry: MemoryRegistry, xid: str) -> list[int]:
-    return [one.number for one in registry.world.published.kept(xid)]
+    return [one.number for one in registry.world.publications.retained_versions(xid)]
 
 
 def test_pruned_ones_are_kept(registry: MemoryRegistry) -> None:
     # LEG-707: with what they were when they were pruned
     assert kept(registry, M) == [1, 2]
-    first, _ = registry.world.published.kept(M)
-    assert registry.world.published.image(first).attributes["description"] == "the 1."
+    first, _ = registry.world.publications.retained_versions(M)
+    assert registry.world.publications.pruned_entity(first).attributes["description"] == "the 1."
     assert list(registry.versions(M)) == ["3"]
 
 
@@ -62,7 +62,7 @@ def test_a_kept_one_is_forgotten(registry: MemoryRegistry) -> None:
 
 def test_the_shown_one_gives_way_to_the_highest_that_is_kept(registry: MemoryRegistry) -> None:
     # LEG-213: as it was, but for the time of the change
-    before = registry.world.published.image(registry.world.published.kept(M)[1])
+    before = registry.world.publications.pruned_entity(registry.world.publications.retained_versions(M)[1])
     decision = registry.do(delete(M, 3))
     assert told(decision, M) == {"2": "EntityCreated", "3": "deleted", M: "EntityUpdated"}
     [entity] = registry.versions(M).values()

@@ -277,14 +277,14 @@ def test_whose_constraint_it_is_says_the_detail_to_those_who_may_read_it() -> No
     whose = f'"{P2}" shows it in "/boxes/b2", whose constraint it is'
     for reads, detail in ((can_read_everything, whose), (lambda xid: xid.startswith("/boxes/b1"), None)):
         with pytest.raises(ConstraintFailure) as failure:
-            decide(put(PEN, {"ink": "blue"}), made.world, Context(START, "c", reads=reads))
+            decide(put(PEN, {"ink": "blue"}), made.world, Context(START, "c", can_read=reads))
         assert failure.value.detail == detail
 
 
 def breaches(made: MemoryRegistry) -> list[str]:
     """The Resources that show, themselves or through a pointer, what their Group forbids."""
     found = []
-    for group in (*made.world.of_type("boxes"), *made.world.of_type("crates")):
+    for group in (*made.world.entities_of_type("boxes"), *made.world.entities_of_type("crates")):
         bounds = (group.attributes.get("constraints") or {}).get("pens.ink", {})
         for pen in made.world.members(f"{group.xid}/pens"):
             shown = pen.attributes["meta"].get("xref", pen.xid)

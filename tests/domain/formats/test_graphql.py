@@ -69,7 +69,7 @@ def test_documents_that_are_schemas(row: dict[str, Any], edition: int) -> None:
     else:
         with pytest.raises(InvalidDocument) as caught:
             graphql.parse(document, EDITIONS[edition])
-        assert caught.value.spot is not None and caught.value.spot.line == 1
+        assert caught.value.location is not None and caught.value.location.line == 1
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
@@ -78,7 +78,7 @@ def test_documents_that_are_not(row: dict[str, str], edition: int) -> None:
     # SC-14, SC-16: empty, broken, in another language
     with pytest.raises(InvalidDocument, match=row["why"]) as caught:
         graphql.parse(row["document"].encode("utf-8", "surrogatepass"), EDITIONS[edition])
-    assert caught.value.spot is not None and caught.value.spot.line, caught.value.text
+    assert caught.value.location is not None and caught.value.location.line, caught.value.text
 
 
 def test_canonical_forms() -> None:

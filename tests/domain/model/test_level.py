@@ -75,9 +75,9 @@ def test_a_number_is_what_it_says_however_it_is_written() -> None:
 def test_a_replacement_keeps_what_clients_cannot_set() -> None:
     # ENT-15: a stored value of a read-only attribute outlives a PUT; server-set names are not the level's business
     level = version(a={"type": "string", "readonly": True}, b={"type": "string"})
-    assert level.retained({"a": "x", "b": "y", "epoch": 3, "self": "u", "isdefault": True}) == {"a": "x"}
+    assert level.readonly_values({"a": "x", "b": "y", "epoch": 3, "self": "u", "isdefault": True}) == {"a": "x"}
     meta = model().groups["dirs"].resources["files"].meta
-    assert meta.retained({"readonly": True, "defaultversionid": "1"}) == {"readonly": True}
+    assert meta.readonly_values({"readonly": True, "defaultversionid": "1"}) == {"readonly": True}
 
 
 def test_serialization_order() -> None:

@@ -111,7 +111,7 @@ def test_few_of_many_are_tried(filters: Callable[[int], Any]) -> None:
             tried.append(number)
             return compiled.matches(event)
 
-        index.put(number, SubscriptionInterest(Filter(matches, compiled.needs), types=["created"]))
+        index.put(number, SubscriptionInterest(Filter(matches, compiled.conditions), types=["created"]))
     event = {"id": "7", "source": "/", "type": "created", "subject": "/groups/g7/schemas/s", "myext": "7"}
     index.matches(event)
     assert len(tried) <= 2

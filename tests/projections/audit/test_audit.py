@@ -26,7 +26,7 @@ def grown(registry: Registry) -> Registry:
 
 def found(registry: Registry, before: int, after: int, xid: str) -> list[tuple[str, str]]:
     with registry.readers.view() as view:
-        return [(each.xid, each.change) for each in view.comparison(before, after).of_tree(xid)]
+        return [(each.xid, each.change) for each in view.diff(before, after).of_tree(xid)]
 
 
 @pytest.mark.parametrize(

@@ -84,27 +84,27 @@ def the_hashes_are_sums(registry: Registry, view: View, position: int) -> None:
     living = alive(registry, position)
     for path in PATHS:
         keys = key_range_of(path)
-        assert view.hashes(position).split(keys, ()) == [naive(inside(living, keys))], (position, path)
+        assert view.tree_hashes(position).split_at(keys, ()) == [naive(inside(living, keys))], (position, path)
     if position in registry.history.ends:
-        whole = view.hashes(position).split(key_range_of("/"), ())[0]
+        whole = view.tree_hashes(position).split_at(key_range_of("/"), ())[0]
         assert whole.hash == view.log.as_of(str(position), registry.store.clock()).state
 
 
 def the_parts_make_up_the_whole(view: View, position: int, parts: int, places: list[str]) -> None:
     for path in PATHS:
-        keys, found = key_range_of(path), view.hashes(position)
-        whole = found.split(keys, ())[0]
-        cut = found.cut(keys, parts)
+        keys, found = key_range_of(path), view.tree_hashes(position)
+        whole = found.split_at(keys, ())[0]
+        cut = found.split_evenly(keys, parts)
         assert merge_parts(cut) == whole
         assert len(cut) == min(parts, whole.count)
         assert max([part.count for part in cut], default=0) - min([part.count for part in cut], default=0) <= 1
         ends = [xids.tree_key(end) for part in cut for end in (part.first, part.last) if end]
         assert ends == sorted(ends)
         within = sorted({place for place in places if keys.low <= place < keys.high})
-        split = found.split(keys, within)
+        split = found.split_at(keys, within)
         assert merge_parts(split) == whole
         ranges = [KeyRange(*pair) for pair in pairwise([keys.low, *within, keys.high])]
-        assert split == [found.split(each, ())[0] for each in ranges]
+        assert split == [found.split_at(each, ())[0] for each in ranges]
 
 
 def test_an_image_of_the_past_is_what_is_hashed(registry: Registry) -> None:
@@ -121,7 +121,7 @@ def test_an_image_of_the_past_is_what_is_hashed(registry: Registry) -> None:
 
 def at_position(registry: Registry, position: int) -> list[TreePart]:
     with registry.readers.view() as view:
-        return view.hashes(position).cut(key_range_of("/"), 4)
+        return view.tree_hashes(position).split_evenly(key_range_of("/"), 4)
 
 
 KEYS = ("!dirs", '!dirs"')

@@ -43,7 +43,7 @@ class Registry:
         return outcome
 
     def read(self, position: int | None = None) -> CompatVersions:
-        view = self.readers.quick()
+        view = self.readers.quick_view()
         return CompatVersions(view if position is None else view.as_of(position))
 
     def uri(self, uri: str, position: int | None = None) -> str | None:
@@ -52,7 +52,7 @@ class Registry:
 
 
 def place(shown: CompatVersion | None) -> str | None:
-    return shown and shown.row.xid.removeprefix("/schemagroups/g/schemas/") + ("!" if shown.kept else "")
+    return shown and shown.row.xid.removeprefix("/schemagroups/g/schemas/") + ("!" if shown.is_retained else "")
 
 
 @pytest.fixture
@@ -80,7 +80,11 @@ def test_kept_ones_are_shown_as_they_were(registry: Registry) -> None:
     # LEG-707, LEG-1204
     registry.do(post(S, b"1", "text/a", description="one"), version("b"), post(S, b"3"))
     found = registry.read().versions(S)
-    assert [(one.number, one.row.id, one.kept) for one in found] == [(1, "1", True), (2, "b", False), (3, "3", False)]
+    assert [(one.number, one.row.id, one.is_retained) for one in found] == [
+        (1, "1", True),
+        (2, "b", False),
+        (3, "3", False),
+    ]
     first = found[0]
     assert '"description":"one"' in first.row.attributes and '"contenttype":"text/a"' in first.row.attributes
     assert registry.read().version(S, 1) == first
@@ -160,7 +164,7 @@ def test_what_is_deleted_is_not_found_and_was(registry: Registry) -> None:
         DeleteEntities(G),
     ):
         registry.do(command)
-        states.append((registry.store.tip().position, registry.uri("urn:1"), registry.read().numbers(S)))
+        states.append((registry.store.log_end().position, registry.uri("urn:1"), registry.read().numbers(S)))
     assert [state[1:] for state in states] == [
         ("s/versions/1", [1]),
         ("s/versions/1", [1, 2]),
@@ -178,7 +182,7 @@ def test_a_pointer_shows_what_it_points_at(registry: Registry) -> None:
     pointer = f"{G}/schemas/p"
     registry.do(WriteTree(f"{pointer}/meta", {"xref": S}, WriteMethod.PUT))
     found = registry.read().versions(pointer)
-    assert [(one.number, one.row.xid, one.kept) for one in found] == [
+    assert [(one.number, one.row.xid, one.is_retained) for one in found] == [
         (1, f"{pointer}/versions/1", True),
         (2, f"{pointer}/versions/b", False),
         (3, f"{pointer}/versions/3", False),

@@ -170,10 +170,10 @@ def check(url: str, history: list[Command]) -> None:
         with store.writing() as tx:
             EntityProjection().create(tx.connection)
         run(store, CreateRegistry("test", {}))
-        seen = {store.tip().position: shown(readers)}
+        seen = {store.log_end().position: shown(readers)}
         for command in history:
             both(store, memory, command)
-            seen[store.tip().position] = shown(readers)
+            seen[store.log_end().position] = shown(readers)
         assert_agreement(store, readers, memory)
         for position, then in seen.items():
             assert shown(readers, position) == then
@@ -235,7 +235,7 @@ def assert_told(view: View, xid: str, told: Told) -> None:
     if row is None or '"xref"' in row.attributes:
         assert not told.numbers, told
         return
-    found = {one.row.id: (one.number, one.row.since, not one.kept) for one in published.versions(xid)}
+    found = {one.row.id: (one.number, one.row.since, not one.is_retained) for one in published.versions(xid)}
     assert found == {id: (number, told.rows[id], id in told.living) for id, number in told.numbers.items()}
     family = legacy_api_of(xid)
     assert family is not None

@@ -56,7 +56,7 @@ def test_a_reader_whose_transaction_failed_is_not_used_again(postgres_url: str) 
     reader = connect(postgres_url)
     with pytest.raises(psycopg.errors.DivisionByZero), reader.snapshot(()):
         reader.one("SELECT 1 / ?::bigint", (0,))
-    assert not reader.usable
+    assert not reader.is_open
 
 
 # the first rows came before the one that fails
@@ -66,7 +66,7 @@ def test_a_stream_that_fails_on_its_way_says_so(postgres_url: str) -> None:
     sql = "1 / (?::bigint - n)", "FROM generate_series(1, 5000) AS n"
     with pytest.raises(psycopg.errors.DivisionByZero), reader.stream_at("SELECT 1", *sql, (4000,)) as (_, rows):
         assert sum(1 for _ in rows) < 4000
-    assert not reader.usable
+    assert not reader.is_open
 
 
 def test_a_stream_whose_server_ends_it_says_so(postgres_url: str) -> None:
@@ -78,5 +78,5 @@ def test_a_stream_whose_server_ends_it_says_so(postgres_url: str) -> None:
         next(rows)
         other.one("SELECT pg_terminate_backend(?::bigint::int)", (pid,))
         assert sum(1 for _ in rows) < 99_999
-    assert not reader.usable
+    assert not reader.is_open
     other.close()

@@ -146,7 +146,9 @@ def picked(conjunction: Conjunction, rows: Sequence[EntityRow]) -> set[str]:
 
     def meets(row: EntityRow) -> bool:
         owner = by_xid.get(row.parent or "")
-        return all(matches(each, row, BASE) for each in conjunction.of(row.type)) and (owner is None or meets(owner))
+        return all(matches(each, row, BASE) for each in conjunction.for_type(row.type)) and (
+            owner is None or meets(owner)
+        )
 
     return {row.xid for row in rows if row.type == conjunction.type and meets(row)}
 
@@ -184,7 +186,7 @@ def _counts_are_consistent(view: View, filter: EntityFilter, rows: Sequence[Enti
     left = set(expected(filter, rows))
     selection = view.selection("/dirs", filter, BASE)
     for type in ("dirs.files", "dirs.files.versions"):
-        counted = selection.counts(type, selection.state, selection.low, selection.high)
+        counted = selection.count_by_owner(type, selection.state, selection.low, selection.high)
         owners = [row.parent for row in rows if row.type == type and row.xid in left]
         assert counted == {xids.tree_key(owner): owners.count(owner) for owner in owners if owner}
 
@@ -247,7 +249,7 @@ def _pages(
     collection = view.members(view.selection("/dirs", filter, BASE), "dirs", sort, members)
     found: list[str] = []
     after: PageKey | None = None
-    while page := list(collection.places(after, backwards, size))[:size]:
+    while page := list(collection.page_keys(after, backwards, size))[:size]:
         found += [row.xid for row in collection.rows(page)]
         after = page[-1]
     return found
@@ -273,7 +275,7 @@ def test_a_moment_stays_as_it_was(
         position = view.position()
         then = _shown(view, filter, order, None)
     with emptied(registry, tree(after), keep=True) as view:
-        moment = view.moment("/dirs", position=position)
+        moment = view.row_overrides("/dirs", position=position)
         assert _shown(view, filter, order, moment) == then
 
 
@@ -281,7 +283,7 @@ def _shown(view: View, filter: EntityFilter | None, sort: Sort | None, moment: A
     selection = view.selection("/dirs", filter, BASE, moment)
     members = view.members(selection, "dirs", sort, 0)
     types = ("dirs.files", "dirs.notes", "dirs.files.versions", "dirs.notes.versions")
-    return [(row.xid, row.attributes) for row in selection.below(members.rows(members.places()), types)]
+    return [(row.xid, row.attributes) for row in selection.with_descendants(members.rows(members.page_keys()), types)]
 
 
 def emptied(registry: Registry, contents: dict[str, dict[str, Any]], keep: bool = False) -> Any:

@@ -34,7 +34,7 @@ def tree(registry: Registry) -> Registry:
 
 
 def texts(registry: Registry, collection: str, definitions: tuple[int, int] = (2, 3)) -> Texts | None:
-    with registry.readers.listed(collection, definitions) as found:
+    with registry.readers.stream_collection(collection, definitions) as found:
         if found is None:
             return None
         return [(row[0], row[1], found.position) for row in found.texts]
@@ -42,8 +42,8 @@ def texts(registry: Registry, collection: str, definitions: tuple[int, int] = (2
 
 # Members in tree order, without what is below them, at the position that they belong to
 def test_members_as_they_are_stored(tree: Registry) -> None:
-    rows = [tree.readers.quick().entity(f"/dirs/d/files/{id}") for id in ("f", "g")]
-    position = tree.store.tip().position
+    rows = [tree.readers.quick_view().entity(f"/dirs/d/files/{id}") for id in ("f", "g")]
+    position = tree.store.log_end().position
     assert texts(tree, "/dirs/d/files") == [(row.attributes, row.meta, position) for row in rows if row]
     (only,) = texts(tree, "/dirs/d/files/f/versions") or []
     assert '"/dirs/d/files/f/versions/1"' in only[0]
@@ -62,7 +62,7 @@ def test_nothing_is_said_under_other_definitions(tree: Registry) -> None:
     assert texts(tree, "/dirs/d/files", (1, 3)) is None and texts(tree, "/dirs/d/files", (2, 1)) is None
     tree.record(("/capabilities", {"x": 1}))
     assert texts(tree, "/dirs/d/files") is None
-    assert texts(tree, "/dirs/d/files", (2, tree.store.tip().position))
+    assert texts(tree, "/dirs/d/files", (2, tree.store.log_end().position))
 
 
 # ENT-133: what stands for another shows that one
@@ -79,7 +79,7 @@ def test_a_connection_whose_rows_were_left_is_not_used_again(registry: Registry)
     registry.record(("/", {"registryid": "r"}), ("/model", {}), ("/capabilities", {}))
     registry.record(*((xid, {"name": "n" * 500}) for xid in ("/dirs/d", *(f"/dirs/d/files/f{n}" for n in range(5000)))))
     for taken in (0, 1, 1000):
-        with registry.readers.listed("/dirs/d/files", (2, 3)) as found:
+        with registry.readers.stream_collection("/dirs/d/files", (2, 3)) as found:
             assert found and len(list(islice(found.texts, taken))) == taken
         assert len(texts(registry, "/dirs/d/files") or ()) == 5000
         with registry.readers.view() as view:
@@ -92,7 +92,7 @@ def test_a_collection_streams(registry: Registry) -> None:
     members = (f"/dirs/d/files/f{n}" for n in range(20_000))
     registry.record(("/dirs/d", {"name": "d"}), *((xid, {"name": "n" * 500}) for xid in members))
     gc.collect()
-    with registry.readers.listed("/dirs/d/files", (2, 3)) as found:
+    with registry.readers.stream_collection("/dirs/d/files", (2, 3)) as found:
         tracemalloc.start()
         assert found and sum(1 for _ in found.texts) == 20_000
         peak = tracemalloc.get_traced_memory()[1]

@@ -29,7 +29,7 @@ def dirs(registry: Registry, asked: str, sort: Sort | None = None) -> list[str]:
     filter = parse_filter([[asked]], PathScope("dirs"), MODEL) if asked else None
     with registry.readers.view() as view:
         members = view.members(view.selection("/dirs", filter, "http://h"), "dirs", sort, 0)
-        return [row.id for row in members.rows(members.places())]
+        return [row.id for row in members.rows(members.page_keys())]
 
 
 def test_a_large_array_is_one_row_of_the_index(registry: Registry) -> None:

@@ -54,12 +54,12 @@ def shown(view: View, filter: EntityFilter | None, sort: Sort | None, size: int)
     """All that a listing asks: members with what is below them, sizes, the first pages from both ends."""
     selection = view.selection("/dirs", filter, BASE)
     members = view.members(selection, "dirs", sort, 0)
-    rows = [(row.xid, row.attributes) for row in selection.below(members.rows(members.places()), TYPES)]
-    counts = [selection.counts(type, selection.state, selection.low, selection.high) for type in TYPES]
+    rows = [(row.xid, row.attributes) for row in selection.with_descendants(members.rows(members.page_keys()), TYPES)]
+    counts = [selection.count_by_owner(type, selection.state, selection.low, selection.high) for type in TYPES]
     pages = []
     for backwards in (False, True):
-        first = list(members.places(None, backwards, size))[:size]
-        pages += [first, list(members.places(first[-1], backwards, size))[:size] if first else []]
+        first = list(members.page_keys(None, backwards, size))[:size]
+        pages += [first, list(members.page_keys(first[-1], backwards, size))[:size] if first else []]
     alive = [row for xid in ("/dirs/a", "/dirs/A") if (row := view.entity(xid)) and selection.survives(row)]
     return [rows, selection.count("dirs"), counts, pages, alive, list(view.subtree("/dirs"))]
 
@@ -135,7 +135,7 @@ def test_pages_and_trees_of_then_merge_two_ranges(explained: Explained) -> None:
     past = PastDatabase(explained, GROUPS * FILES)
     for xid, type in (("/dirs", "dirs"), ("/dirs/d7/files", "dirs.files")):
         selection = ScanSelection(past, xid, None)
-        list(ScannedMembers(past, selection, type, None, FILES).places(limit=10))
+        list(ScannedMembers(past, selection, type, None, FILES).page_keys(limit=10))
         # PostgreSQL sorts what is that little, as long as it is not what lies below the members.
         assert "entity_history_by_type" in explained.plans[-1] or type != "dirs", explained.plans
         list(selection.rows(selection.state, {type, "dirs.files"}, selection.low, selection.high))

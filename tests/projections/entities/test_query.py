@@ -22,7 +22,7 @@ def tree(registry: Registry) -> Registry:
 
 # ENT-31: letter case belongs to an id, though it never tells two apart
 def test_entity_by_exact_xid(tree: Registry) -> None:
-    view = tree.readers.quick()
+    view = tree.readers.quick_view()
     found = view.entity("/dirs/d/files/f")
     assert found and (found.xid, found.parent, found.id) == ("/dirs/d/files/f", "/dirs/d", "f")
     assert view.entity("/dirs/D/files/f") is None
@@ -31,23 +31,23 @@ def test_entity_by_exact_xid(tree: Registry) -> None:
 
 def test_entities_come_in_the_order_asked_for(tree: Registry) -> None:
     asked = ["/dirs/d-1", "/dirs/none", "/", "/DIRS/d", "/dirs/d"]
-    assert [row.xid for row in tree.readers.quick().entities(asked)] == ["/dirs/d-1", "/", "/dirs/d"]
+    assert [row.xid for row in tree.readers.quick_view().entities(asked)] == ["/dirs/d-1", "/", "/dirs/d"]
 
 
 def test_definitions_come_along(tree: Registry) -> None:
-    view = tree.readers.quick()
+    view = tree.readers.quick_view()
     assert view.definitions() == (2, 3)
     found, *definitions = view.entity_with_definitions("/dirs/d")
     assert found == view.entity("/dirs/d") and definitions == [2, 3]
     assert view.entity_with_definitions("/dirs/none") == (None, 2, 3)
     tree.record(("/model", {"model": {}}))
-    assert view.definitions() == (tree.store.tip().position, 3)
+    assert view.definitions() == (tree.store.log_end().position, 3)
 
 
 def test_an_empty_model_has_no_definitions(registry: Registry) -> None:
-    assert registry.readers.quick().definitions() == (0, 0)
-    assert registry.readers.quick().entity_with_definitions("/") == (None, 0, 0)
-    assert registry.readers.quick().position() == 0
+    assert registry.readers.quick_view().definitions() == (0, 0)
+    assert registry.readers.quick_view().entity_with_definitions("/") == (None, 0, 0)
+    assert registry.readers.quick_view().position() == 0
 
 
 def test_subtree_in_tree_order(tree: Registry) -> None:
@@ -73,34 +73,34 @@ def test_a_view_stays_at_its_moment(tree: Registry) -> None:
         tree.record(("/dirs/d", None), ("/dirs/new", {"name": "n"}))
         assert view.entity("/dirs/d") and view.entity("/dirs/new") is None
         assert view.position() == before
-        quick = tree.readers.quick()
+        quick = tree.readers.quick_view()
         assert quick.entity("/dirs/d") is None and quick.entity("/dirs/new")
-        assert quick.position() == tree.store.tip().position
+        assert quick.position() == tree.store.log_end().position
 
 
 def test_a_view_over_a_write_transaction_sees_it(tree: Registry) -> None:
     with tree.store.writing() as tx:
         tree.entities.apply(tx.connection, tree.history.record(("/dirs/new", {"name": "n"})))
-        view = View.over(tx.connection)
+        view = View.of_connection(tx.connection)
         assert view.entity("/dirs/new")
         assert "/dirs/new" in [row.xid for row in view.subtree("/dirs")]
-        assert tree.readers.quick().entity("/dirs/new") is None
+        assert tree.readers.quick_view().entity("/dirs/new") is None
 
 
 # SER-18: document bytes come back as they went in
 def test_documents(tree: Registry) -> None:
     tree.record(("/dirs/x", {"name": "x"}), documents={"ab": b"\x00\xff"})
-    assert tree.readers.quick().document("ab") == b"\x00\xff"
+    assert tree.readers.quick_view().document("ab") == b"\x00\xff"
     with pytest.raises(MissingDocument):
-        tree.readers.quick().document("cd")
+        tree.readers.quick_view().document("cd")
 
 
 def test_a_closed_connection_is_replaced(tree: Registry) -> None:
     with tree.readers.view():
         pass
-    tree.readers.quick()
+    tree.readers.quick_view()
     tree.readers.close()
-    assert tree.readers.quick().entity("/dirs/d")
+    assert tree.readers.quick_view().entity("/dirs/d")
     with tree.readers.view() as view:
         assert view.entity("/dirs/d")
 

@@ -59,7 +59,7 @@ def test_a_leaf_of_nobody_is_found(told: Store) -> None:
     with told.engine.begin() as connection:
         connection.execute(text("INSERT INTO attribute VALUES ('!zzz', 'name', 'dirs', 'x', NULL, NULL)"))
     [found] = verify_index(told)
-    assert found.position == told.tip().position
+    assert found.position == told.log_end().position
     assert found.what.startswith("the index over attributes has ")
 
 

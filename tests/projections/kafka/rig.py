@@ -77,7 +77,7 @@ class Rig:
 
         Each partition is in order and jumps over nothing, what is there twice is the same, and no number is missing.
         """
-        place = self.progress.place()
+        place = self.progress.published_counts()
         return {LOG: _proven(self.read(LOG), place.log), EVENTS: _proven(self.read(EVENTS), place.events)}
 
 
@@ -110,7 +110,7 @@ def forgotten(rig: Rig, registry: Registry, interactions: int, more: int) -> tup
     before = rig.publish()
     fill(registry, more, start=interactions)
     after = rig.publish()
-    rig.progress.move(before)
+    rig.progress.save(before)
     assert rig.publish() == after
     return before, after
 

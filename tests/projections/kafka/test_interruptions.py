@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 
 def written(rig: Rig) -> int:
     """Records on the log's topic so far."""
-    return rig.cluster.held(f"{rig.prefix}.log").records
+    return rig.cluster.topic_contents(f"{rig.prefix}.log").records
 
 
 def growing(rig: Rig) -> Callable[[], bool]:
@@ -68,7 +68,7 @@ def test_publishers_that_are_killed(registry: Registry, broker: Kafka, tmp_path:
     # EV-79: nothing is lost, what is there twice has the same number and is the same
     end = fill(registry, 1500)
     rig = Rig(registry.store, broker)
-    rig.cluster.make([f"{rig.prefix}.{topic}" for topic in (LOG, EVENTS)], PARTITIONS)
+    rig.cluster.create_topics([f"{rig.prefix}.{topic}" for topic in (LOG, EVENTS)], PARTITIONS)
     killed: list[int] = []
     while written(rig) < end and len(killed) < 3:
         more = growing(rig)
@@ -91,7 +91,7 @@ def test_two_publishers_at_once(registry: Registry, broker: Kafka) -> None:
     end = fill(registry, 300)
     rig = Rig(registry.store, broker)
     with following(rig), following(rig):
-        until(lambda: rig.progress.place().log == end, 120)
+        until(lambda: rig.progress.published_counts().log == end, 120)
     rig.publish()
     rig.proven()
 
@@ -103,7 +103,7 @@ def test_another_publisher_goes_on_while_one_starts(registry: Registry, broker: 
     rig.publish()
 
     def look() -> dict[str, TopicContents]:
-        held = {topic: rig.cluster.held(f"{rig.prefix}.{topic}") for topic in (LOG, EVENTS)}
+        held = {topic: rig.cluster.topic_contents(f"{rig.prefix}.{topic}") for topic in (LOG, EVENTS)}
         fill(registry, 3, start=3)
         rig.publish()
         return held
@@ -117,13 +117,13 @@ def test_a_broker_that_goes_away_and_comes_back(registry: Registry, broker: Kafk
     fill(registry, 600)
     rig = Rig(registry.store, broker)
     with following(rig):
-        until(lambda: rig.progress.place().log > 0, 120)
+        until(lambda: rig.progress.published_counts().log > 0, 120)
         broker.stop()
         try:
             end = fill(registry, 50, start=600)
         finally:
             broker.start()
-        until(lambda: rig.progress.place().log == end, 120)
+        until(lambda: rig.progress.published_counts().log == end, 120)
     rig.proven()
 
 
@@ -135,9 +135,9 @@ def test_a_broker_that_is_not_there_at_first(registry: Registry, broker: Kafka) 
         with following(rig):
             until(lambda: bool(rig.told), 120)
             broker.start()
-            until(lambda: rig.progress.place().log == 9, 120)
+            until(lambda: rig.progress.published_counts().log == 9, 120)
     finally:
-        if rig.progress.place().log != 9:
+        if rig.progress.published_counts().log != 9:
             broker.stop()
             broker.start()
     rig.proven()
@@ -148,7 +148,7 @@ def test_it_stops_while_it_waits_for_a_broker(registry: Registry, broker: Kafka)
     rig = Rig(registry.store, broker)
     try:
         with following(rig):
-            until(lambda: rig.progress.place().log > 0, 120)
+            until(lambda: rig.progress.published_counts().log > 0, 120)
             broker.stop()
             fill(registry, 5, start=600)
     finally:
@@ -166,7 +166,7 @@ def test_a_record_that_is_too_large(registry: Registry, broker: Kafka) -> None:
     with pytest.raises(RecordFailed) as failed:
         rig.publish()
     assert failed.value.record.position == large
-    assert rig.progress.place() == PublishedCounts()
+    assert rig.progress.published_counts() == PublishedCounts()
     key = b"/dirs/large"
     assert all(each.key != key for records in rig.read(LOG).values() for each in records)
     with closing(KafkaAdminClient(bootstrap_servers=broker.own())) as admin:
@@ -209,7 +209,7 @@ def test_an_older_place_in_a_database_that_was_restored(registry: Registry, brok
     restore = backup(registry.store)
     place = rig.publish()
     restore()
-    assert rig.progress.place().log == 15
+    assert rig.progress.published_counts().log == 15
     assert rig.publish() == place
     assert rig.proven() == {LOG: 15, EVENTS: 15}
 
@@ -245,12 +245,12 @@ def test_topics_made_anew_by_a_publisher_that_is_killed(registry: Registry, brok
     names = {topic: f"{rig.prefix}.{topic}" for topic in (LOG, EVENTS)}
     for name in names.values():
         broker.delete(name)
-    rig.cluster.make([*names.values()], PARTITIONS)
-    begun = find_start(rig.progress, lambda: {topic: rig.cluster.held(name) for topic, name in names.items()})
+    rig.cluster.create_topics([*names.values()], PARTITIONS)
+    begun = find_start(rig.progress, lambda: {topic: rig.cluster.topic_contents(name) for topic, name in names.items()})
     with closing(Producer(rig.cluster, rig.prefix, lambda: False)) as producer:
         for record in rig.progress.window(begun).records[:3]:
             producer.send(record)
-        producer.settle()
+        producer.flush()
     assert rig.publish() == place
     assert rig.proven() == {LOG: 3, EVENTS: 0}
 
@@ -261,6 +261,6 @@ def test_records_that_were_lost(registry: Registry, broker: Kafka) -> None:
     rig = Rig(registry.store, broker)
     rig.publish()
     end = fill(registry, 5, start=5)
-    rig.progress.move(PublishedCounts(end, 30))
+    rig.progress.save(PublishedCounts(end, 30))
     with pytest.raises(TopicsDiverged, match=rf"ends at number 15, but {end} were acknowledged"):
         rig.publish()

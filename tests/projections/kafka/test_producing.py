@@ -27,7 +27,7 @@ def record(number: int, size: int = 10, key: bytes = b"/dirs/d") -> PublishedRec
 
 @contextmanager
 def opened(cluster: KafkaCluster, prefix: str) -> Iterator[Producer]:
-    cluster.make([f"{prefix}.log"], 1)
+    cluster.create_topics([f"{prefix}.log"], 1)
     with closing(Producer(cluster, prefix, lambda: False)) as producer:
         yield producer
 
@@ -36,7 +36,7 @@ def test_what_is_under_way_is_bounded(broker: Kafka, monkeypatch: pytest.MonkeyP
     # Memory stays flat while a broker says nothing; then all that was sent arrives, once and in order.
     with opened(KafkaCluster(f"kafka://{broker.own()}"), "bounded") as producer:
         producer.send(record(1))
-        producer.settle()
+        producer.flush()
         monkeypatch.setattr(producing, "ACKNOWLEDGE_SECONDS", 0.5)
         broker.stop()
         sent = 1
@@ -49,7 +49,7 @@ def test_what_is_under_way_is_bounded(broker: Kafka, monkeypatch: pytest.MonkeyP
         finally:
             broker.start()
         monkeypatch.setattr(producing, "ACKNOWLEDGE_SECONDS", 120.0)
-        producer.settle()
+        producer.flush()
     with consuming(broker.own(), "bounded.log") as consumer:
         records = [*taken(consumer, sent, 60), *taken(consumer, 1, 2)]
         found = [int(dict(each.headers)["annals_number"]) for each in records]
@@ -59,12 +59,12 @@ def test_what_is_under_way_is_bounded(broker: Kafka, monkeypatch: pytest.MonkeyP
 def test_a_record_that_is_refused_is_not_jumped_over(broker: Kafka) -> None:
     # Whatever waits behind it: each partition ends as it began, in order, and its own has nothing behind it.
     cluster = KafkaCluster(f"kafka://{broker.own()}")
-    cluster.make(["jumped.log"], 3)
+    cluster.create_topics(["jumped.log"], 3)
     with closing(Producer(cluster, "jumped", lambda: False)) as producer:
         with pytest.raises(RecordFailed) as failed:
             for number in range(1, 3001):
                 producer.send(record(number, 2 * LARGEST if number == 1500 else 300, b"%d" % (number % 30)))
-            producer.settle()
+            producer.flush()
         assert failed.value.record.position == 1500
     with consuming(broker.own(), "jumped.log") as consumer:
         found = taken(consumer, sum(consumer.end_offsets(list(consumer.assignment())).values()), 60)
@@ -79,17 +79,17 @@ def test_a_record_that_is_refused_is_not_jumped_over(broker: Kafka) -> None:
 
 def test_who_waits_can_be_told_to_stop(broker: Kafka) -> None:
     cluster = KafkaCluster(f"kafka://{broker.own()}")
-    cluster.make(["stopped.log"], 1)
+    cluster.create_topics(["stopped.log"], 1)
     stopped = False
     with closing(Producer(cluster, "stopped", lambda: stopped)) as producer:
         producer.send(record(1))
-        producer.settle()
+        producer.flush()
         broker.stop()
         try:
             producer.send(record(2))
             stopped = True
             with pytest.raises(PublishingStopped):
-                producer.settle()
+                producer.flush()
         finally:
             broker.start()
 
@@ -105,12 +105,12 @@ def test_a_password_that_is_no_longer_one(broker: Kafka, monkeypatch: pytest.Mon
     cluster = KafkaCluster(f"SASL_SSL://{HOST}:{broker.ports['SASLTLS']}", GOOD, CertificateAuthorities(str(broker.ca)))
     with opened(cluster, "refused") as producer:
         producer.send(record(1))
-        producer.settle()
+        producer.flush()
         broker.restart("another password")
         try:
             producer.send(record(2))
             with pytest.raises(errors.SaslAuthenticationFailedError):
                 while True:
-                    producer.settle()
+                    producer.flush()
         finally:
             broker.restart(PASSWORD)

@@ -22,7 +22,7 @@ GIVEN = [
 
 def made(*events: EntityEvent, contentmode: str = "structured") -> list[PublishedRecord]:
     rows = [row(position, each) for position, each in enumerate(events, CAUGHT_UP.first)]
-    return RecordBuilder(XRegistryEvents(), contentmode).of(CAUGHT_UP, rows, PublishedCounts(4, 7))[0]
+    return RecordBuilder(XRegistryEvents(), contentmode).build(CAUGHT_UP, rows, PublishedCounts(4, 7))[0]
 
 
 def facts(number: int, position: int) -> dict[str, bytes]:
@@ -100,8 +100,8 @@ def test_documents(
 ) -> None:  # LEG-902: they travel with the Version whose they are, where they are wanted
     given = row(5, event(EntityUpdated, xid).model_copy(update={"private": private}))
     find = documents.get if documents is not None else None
-    (bare, *_), _ = RecordBuilder(XRegistryEvents()).of(CAUGHT_UP, [given], PublishedCounts(4, 7))
-    (found, *_), _ = RecordBuilder(XRegistryEvents()).of(CAUGHT_UP, [given], PublishedCounts(4, 7), find)
+    (bare, *_), _ = RecordBuilder(XRegistryEvents()).build(CAUGHT_UP, [given], PublishedCounts(4, 7))
+    (found, *_), _ = RecordBuilder(XRegistryEvents()).build(CAUGHT_UP, [given], PublishedCounts(4, 7), find)
     assert found == bare._replace(headers=[*bare.headers, *header])
 
 
@@ -117,8 +117,8 @@ def test_an_interaction_in_parts_comes_to_the_same() -> None:  # EV-79: wherever
     whole, records = made(*GIVEN), RecordBuilder(XRegistryEvents())
     rows = [row(position, each) for position, each in enumerate(GIVEN, CAUGHT_UP.first)]
     for cut in range(len(rows) + 1):
-        first, place = records.of(CAUGHT_UP, rows[:cut], PublishedCounts(4, 7))
-        second, place = records.of(CAUGHT_UP, rows[cut:], place)
+        first, place = records.build(CAUGHT_UP, rows[:cut], PublishedCounts(4, 7))
+        second, place = records.build(CAUGHT_UP, rows[cut:], place)
         assert place == PublishedCounts(8, 11)
         for topic in (LOG, EVENTS):
             assert [each for each in first + second if each.topic == topic] == [

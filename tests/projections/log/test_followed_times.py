@@ -138,7 +138,7 @@ def test_all_that_happened_during_a_time(
         span = [
             (NOON + timedelta(minutes=each)).isoformat(timespec="microseconds")[:-6] + "Z" for each in (since, until)
         ]
-        after, end = read.during(*span)
+        after, end = read.positions_between(*span)
         inside = [each for each, _ in interactions(lambda: read, after, end)]
         wanted = [each.last for each in inside if span[0] <= each.time <= span[1]]
         assert wanted == sorted(found)

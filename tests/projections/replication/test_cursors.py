@@ -16,7 +16,7 @@ from tests.support.registries.standard import modelled, same
 def ahead(registry: Registry, link: str, position: int) -> None:
     """Has a registry that is stopped believe that a link is at a position."""
     with closing(LinkStates(registry.database)) as states:
-        states.note(link, position)
+        states.update(link, position)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -64,7 +64,7 @@ def failing(registry: Party) -> Iterator[None]:
 
 def kept(registry: Party) -> list[Any]:
     """All that a refusal leaves as it was."""
-    return [registry.store.tip(), registry.rows(), registry.documents(), [*registry.recorded()]]
+    return [registry.store.log_end(), registry.rows(), registry.documents(), [*registry.recorded()]]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_what_is_refused_half_way_leaves_nothing(databases: list[str], alone: bo
             assert type(found[-1]) is Diverged
             assert not alone or kept(here) == before
             assert [type(each) for each in done(here, wrong, Follow(LINK, tuple(coming)))] == [Diverged, Recorded]
-            assert here.store.tip().state == coming[-1].state
+            assert here.store.log_end().state == coming[-1].state
             assert [*verify_log(here.store), *verify_row_hashes(here.store)] == []
 
     asyncio.run(run())

@@ -195,9 +195,9 @@ def test_records_that_are_there_twice(tmp_path: Path, broker: Kafka, prefix: str
         follow(b, broker, prefix)
         together(a, b, seconds=SECONDS)
         a.fill(3, 5, start="later")
-        progress.move(PublishedCounts())
+        progress.save(PublishedCounts())
         one.once(Event())
-        progress.move(PublishedCounts())
+        progress.save(PublishedCounts())
         one.once(Event())
         together(a, b, seconds=SECONDS)
         b.verified()
@@ -273,8 +273,8 @@ def linked(database: Path, broker: Kafka, url: str, password: str) -> Iterator[t
     found = parse_link({"url": url, "dialect": "kafka", "credential": secret})
     command = WriteLink("/-/links/primary", True, found.attributes, found.secrets)
     with closing(registry), closing(LinkStates(settings.database)) as states:
-        registry.road.submit(command, Caller("root", Role.ADMIN)).result()
-        (link,) = registry.readers.quick().links.all()
+        registry.command_bus.submit(command, Caller("root", Role.ADMIN)).result()
+        (link,) = registry.readers.quick_view().links.all()
         yield link, build_link_context(settings, registry, states)
 
 

@@ -98,10 +98,10 @@ def test_an_old_model_that_comes_again_changes_nothing(databases: list[str]) -> 
                 for maxversions in (1, 0, 3):
                     await there.write("PUT", "/modelsource", source({"maxversions": maxversions}))
                     await inflow.take()
-                end = here.store.tip()
+                end = here.store.log_end()
                 for lines in (0, 1, 5, 8, None):
                     await inflow.take(0, lines)
-                    assert here.store.tip() == end
+                    assert here.store.log_end() == end
             assert await model(here) == source({"maxversions": 3})["groups"]
 
     asyncio.run(run())
@@ -114,12 +114,12 @@ def test_what_a_link_brings_nobody_here_redefines(databases: list[str]) -> None:
             await there.write("PUT", "/modelsource", source())
             async with linked(here, there, SCOPE) as inflow:
                 await inflow.take()
-                before = here.store.tip()
+                before = here.store.log_end()
                 for wanted in (source(NOTED), {"groups": CRATES}, {}):
                     answer = await here.ask("PUT", "/modelsource", wanted)
                     found = json.loads(answer.content)
                     assert (answer.status, found["type"].partition("#")[2]) == (400, "readonly")
-                    assert here.store.tip() == before
+                    assert here.store.log_end() == before
                 await here.write("PUT", "/modelsource", source(**CRATES))
                 await here.write("POST", f"/-/links/{inflow.id}/actions/promote")
             await here.write("PUT", "/modelsource", source(NOTED, **CRATES))
@@ -166,10 +166,10 @@ def test_a_model_that_others_do_not_fit_is_not_taken_in(databases: list[str]) ->
                 await here.write("PUT", "/dirs/own/files/f$details", {})
                 await there.write("PUT", "/modelsource", source(NEEDED))
                 await there.write("PUT", "/dirs/a/files/f$details", {"note": "n"})
-                before = here.store.tip()
+                before = here.store.log_end()
                 with pytest.raises(Problem, match="non-compliant"):
                     await inflow.take()
-                assert here.store.tip() == before
+                assert here.store.log_end() == before
                 await here.write("DELETE", "/dirs/own")
                 await inflow.take()
             assert await hash(here, "/dirs/a") == await hash(there, "/dirs/a")

@@ -29,17 +29,17 @@ def test_every_record_once_in_order(keys: list[int], again: list[tuple[int, int]
         marks.add(partition, RecordMark(offsets[partition], number, 0))
         order.add(partition, number, number, 1)
         offsets[partition] += 1
-        found += order.due()
-        marks.settle(order.number)
+        found += order.take_next()
+        marks.advance(order.number)
         # What is not given yet lies behind the mark of its partition, or comes there again.
         for each, numbers in enumerate(left):
             known = marks.of(each)
             behind = numbers[known.offset + 1 if known else 0 :]
             assert {number for number in numbers if number > order.number} <= set(behind)
-            assert order.number + 1 not in numbers[offsets[each] :] or each not in order.ahead()
+            assert order.number + 1 not in numbers[offsets[each] :] or each not in order.partitions_ahead()
     assert found == list(range(1, len(keys) + 1))
     assert order.waiting == 0
-    assert PartitionMarks(marks.told()).told() == marks.told()
+    assert PartitionMarks(marks.to_json()).to_json() == marks.to_json()
 
 
 @pytest.mark.parametrize(
@@ -56,5 +56,5 @@ def test_partitions_that_cannot_hold_what_comes_next(read: list[tuple[int, int]]
     order: RecordOrder[int] = RecordOrder(0)
     for partition, number in read:
         order.add(partition, number, number, 1)
-    list(order.due())
-    assert order.ahead() == ahead
+    list(order.take_next())
+    assert order.partitions_ahead() == ahead

@@ -60,7 +60,7 @@ def test_an_error_repeats_problem_documents_only(body: bytes, said: str) -> None
     """SUB-904: what a server that is no registry answers is shown to nobody."""
     with answering(500, body) as url, closing(RemoteClient(url, DestinationGuard("127.0.0.1"))) as remote:
         with pytest.raises(RemoteError) as asked:
-            remote.ask("GET", "/-/log/head")
+            remote.request("GET", "/-/log/head")
         with pytest.raises(RemoteError) as streamed, remote.stream("/-/log"):
             pass
     assert str(asked.value) == f"GET /-/log/head answers 500{said}"
@@ -76,7 +76,7 @@ def test_no_address_of_ones_own_network_is_connected_to(host: str) -> None:
         closing(RemoteClient(url.replace("127.0.0.1", host), DestinationGuard())) as remote,
         refused,
     ):
-        remote.ask("GET", "/")
+        remote.request("GET", "/")
 
 
 def test_a_name_with_several_addresses_is_tried_at_each() -> None:
@@ -87,7 +87,7 @@ def test_a_name_with_several_addresses_is_tried_at_each() -> None:
 
     guard = DestinationGuard("there", look_up=look_up)
     with answering(200, b"{}") as url, closing(RemoteClient(url.replace("127.0.0.1", "there"), guard)) as remote:
-        assert remote.ask("GET", "/").json() == {}
+        assert remote.request("GET", "/").json() == {}
 
 
 @contextmanager
@@ -131,7 +131,7 @@ def test_answers_are_bounded_in_size(content: bytes, feed: bool, said: str, monk
     refused = pytest.raises(RemoteError, match=said)
     with sending(content) as url, closing(RemoteClient(url, DestinationGuard("127.0.0.1"))) as remote, refused:
         if not feed:
-            remote.ask("GET", "/export")
+            remote.request("GET", "/export")
         with remote.stream("/-/log") as found:
             list(found)
 

@@ -183,7 +183,7 @@ def test_what_was_recorded_and_not_noted_is_not_lost(tmp_path: Path, databases: 
         until(lambda: same(a, b, "one"))
         b.kill()
         with closing(LinkStates(b.database)) as states:
-            states.note("a", noted)
+            states.update("a", noted)
         b.start()
         b.link("a", a.url, scope=scope("one", "two"))
         until(lambda: same(a, b, "one", "two"))

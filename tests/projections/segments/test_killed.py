@@ -126,7 +126,7 @@ def test_writers_that_cut_the_log_differently_leave_one_way_through_it(
     append_segments(registry.url, open_folder(str(half)), SegmentSize(4))
     for name, content in lying(half).items():
         (tmp_path / "segments" / name).write_bytes(content)
-    assert folder.listed() != folder.ranges()
+    assert folder.list_ranges() != folder.ranges()
     whole(registry, folder)
     grow(registry, 5, start=24)
     append_segments(registry.url, folder, SegmentSize(5))

@@ -50,12 +50,12 @@ def told_by(rig: Rig, *families: Any) -> list[EventMessage]:
     try:
         feed, after, found = EventMessageReader(lambda: Log(reader), families or FAMILIES), 0, []
         while after < rig.position:
-            after, some = feed.chunk(after, rig.position)
+            after, some = feed.read_chunk(after, rig.position)
             found += some
-        again = feed.again([each.sequence for each in found])
+        again = feed.read_again([each.sequence for each in found])
         assert list(again.values()) == found  # SUB-114: read again, they are the same
         sequences = [each.sequence for each in found[::3]]
-        assert list(feed.again([*sequences, 1 << 40]).values()) == found[::3]
+        assert list(feed.read_again([*sequences, 1 << 40]).values()) == found[::3]
         return found
     finally:
         reader.close()

@@ -96,7 +96,7 @@ def test_a_service_in_a_thread(store_url: str) -> None:
         await until(lambda: len(rig.receiver.arrived["s"]) == 3)
         other = StoredDeliveries(rig.url, rig.ports, FAMILIES)
         rig.act("pause")
-        assert await asyncio.to_thread(other.heard, rig.subscription())
+        assert await asyncio.to_thread(other.wait_until_applied, rig.subscription())
         rig.groups("d")
         await asyncio.sleep(0.3)
         assert len(rig.receiver.arrived["s"]) == 3

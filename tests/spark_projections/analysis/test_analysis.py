@@ -110,7 +110,7 @@ def test_what_lives_as_of_a_position(log: DataFrame, filled: Registry, asof: int
 
 
 def decoded(rows: Iterable[LogTableRow]) -> list[tuple[LogTableRow, EntityEvent]]:
-    return [(row, EventMapper().of_row(log_row(row))) for row in rows]
+    return [(row, EventMapper().event_of_row(log_row(row))) for row in rows]
 
 
 def test_events_are_those_of_the_log(log: DataFrame, filled: Registry) -> None:

@@ -140,7 +140,7 @@ def test_patterns_are_what_a_regular_expression_would_be(pattern: str, subject: 
     parsed = like_pattern.parse_pattern(pattern)
     assert like_pattern.pattern_matcher(parsed)(subject) is expected
     if expected:
-        assert subject.startswith(parsed.start) and (not parsed.exact or subject == parsed.start)
+        assert subject.startswith(parsed.prefix) and (not parsed.is_exact or subject == parsed.prefix)
 
 
 HOSTILE = ["%a%a%a%a%b", f"%{'a_' * 2000}b%", f"%{'a' * 4000}b%", "%_a%_a%_b", "%a_" * 2000, f"%{'_' * 4000}b"]

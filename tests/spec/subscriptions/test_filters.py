@@ -114,5 +114,5 @@ def test_the_pointer_begins_where_the_filters_stand() -> None:
     ],
 )
 def test_conditions(filters: Any, needs: list[tuple[str, str, bool]] | None) -> None:
-    found = compile_filters(filters).needs
+    found = compile_filters(filters).conditions
     assert (None if found is None else sorted(found)) == (needs and [IndexCondition(*each) for each in needs])

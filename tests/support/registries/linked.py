@@ -155,7 +155,7 @@ class Party:
                     .where(log.position.between(facts.first, facts.last))
                     .order_by(log.position)
                 )
-                yield facts, [mapper.of_row(LogRow(*each)) for each in found]
+                yield facts, [mapper.event_of_row(LogRow(*each)) for each in found]
 
     def documents(self) -> dict[str, bytes]:
         """All documents by their hash."""
@@ -188,7 +188,7 @@ class Inflow:
     @property
     def link(self) -> Link:
         """As it is now."""
-        found = self._readers.quick().links.one(self.id)
+        found = self._readers.quick_view().links.get(self.id)
         assert found is not None
         return found
 
@@ -198,7 +198,7 @@ class Inflow:
         """
         intake = LogIngester(self.link, self._tools())
         intake.cursor = intake.cursor if after is None else after
-        intake.take(await self.coming(intake.cursor, lines))
+        intake.ingest(await self.coming(intake.cursor, lines))
 
     async def coming(self, after: int, lines: int | None = None) -> list[ForeignInteraction]:
         """Interactions of the source beyond a position. lines: see `take`."""
@@ -210,7 +210,7 @@ class Inflow:
 
     def do(self, command: Command) -> Recorded:
         """What a command comes to that the link asks for."""
-        return self._tools().do(self.link, command)
+        return self._tools().execute(self.link, command)
 
     def _tools(self) -> LinkWorkerContext:
         return LinkWorkerContext(self._submit, self._readers, self.states, lambda link: {}, DestinationGuard())

@@ -92,7 +92,7 @@ class MemoryWorld:
             if low <= key < high and entity.xid not in xids.ROOT_STREAMS:
                 yield entity
 
-    def of_type(self, type: str) -> Iterator[Entity]:
+    def entities_of_type(self, type: str) -> Iterator[Entity]:
         for entity in self.subtree(xids.REGISTRY):
             if entity.type == type:
                 yield entity
@@ -106,18 +106,18 @@ class MemoryWorld:
                 lived = evolve(*then[stream]) if stream in then else None
                 yield StreamDifference(since[stream], lived, self._entities.get(stream))
 
-    def sources(self, xid: str) -> Sequence[str]:
+    def xref_sources(self, xid: str) -> Sequence[str]:
         found = self._entities.values()
         return [entity.xid for entity in found if entity.attributes.get("meta", {}).get("xref") == xid]
 
-    def prefetch_sources(self, names: Iterable[str]) -> None:
+    def prefetch_xref_sources(self, names: Iterable[str]) -> None:
         pass
 
     def document(self, sha256: str) -> bytes:
         return self._documents[sha256]
 
     @property
-    def published(self) -> Publications:
+    def publications(self) -> Publications:
         return MemoryPublications(self._log)
 
     @property
@@ -130,7 +130,7 @@ class MemoryWorld:
         same = found is not None and (found.owner, found.name) == (secret.owner, secret.name)
         return found.value if found is not None and same else None
 
-    def verdicts(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
+    def check_results(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
         """See World; the checks run immediately."""
         known = {**self._documents, **documents}
 
@@ -160,9 +160,9 @@ class MemoryPublications:
             if any(affects_publications(event) for _, event in streams[stream]):
                 yield from fold_publications(streams[stream])
 
-    def kept(self, xid: str) -> Sequence[Publication]:
+    def retained_versions(self, xid: str) -> Sequence[Publication]:
         low, high = xids.tree_key(xid), xids.subtree(xid)[1]
-        return [one for one in self.all() if one.kept and low <= xids.tree_key(one.xid) < high]
+        return [one for one in self.all() if one.is_retained and low <= xids.tree_key(one.xid) < high]
 
     def by_uri(self, family: LegacyApi, uri: str) -> Publication | None:
         return next((one for one in self._standing(family) if one.uri == uri), None)
@@ -170,7 +170,7 @@ class MemoryPublications:
     def by_id(self, family: LegacyApi, id: str) -> Publication | None:
         return next((one for one in self._standing(family) if one.id == id), None)
 
-    def image(self, kept: Publication) -> Entity:
+    def pruned_entity(self, kept: Publication) -> Entity:
         assert kept.since is not None, "it was pruned"
         entity = evolve(self._log[kept.since - 1], kept.since)
         assert entity is not None, "it lived"

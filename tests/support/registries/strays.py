@@ -19,7 +19,7 @@ def stray(registry: Registry, link: str, commands: Iterable[Command]) -> None:
     settings = Settings(database=registry.database, public_url=registry.url)
     with closing(open_registry(settings)) as opened:
         for command in commands:
-            opened.road.submit(command, Caller("stray", Role.ADMIN, link=link)).result()
+            opened.command_bus.submit(command, Caller("stray", Role.ADMIN, link=link)).result()
 
 
 def asked(registry: Registry, route: str) -> int:

@@ -45,7 +45,7 @@ class AmqpConnectionSettings:
     host: str
     address: str
     linkname: str = ""
-    settled: bool = False
+    presettled: bool = False
     linkproperties: Mapping[str, str] = field(default_factory=dict)
     user: str | None = None
     password: str = field(default="", repr=False)
@@ -53,20 +53,20 @@ class AmqpConnectionSettings:
 
 
 class AmqpConnection(asyncio.Protocol):
-    """An open connection. over: why it can send no more; None while it can."""
+    """An open connection. closed_outcome: why it can send no more; None while it can."""
 
     def __init__(self, terms: AmqpConnectionSettings, web: ClientWebSocket | None = None) -> None:
-        self.over: Outcome | None = None
+        self.closed_outcome: Outcome | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._loop = asyncio.get_running_loop()
-        self._settled = terms.settled
+        self._is_presettled = terms.presettled
         self._web = web
         self._waiting: deque[tuple[bytes, asyncio.Future[Outcome]]] = deque()
         self._unsettled: dict[str, asyncio.Future[Outcome]] = {}
         self._handed: list[asyncio.Future[Outcome]] = []
         self._tags = 0
         self._paused = True  # until there is a socket
-        self._due = False
+        self._is_turn_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._engine = _open_engine(terms)
@@ -89,19 +89,19 @@ class AmqpConnection(asyncio.Protocol):
     def send(self, message: bytes) -> asyncio.Future[Outcome]:
         """The outcome of a message. Cancelling the future drops a message that is not sent yet."""
         outcome: asyncio.Future[Outcome] = self._loop.create_future()
-        if self.over:
-            outcome.set_result(self.over)
+        if self.closed_outcome:
+            outcome.set_result(self.closed_outcome)
         else:
             self._waiting.append((message, outcome))
-            self._soon()
+            self._turn_soon()
         return outcome
 
     def close(self) -> None:
         """Closes the connection; `closed` is done when the socket is gone. A second call does nothing."""
-        if self.over is None:
+        if self.closed_outcome is None:
             self._connection.close()
-            self._turn()
-        self._lose(condition_outcome("closed"))
+            self._run_engine()
+        self._fail_all(condition_outcome("closed"))
 
     # --- asyncio.Protocol --------------------------------------------------------------------------------------------
 
@@ -113,7 +113,7 @@ class AmqpConnection(asyncio.Protocol):
         self._paused = False
         if self._web:
             self._transport.write(self._web.opening_request)
-        self._turn()
+        self._run_engine()
 
     def data_received(self, data: bytes) -> None:
         """See asyncio."""
@@ -126,8 +126,8 @@ class AmqpConnection(asyncio.Protocol):
                 self._engine.push(data[:room])
                 data = data[room:]
         except _BROKEN as error:
-            self._lose(condition_outcome("protocol", str(error)))
-        self._turn()
+            self._fail_all(condition_outcome("protocol", str(error)))
+        self._run_engine()
 
     def pause_writing(self) -> None:
         """See asyncio."""
@@ -136,12 +136,12 @@ class AmqpConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """See asyncio."""
         self._paused = False
-        self._soon()
+        self._turn_soon()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio."""
         self._transport = None
-        self._lose(condition_outcome("disconnected", str(exc or "")))
+        self._fail_all(condition_outcome("disconnected", str(exc or "")))
         if self._timer:
             self._timer.cancel()
         if not self.closed.done():
@@ -149,25 +149,25 @@ class AmqpConnection(asyncio.Protocol):
 
     # --- the engine --------------------------------------------------------------------------------------------------
 
-    def _soon(self) -> None:
+    def _turn_soon(self) -> None:
         """Schedules a turn of the engine after other tasks, so that their messages leave in one write."""
-        if not self._due:
-            self._due = True
-            self._loop.call_soon(self._turn)
+        if not self._is_turn_scheduled:
+            self._is_turn_scheduled = True
+            self._loop.call_soon(self._run_engine)
 
-    def _turn(self) -> None:
+    def _run_engine(self) -> None:
         """Handles the engine's events and writes its output."""
-        self._due = False
+        self._is_turn_scheduled = False
         try:
             self._transmit()
-            self._act()
+            self._handle_events()
             self._write()
-            self._act()  # Proton finds some errors, such as a refused password, when asked for bytes
+            self._handle_events()  # Proton finds some errors, such as a refused password, when asked for bytes
             self._tick()
         except _BROKEN as error:
-            self._lose(condition_outcome("protocol", str(error)))
+            self._fail_all(condition_outcome("protocol", str(error)))
 
-    def _act(self) -> None:
+    def _handle_events(self) -> None:
         while (event := self._collector.peek()) is not None:
             if act := self._acts.get(event.type):
                 act(event)
@@ -190,7 +190,7 @@ class AmqpConnection(asyncio.Protocol):
 
     def _transmit(self) -> None:
         """Passes waiting messages to the engine, as far as the peer gives credit."""
-        while self._waiting and self._link.credit > 0 and not self.over:
+        while self._waiting and self._link.credit > 0 and not self.closed_outcome:
             message, outcome = self._waiting.popleft()
             if outcome.done():
                 continue
@@ -204,7 +204,7 @@ class AmqpConnection(asyncio.Protocol):
             delivery = self._link.delivery(str(self._tags))
             self._link.stream(message)
             self._link.advance()
-            if self._settled:
+            if self._is_presettled:
                 delivery.settle()
                 self._handed.append(outcome)
             else:
@@ -216,13 +216,13 @@ class AmqpConnection(asyncio.Protocol):
         Called once in each turn, because the engine counts from the first call after a write.
         """
         deadline = self._engine.tick(self._loop.time())
-        if deadline and not self.over and (self._timer is None or deadline < self._timer.when()):
+        if deadline and not self.closed_outcome and (self._timer is None or deadline < self._timer.when()):
             self._set_timer(deadline, self._on_time)
 
     def _on_time(self) -> None:
         self._timer = None
         self._tick()
-        self._turn()
+        self._run_engine()
 
     def _set_timer(self, when: float, act: Callable[[], None]) -> None:
         if self._timer:
@@ -245,15 +245,15 @@ class AmqpConnection(asyncio.Protocol):
 
     def _end(self, condition: Condition | None, otherwise: str) -> None:
         """Ends the connection after the peer or the engine ended it. otherwise: the code if no reason is given."""
-        self._lose(
+        self._fail_all(
             condition_outcome(condition.name, condition.description or "")
             if condition
             else condition_outcome(otherwise)
         )
 
-    def _lose(self, outcome: Outcome) -> None:
-        if self.over is None:
-            self.over = outcome
+    def _fail_all(self, outcome: Outcome) -> None:
+        if self.closed_outcome is None:
+            self.closed_outcome = outcome
             _set_outcomes((waiting for _, waiting in self._waiting), outcome)
             _set_outcomes(self._unsettled.values(), outcome)
             _set_outcomes(self._handed, outcome)
@@ -309,7 +309,7 @@ def _open_link(connection: Connection, terms: AmqpConnectionSettings) -> Any:
     session.open()
     made = session.sender(terms.linkname or str(uuid4()))
     made.target.address = terms.address
-    made.snd_settle_mode = Link.SND_SETTLED if terms.settled else Link.SND_UNSETTLED
+    made.snd_settle_mode = Link.SND_SETTLED if terms.presettled else Link.SND_UNSETTLED
     if terms.linkproperties:
         made.properties = {symbol(name): value for name, value in terms.linkproperties.items()}
     made.open()

@@ -28,10 +28,10 @@ class AmqpSink:
 
     def __init__(self, target: SinkTarget, resolver: Resolver) -> None:
         self._target, self._resolver = target, resolver
-        self._at = target_address(target, AMQP)
+        self._address = target_address(target, AMQP)
         self._wire: AmqpConnection | None = None
         self._connecting = asyncio.Lock()
-        self._closed = False
+        self._is_closed = False
 
     async def send(self, events: Sequence[CloudEvent]) -> Outcome:
         """See contract.Sink. For several events, the first outcome that is not a success."""
@@ -47,7 +47,7 @@ class AmqpSink:
 
     async def close(self) -> None:
         """See contract.Sink."""
-        self._closed = True
+        self._is_closed = True
         if wire := self._wire:
             wire.close()
             await asyncio.shield(wire.closed)
@@ -68,25 +68,29 @@ class AmqpSink:
 
     async def _connected(self) -> AmqpConnection:
         """The open connection; opened if there is none. Raises: ForbiddenAddress, OSError."""
-        if self._closed:
+        if self._is_closed:
             raise ConnectionError
-        if self._wire is None or self._wire.over:
-            ((host, port),) = self._at.servers
+        if self._wire is None or self._wire.closed_outcome:
+            ((host, port),) = self._address.servers
             connection = await dial(host, port, self._resolver)
             try:
-                terms = _connection_settings(self._target, self._at, connection.getpeername()[0])
-                web = ClientWebSocket(self._at, "/", "amqp", strict=True) if self._at.scheme.startswith("ws") else None
+                terms = _connection_settings(self._target, self._address, connection.getpeername()[0])
+                web = (
+                    ClientWebSocket(self._address, "/", "amqp", strict=True)
+                    if self._address.scheme.startswith("ws")
+                    else None
+                )
                 _, self._wire = await asyncio.get_running_loop().create_connection(
                     lambda: AmqpConnection(terms, web),
                     sock=connection,
-                    ssl=certificates.client_tls_context(self._resolver) if self._at.tls else None,
+                    ssl=certificates.client_tls_context(self._resolver) if self._address.tls else None,
                     # The name that the certificate must match, whatever the address is.
-                    server_hostname=host if self._at.tls else None,
+                    server_hostname=host if self._address.tls else None,
                 )
             except BaseException:
                 connection.close()
                 raise
-            if self._closed:  # closed while connecting
+            if self._is_closed:  # closed while connecting
                 await self.close()
                 raise ConnectionError
         return self._wire
@@ -106,7 +110,7 @@ def _connection_settings(target: SinkTarget, at: SinkAddress, address: str) -> A
         host=at.servers[0][0],
         address=settings["address"],
         linkname=settings.get("linkname", ""),
-        settled=settings.get("sendersettlementmode") == "settled",
+        presettled=settings.get("sendersettlementmode") == "settled",
         linkproperties=settings.get("linkproperties", {}),
         user=credential.identifier if credential else None,
         password=credential.secret if credential else "",

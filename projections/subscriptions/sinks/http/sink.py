@@ -67,7 +67,7 @@ class HttpSink:
         if len(events) > 1 and len(written.body) > MAX_BATCH_BYTES:
             return _TOO_LARGE
         try:
-            return self._outcome(await self._sent(events, written))
+            return self._outcome(await self._request(events, written))
         except RequestFailed as failed:
             result = DeliveryResult.REJECTED if failed.code == "request" else DeliveryResult.RETRY
             return Outcome(result, failed.code, failed.message)
@@ -77,7 +77,7 @@ class HttpSink:
         if self._client is not None:
             await self._client.close()
 
-    async def _sent(self, events: Sequence[CloudEvent], written: HttpMessage) -> HttpResponse:
+    async def _request(self, events: Sequence[CloudEvent], written: HttpMessage) -> HttpResponse:
         """The response to the request. Raises: RequestFailed."""
         target = self._target
         if self._client is None:
@@ -95,7 +95,7 @@ class HttpSink:
     def _message(self, answer: HttpResponse) -> str:
         """The sink's own message, or the phrase of the status."""
         encoded = answer.header("content-encoding") not in (None, "", "identity")
-        said = "" if encoded else scrub_secrets(answer.body, self._secrets, answer.whole)
+        said = "" if encoded else scrub_secrets(answer.body, self._secrets, answer.is_complete)
         if said or answer.status not in _PHRASES:
             return said
         return _PHRASES[answer.status]

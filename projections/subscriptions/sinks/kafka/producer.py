@@ -50,11 +50,11 @@ class ResolverSocket(KafkaNetSocket):
     SCHEMES = (_SCHEME,)
 
     def __init__(self, proxy_url: str) -> None:
-        self._look_up = _LOOKUPS[proxy_url]
+        self._resolve = _LOOKUPS[proxy_url]
 
     def dns_lookup(self, host: str, port: int, raise_error: bool = False) -> list[_Address]:
         """The one address to connect to. Raises: KafkaConnectionRefused; KafkaConnectionError."""
-        address = self._look_up(host, port)
+        address = self._resolve(host, port)
         return list(
             socket.getaddrinfo(
                 address, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
@@ -85,7 +85,7 @@ class ReportingConnectionManager(KafkaConnectionManager):
 
     def __init__(self, net: NetworkSelector, failed: Callable[[Exception], None], **configs: Any) -> None:
         super().__init__(net, **configs)
-        self._tell = failed
+        self._report = failed
         self._final: Exception | None = None
         self._watched: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -111,7 +111,7 @@ class ReportingConnectionManager(KafkaConnectionManager):
     def _failed(self, error: Exception) -> None:
         if is_final(error):
             self._final = error
-        self._tell(error)
+        self._report(error)
 
 
 def _read_before_end(data: bytes, error: Exception | None) -> tuple[bytes, Exception | None]:
@@ -152,35 +152,35 @@ class AsyncKafkaProducer:
         self._settings = settings
         self._resolver = resolver
         self._seconds = seconds
-        self._broken = broken
+        self._is_broken = broken
         self._loop = asyncio.get_running_loop()
         self._url = f"{_SCHEME}://{next(_NUMBERS)}"
         self._answers: deque[tuple[asyncio.Future[None], Exception | None]] = deque()
         self._awake = False
-        self._ended = False
+        self._has_ended = False
         self._client: Any = None
         self._producer: Any = None
 
     async def connect(self) -> None:
         """Connects and fetches the topic's metadata. Raises: KafkaError; then the producer has ended."""
-        _LOOKUPS[self._url] = self._look_up
+        _LOOKUPS[self._url] = self._resolve
         try:
             await _in_thread(self._connect)
         except asyncio.CancelledError:
-            self.stop()
+            self.cancel_connecting()
             raise
         except errors.KafkaTimeoutError as error:
             # The earlier failure says more than the timeout.
             raise (self.failure or error) from None
 
-    def stop(self) -> None:
+    def cancel_connecting(self) -> None:
         """Makes a running `connect` end soon."""
-        self._ended = True
+        self._has_ended = True
         if self._client is not None and self._producer is None:
             with contextlib.suppress(RuntimeError):  # its manager has ended
                 self._client._manager.call_soon(self._client._manager.close)
 
-    async def checked(self, host: str, port: int) -> str:
+    async def resolve_broker(self, host: str, port: int) -> str:
         """The address of a broker. Raises: KafkaConnectionRefused; KafkaConnectionError."""
         address = await _resolve_broker(self._resolver, host, port)
         if self._settings["security_protocol"] == "SASL_PLAINTEXT" and not ip_address(address).is_loopback:
@@ -194,12 +194,12 @@ class AsyncKafkaProducer:
         pending.add_both(lambda got: self._answer(answer, got if isinstance(got, Exception) else None))
         return answer
 
-    async def end(self, gracefully: bool = False) -> None:
+    async def close(self, gracefully: bool = False) -> None:
         """Ends connections and threads. Records that are not acknowledged fail.
 
         gracefully: first sends waiting records, for at most a second.
         """
-        self._ended = True
+        self._has_ended = True
         await _in_thread(lambda: self._end(gracefully))
         self._settle()
 
@@ -207,12 +207,12 @@ class AsyncKafkaProducer:
 
     def _connect(self) -> None:
         try:
-            self._make(time.monotonic() + min(CONNECT_SECONDS, 0.9 * self._seconds))
+            self._create(time.monotonic() + min(CONNECT_SECONDS, 0.9 * self._seconds))
         except BaseException:
             self._end(gracefully=False)
             raise
 
-    def _make(self, ends: float) -> None:
+    def _create(self, ends: float) -> None:
         delivery = int(900 * self._seconds)
         self._producer = KafkaProducer(
             **self._settings,
@@ -229,7 +229,7 @@ class AsyncKafkaProducer:
             metrics_enabled=False,
         )
         while not self._knows_topic():
-            if self._ended or time.monotonic() > ends:
+            if self._has_ended or time.monotonic() > ends:
                 raise errors.UnknownTopicOrPartitionError(f"the brokers have no topic {self._topic}")
         # From now on the event loop uses the producer and must not block: a send without topic metadata fails at once.
         self._producer.config["max_block_ms"] = 0
@@ -246,12 +246,12 @@ class AsyncKafkaProducer:
             net, self._failed, socket_connection_setup_timeout_ms=configs["request_timeout_ms"], **configs
         )
         self._client = KafkaNetClient(net, manager)
-        if self._ended:
+        if self._has_ended:
             self._client._manager.close()
         return self._client
 
-    def _look_up(self, host: str, port: int) -> str:
-        asked = asyncio.run_coroutine_threadsafe(self.checked(host, port), self._loop)
+    def _resolve(self, host: str, port: int) -> str:
+        asked = asyncio.run_coroutine_threadsafe(self.resolve_broker(host, port), self._loop)
         try:
             return asked.result(self._seconds)
         except TimeoutError:
@@ -262,7 +262,7 @@ class AsyncKafkaProducer:
         self.failure = error
         if is_final(error):
             # The library would retry forever without a pause.
-            self._call(self._broken, self)
+            self._call(self._is_broken, self)
 
     def _answer(self, answer: asyncio.Future[None], error: Exception | None) -> None:
         # One call into the loop handles all answers that arrive before it runs.

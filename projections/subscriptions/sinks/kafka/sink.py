@@ -55,13 +55,13 @@ class KafkaSink:
     def __init__(self, target: SinkTarget, resolver: Resolver) -> None:
         self._target = target
         self._resolver = resolver
-        self._at = target_address(target, KAFKA)
+        self._address = target_address(target, KAFKA)
         self._secrets = _secrets(target.credential)
         self._link: AsyncKafkaProducer | None = None
         self._connecting: asyncio.Task[AsyncKafkaProducer] | None = None
         self._ready: AsyncKafkaProducer | None = None
         self._ending: set[asyncio.Task[None]] = set()
-        self._closed = False
+        self._is_closed = False
 
     async def send(self, events: Sequence[CloudEvent]) -> Outcome:
         """The outcome of an event. For several events, the first outcome that is not a success, if any."""
@@ -72,12 +72,12 @@ class KafkaSink:
 
     async def close(self) -> None:
         """Ends connections and threads. Records that are not acknowledged within a second must be retried."""
-        self._closed = True
+        self._is_closed = True
         if self._connecting is not None:
             if self._link is None:
                 self._connecting.cancel()
             else:
-                self._link.stop()
+                self._link.cancel_connecting()
             await asyncio.wait([self._connecting])
         if self._ready is not None:
             self._drop(self._ready, gracefully=True)
@@ -92,7 +92,7 @@ class KafkaSink:
             return Outcome(DeliveryResult.REJECTED, "event", "the event cannot be written as a record")
         try:
             async with asyncio.timeout(target.seconds):
-                link = self._ready or await self._linked()
+                link = self._ready or await self._wait_for_producer()
                 await link.send(made)
                 return DELIVERED
         except Exception as error:
@@ -109,8 +109,8 @@ class KafkaSink:
             self._drop(link)
         return found
 
-    async def _linked(self) -> AsyncKafkaProducer:
-        if self._closed:
+    async def _wait_for_producer(self) -> AsyncKafkaProducer:
+        if self._is_closed:
             raise errors.KafkaConnectionError("the sink is closed")
         if self._connecting is None:
             self._connecting = asyncio.create_task(self._connect())
@@ -134,19 +134,19 @@ class KafkaSink:
     async def _check(self, link: AsyncKafkaProducer) -> None:
         """Resolves all bootstrap addresses before connecting to any. Raises: KafkaError."""
         unknown: list[Exception] = []
-        for host, port in self._at.servers:
+        for host, port in self._address.servers:
             try:
-                await link.checked(host, port)
+                await link.resolve_broker(host, port)
             except errors.KafkaConnectionError as error:
                 unknown.append(error)
-        if len(unknown) == len(self._at.servers):
+        if len(unknown) == len(self._address.servers):
             raise unknown[0]
 
     def _drop(self, link: AsyncKafkaProducer, gracefully: bool = False) -> None:
         """Ends a producer that was in use. Later events get a new one."""
         if link is self._ready:
             self._ready = None
-            ending = asyncio.create_task(link.end(gracefully))
+            ending = asyncio.create_task(link.close(gracefully))
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
 

@@ -91,19 +91,19 @@ _SUCCESS: Final = ReasonCode(PacketTypes.PUBACK)
 
 
 class MqttConnection:
-    """An MQTT connection; see `connect_mqtt`. over: whether it has ended."""
+    """An MQTT connection; see `connect_mqtt`. is_closed: whether it has ended."""
 
     def __init__(self, connection: Any, terms: MqttConnectionSettings) -> None:
         self._loop = asyncio.get_running_loop()
         self._terms = terms
         self._waiting: dict[int, asyncio.Future[Outcome]] = {}
-        self._most = 0  # largest packet in bytes, if the broker sets a limit
+        self._max_packet_size = 0  # largest packet in bytes, if the broker sets a limit
         self._packed: tuple[Mapping[str, Any], _PackedProperties] | None = None
         self._refusal: Outcome | None = None
-        self.over = False
+        self.is_closed = False
         self.accepted: asyncio.Future[None] = self._loop.create_future()
         self._client = _Client(connection, self, terms)
-        self._timer = self._loop.call_later(_LOOK, self._look)
+        self._timer = self._loop.call_later(_LOOK, self._check)
         self._client.start()
 
     async def publish(self, payload: bytes, properties: Mapping[str, Any]) -> Outcome:
@@ -115,12 +115,12 @@ class MqttConnection:
         if self._refusal:
             return self._refusal
         packed = self._pack(properties) if self._terms.protocol == MQTT5 else None
-        if self._most and self._size(payload, packed) > self._most:
+        if self._max_packet_size and self._size(payload, packed) > self._max_packet_size:
             return reason_outcome(PACKET_TOO_LARGE)
         terms = self._terms
         # The library calls only `pack` on the properties.
         info = self._client.publish(terms.topic, payload, terms.qos, terms.retain, cast("Properties | None", packed))
-        if self.over or info.rc != MQTTErrorCode.MQTT_ERR_SUCCESS:
+        if self.is_closed or info.rc != MQTTErrorCode.MQTT_ERR_SUCCESS:
             return disconnected_outcome("disconnected")
         future: asyncio.Future[Outcome] = self._loop.create_future()
         self._waiting[info.mid] = future
@@ -131,15 +131,15 @@ class MqttConnection:
 
     def close(self) -> None:
         """Sends DISCONNECT, as far as that works without waiting, and closes the connection."""
-        if not self.over:
+        if not self.is_closed:
             self._client.leave()
-            self.end(disconnected_outcome("closed"))
+            self.on_closed(disconnected_outcome("closed"))
 
     # --- callbacks of the client -------------------------------------------------------------------------------------
 
-    def opened(self, properties: Any) -> None:
+    def on_accepted(self, properties: Any) -> None:
         """Called when the broker has accepted. properties: the broker's limits."""
-        self._most = getattr(properties, "MaximumPacketSize", 0)
+        self._max_packet_size = getattr(properties, "MaximumPacketSize", 0)
         if self._terms.retain and not getattr(properties, "RetainAvailable", 1):
             self._refusal = reason_outcome(RETAIN_NOT_SUPPORTED)
         if self._terms.qos > getattr(properties, "MaximumQoS", 2):
@@ -147,21 +147,21 @@ class MqttConnection:
         if not self.accepted.done():
             self.accepted.set_result(None)
 
-    def settled(self, mid: int, code: int) -> None:
+    def on_answer(self, mid: int, code: int) -> None:
         """Called when the broker has answered, or when no answer is expected."""
         future = self._waiting.get(mid)
         if future and not future.done():
             future.set_result(reason_outcome(code) if code else DELIVERED)
 
-    def blame(self, code: int) -> Outcome:
+    def disconnect_outcome(self, code: int) -> Outcome:
         """The outcome of a DISCONNECT from the broker, which does not name the message that caused it."""
         outcome = reason_outcome(code)
         alone = len(self._waiting) < 2 or outcome.result is not DeliveryResult.REJECTED
         return outcome if alone and outcome is not DELIVERED else disconnected_outcome(outcome.code or "disconnected")
 
-    def end(self, outcome: Outcome) -> None:
+    def on_closed(self, outcome: Outcome) -> None:
         """Called when the connection has ended; all messages without an answer get this outcome."""
-        self.over = True
+        self.is_closed = True
         self._timer.cancel()
         if not self.accepted.done():
             self.accepted.set_exception(SinkRefused(outcome))
@@ -172,8 +172,8 @@ class MqttConnection:
 
     # -----------------------------------------------------------------------------------------------------------------
 
-    def _look(self) -> None:
-        self._timer = self._loop.call_later(_LOOK, self._look)
+    def _check(self) -> None:
+        self._timer = self._loop.call_later(_LOOK, self._check)
         self._client.loop_misc()
 
     def _size(self, payload: bytes, packed: _PackedProperties | None) -> int:
@@ -224,7 +224,7 @@ class _Client(Client):
             self.username_pw_set(terms.user, terms.password)
         self.on_connect = self._on_connected
         self.on_disconnect = self._on_disconnected
-        self.on_publish = lambda client, userdata, mid, reason, properties: link.settled(mid, 0)
+        self.on_publish = lambda client, userdata, mid, reason, properties: link.on_answer(mid, 0)
         self.on_socket_open = lambda client, userdata, made: self._watch(made)
         self.on_socket_close = lambda client, userdata, made: self._unwatch(made)
         self.on_socket_register_write = lambda client, userdata, made: self._watch(made, writing=True)
@@ -264,14 +264,14 @@ class _Client(Client):
 
     def _on_connected(self, client: Client, data: Any, flags: ConnectFlags, reason: ReasonCode, given: Any) -> None:
         if reason.value >= FIRST_ERROR_CODE:
-            self._link.end(reason_outcome(reason.value))
+            self._link.on_closed(reason_outcome(reason.value))
             return
         self._max_inflight_messages = min(_IN_FLIGHT, getattr(given, "ReceiveMaximum", _IN_FLIGHT))
-        self._link.opened(given)
+        self._link.on_accepted(given)
 
     def _on_disconnected(self, client: Client, data: Any, flags: DisconnectFlags, reason: Any, given: Any) -> None:
         said = reason.value if flags.is_disconnect_packet_from_server and reason is not None else 0
-        self._link.end(self._link.blame(said) if said else disconnected_outcome("disconnected"))
+        self._link.on_closed(self._link.disconnect_outcome(said) if said else disconnected_outcome("disconnected"))
 
     def _handle_pubrec(self) -> MQTTErrorCode:
         packet = self._in_packet["packet"]
@@ -285,7 +285,7 @@ class _Client(Client):
         if len(packet) < 2:
             return MQTTErrorCode.MQTT_ERR_PROTOCOL
         mid = int.from_bytes(packet[:2], "big")
-        self._link.settled(mid, packet[2] if packet[2:] and packet[2] >= FIRST_ERROR_CODE else 0)
+        self._link.on_answer(mid, packet[2] if packet[2:] and packet[2] >= FIRST_ERROR_CODE else 0)
         if mid not in self._out_messages:
             return MQTTErrorCode.MQTT_ERR_SUCCESS
         return self._do_on_publish(mid, _SUCCESS, _NO_PROPERTIES)

@@ -63,11 +63,11 @@ class MqttSink:
 
     def __init__(self, target: SinkTarget, resolver: Resolver, protocol: str) -> None:
         self._target, self._resolver, self._protocol = target, resolver, protocol
-        self._at = target_address(target, protocol)
+        self._address = target_address(target, protocol)
         self._structured = self._properties(_STRUCTURED, {})
         self._link: MqttConnection | None = None
         self._connecting = asyncio.Lock()
-        self._closed = False
+        self._is_closed = False
 
     async def send(self, events: Sequence[CloudEvent]) -> Outcome:
         """See contract.Sink. For several events, the first outcome that is not a success."""
@@ -79,7 +79,7 @@ class MqttSink:
 
     async def close(self) -> None:
         """See contract.Sink."""
-        self._closed = True
+        self._is_closed = True
         self._drop(self._link)
 
     async def _send(self, event: CloudEvent) -> Outcome:
@@ -105,27 +105,27 @@ class MqttSink:
 
     async def _connected(self) -> MqttConnection:
         """The open connection. Raises: SinkRefused, ForbiddenAddress, OSError."""
-        if self._link and not self._link.over:
+        if self._link and not self._link.is_closed:
             return self._link
         async with self._connecting:
-            if self._closed:
+            if self._is_closed:
                 raise SinkRefused(disconnected_outcome("closed"))
-            if self._link is None or self._link.over:
+            if self._link is None or self._link.is_closed:
                 self._link = await self._connect()
             return self._link
 
     async def _connect(self) -> MqttConnection:
         from projections.subscriptions.sinks.mqtt.connection import MqttConnectionSettings, connect_mqtt, open_websocket
 
-        ((host, port),) = self._at.servers
+        ((host, port),) = self._address.servers
         connection: Any = await dial(host, port, self._resolver)
-        if self._target.credential and not is_private(connection, self._at.tls):
+        if self._target.credential and not is_private(connection, self._address.tls):
             connection.close()
             raise SinkRefused(INSECURE_CHANNEL)
-        if self._at.tls:
+        if self._address.tls:
             connection = await start_tls(connection, host, self._resolver)
-        if self._at.scheme.startswith("ws"):
-            connection = await open_websocket(connection, self._at, _WEBSOCKET_PATH)
+        if self._address.scheme.startswith("ws"):
+            connection = await open_websocket(connection, self._address, _WEBSOCKET_PATH)
         settings = self._target.settings
         user, password = _login(self._target.credential)
         topic, qos, retain = settings["topicname"], settings.get("qos", 1), settings.get("retain", False)

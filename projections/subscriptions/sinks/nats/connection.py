@@ -47,7 +47,7 @@ async def connect_nats(target: SinkTarget, at: SinkAddress, resolver: Resolver) 
     if not private and at.scheme == "ws":
         connection.close()
         raise SinkRefused(INSECURE_CHANNEL)
-    transport = await (NatsWebSocketTransport if at.scheme == "ws" else NatsTransport).over(connection, at)
+    transport = await (NatsWebSocketTransport if at.scheme == "ws" else NatsTransport).open_over(connection, at)
     link = NatsConnection(target, at.tls or not private)
     try:
         await link.open(transport, host, certificates.client_tls_context(resolver))
@@ -75,12 +75,12 @@ class NatsConnection:
         self._waiting: dict[asyncio.Future[Outcome], float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._stream: str | None = None
-        self._asked = float("-inf")
+        self._requested_at = float("-inf")
         self._asking = asyncio.Lock()
         self._question: asyncio.Future[str] | None = None
 
     @property
-    def over(self) -> bool:
+    def is_closed(self) -> bool:
         """Whether it can send no more."""
         return self._ended or not self._client.is_connected
 
@@ -92,7 +92,7 @@ class NatsConnection:
             "tls://connected:1" if transport.tls else f"{transport.scheme}://connected:1",
             name="annals",
             allow_reconnect=False,
-            error_cb=self._told,
+            error_cb=self._on_error,
             closed_cb=self._closed,
             # Used if the server asks for TLS, whatever the URI says.
             tls=context,
@@ -113,7 +113,9 @@ class NatsConnection:
         if self._timer is None:
             self._look()
         try:
-            await (self._store if await self._taken_in() else self._tell)(payload, dict(headers), answered)
+            await (self._publish_to_stream if await self._has_stream() else self._publish_and_ping)(
+                payload, dict(headers), answered
+            )
             return await answered
         except (errors.Error, OSError) as error:
             return error_outcome(str(error))
@@ -133,7 +135,9 @@ class NatsConnection:
         if self._transport:
             self._transport.abort()
 
-    async def _tell(self, payload: bytes, headers: dict[str, str], answered: asyncio.Future[Outcome]) -> None:
+    async def _publish_and_ping(
+        self, payload: bytes, headers: dict[str, str], answered: asyncio.Future[Outcome]
+    ) -> None:
         """Publishes and sends a ping behind the message.
 
         By its answer, the server has accepted or refused the message.
@@ -141,23 +145,25 @@ class NatsConnection:
         await self._client.publish(self._subject, payload, headers=headers)
         self._client.ask(answered)
 
-    async def _store(self, payload: bytes, headers: dict[str, str], answered: asyncio.Future[Outcome]) -> None:
+    async def _publish_to_stream(
+        self, payload: bytes, headers: dict[str, str], answered: asyncio.Future[Outcome]
+    ) -> None:
         """Publishes with a reply subject, so that the stream that stores the message acknowledges it."""
         stored = await self._context.publish_async(self._subject, payload, headers=headers)
 
         def pass_on(stored: asyncio.Future[Any]) -> None:
             if not stored.cancelled() and not answered.done():
-                answered.set_result(self._stored(stored.exception()))
+                answered.set_result(self._stream_outcome(stored.exception()))
 
         stored.add_done_callback(pass_on)
         answered.add_done_callback(lambda _: stored.cancel())
 
-    def _stored(self, error: BaseException | None) -> Outcome:
+    def _stream_outcome(self, error: BaseException | None) -> Outcome:
         match error:
             case None:
                 return STORED
             case NoStreamResponseError():
-                self._stream, self._asked = None, float("-inf")
+                self._stream, self._requested_at = None, float("-inf")
                 return Outcome(DeliveryResult.RETRY, "jetstream", "the stream does not answer")
             case APIError():
                 result = DeliveryResult.REJECTED if error.err_code == _TOO_LARGE_FOR_STREAM else DeliveryResult.RETRY
@@ -165,7 +171,7 @@ class NatsConnection:
             case _:
                 return error_outcome(str(error))
 
-    async def _taken_in(self) -> bool:
+    async def _has_stream(self) -> bool:
         """Whether a stream stores the subject, as far as this user may know."""
         if self._stream is None and (self._asking.locked() or self._asks_again):
             await self._look_for_stream()
@@ -173,13 +179,13 @@ class NatsConnection:
 
     @property
     def _asks_again(self) -> bool:
-        return time.monotonic() - self._asked > _ASK_AGAIN
+        return time.monotonic() - self._requested_at > _ASK_AGAIN
 
     async def _look_for_stream(self) -> None:
         """Asks which stream has the subject, or waits for a request that is already running."""
         async with self._asking:
             if self._stream is None and self._asks_again:
-                self._asked = time.monotonic()
+                self._requested_at = time.monotonic()
                 self._question = asyncio.ensure_future(self._context.find_stream_name_by_subject(self._subject))
                 try:
                     await asyncio.wait((self._question,))
@@ -188,7 +194,7 @@ class NatsConnection:
                 finally:
                     self._question.cancel()
 
-    async def _told(self, error: Exception) -> None:
+    async def _on_error(self, error: Exception) -> None:
         """Handles errors that the server sends unasked.
 
         All messages have one subject, so a refusal applies to all of them.
@@ -200,7 +206,7 @@ class NatsConnection:
             self._stop(error_outcome(text))
         elif self._question:  # a user who may not ask, or not read the answer, never may on this connection
             self._question.cancel()
-            self._asked = float("inf")
+            self._requested_at = float("inf")
 
     async def _closed(self) -> None:
         self._end(error_outcome(str(self._client.last_error or "the connection was closed")))

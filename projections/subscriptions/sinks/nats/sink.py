@@ -46,10 +46,10 @@ class NatsSink:
 
     def __init__(self, target: SinkTarget, resolver: Resolver) -> None:
         self._target, self._resolver = target, resolver
-        self._at = target_address(target, NATS)
+        self._address = target_address(target, NATS)
         self._link: NatsConnection | None = None
         self._connecting = asyncio.Lock()
-        self._closed = False
+        self._is_closed = False
 
     async def send(self, events: Sequence[CloudEvent]) -> Outcome:
         """See contract.Sink. For several events, the first outcome that is not a success, or the last outcome."""
@@ -62,7 +62,7 @@ class NatsSink:
 
     async def close(self) -> None:
         """See contract.Sink."""
-        self._closed = True
+        self._is_closed = True
         await self._drop(self._link)
 
     async def _send(self, event: CloudEvent) -> Outcome:
@@ -75,7 +75,7 @@ class NatsSink:
             )
         try:
             link = self._link
-            if link is None or link.over:
+            if link is None or link.is_closed:
                 async with asyncio.timeout(self._target.seconds):
                     link = await self._connected()
             outcome = await link.publish(payload, headers, began)
@@ -96,11 +96,11 @@ class NatsSink:
         from projections.subscriptions.sinks.nats.connection import connect_nats
 
         async with self._connecting:
-            if self._closed:
+            if self._is_closed:
                 raise SinkRefused(Outcome(DeliveryResult.RETRY, "closed"))
-            if self._link is None or self._link.over:
+            if self._link is None or self._link.is_closed:
                 await self._drop(self._link)
-                self._link = await connect_nats(self._target, self._at, self._resolver)
+                self._link = await connect_nats(self._target, self._address, self._resolver)
             return self._link
 
     async def _drop(self, link: NatsConnection | None) -> None:

@@ -27,7 +27,7 @@ class NatsTransport(TcpTransport):
         self.tls = tls
 
     @classmethod
-    async def over(cls, connection: socket.socket, at: SinkAddress) -> Self:
+    async def open_over(cls, connection: socket.socket, at: SinkAddress) -> Self:
         """A transport over a connected socket, which is closed on failure. Raises: OSError."""
         try:
             reader, writer = await asyncio.open_connection(sock=connection, limit=_MOST)
@@ -59,9 +59,9 @@ class NatsWebSocketTransport(NatsTransport):
         self._ended = False
 
     @classmethod
-    async def over(cls, connection: socket.socket, at: SinkAddress) -> Self:
+    async def open_over(cls, connection: socket.socket, at: SinkAddress) -> Self:
         """See NatsTransport. Opens the WebSocket."""
-        made = await super().over(connection, at)
+        made = await super().open_over(connection, at)
         try:
             made._web = ClientWebSocket(at, "/")
             made._writer.write(made._web.opening_request)

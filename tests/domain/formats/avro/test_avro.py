@@ -50,16 +50,16 @@ def test_schemas(row: dict[str, Any]) -> None:
 def test_documents_that_are_no_schemas(row: dict[str, Any]) -> None:
     # SC-10, SC-16: what Avro forbids is refused, with the place and what stands there; the declared release counts.
     violation = refused(text(row["document"]).encode(), f"Avro/{row.get('avro', '1.11')}")
-    assert violation.spot is not None
-    assert violation.spot.pointer == row["at"]
-    assert violation.spot.fragment == _compact(_at(row["document"], row["at"]))[:MAX_FRAGMENT]
+    assert violation.location is not None
+    assert violation.location.pointer == row["at"]
+    assert violation.location.fragment == _compact(_at(row["document"], row["at"]))[:MAX_FRAGMENT]
     assert row.get("says", "") in violation.text
 
 
 @table("wrong_language")
 def test_other_languages(row: dict[str, Any]) -> None:
     # SC-14: an empty document is invalid. SC-16: broken JSON and other languages are refused. V-14: the line is told.
-    spot = refused(row["text"].encode()).spot
+    spot = refused(row["text"].encode()).location
     assert (spot.line if spot else None) == row.get("line")
 
 
@@ -200,7 +200,7 @@ def test_hostile_documents_are_refused(document: bytes, name: str) -> None:
     # SC-10: a clear error within bounded time, and no other exception.
     violation = refused(document, name)
     assert len(violation.text) <= 1000
-    assert violation.spot is None or len(violation.spot.fragment or "") <= MAX_FRAGMENT
+    assert violation.location is None or len(violation.location.fragment or "") <= MAX_FRAGMENT
 
 
 def test_long_chains_of_records_are_read_and_compared() -> None:

@@ -54,7 +54,7 @@ def test_what_is_no_schema(row: dict[str, Any]) -> None:
     # SC-10, SC-14, SC-16: a violation says what is wrong and where.
     with pytest.raises(InvalidDocument) as raised:
         jsonschema.parse(row["text"].encode(), f"JsonSchema/{row.get('name', 'draft-07')}")
-    spot = raised.value.spot
+    spot = raised.value.location
     assert raised.value.text and not raised.value.text.endswith(".")
     if row.get("at") is not None:
         assert spot is not None and spot.pointer == row["at"] and spot.fragment

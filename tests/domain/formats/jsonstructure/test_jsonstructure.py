@@ -37,7 +37,7 @@ def test_what_is_no_schema(row: dict[str, Any]) -> None:
     with pytest.raises(InvalidDocument) as raised:
         jsonstructure.parse(text.encode(), f"jsonstructure/{row.get('name', 'draft-04')}")
     assert raised.value.text and not raised.value.text.endswith(".")
-    spot = raised.value.spot
+    spot = raised.value.location
     if "at" in row:
         assert spot is not None and spot.pointer is not None and spot.pointer.startswith(row["at"])
     if "line" in row:

@@ -87,9 +87,9 @@ def test_documents_that_are_not(row: dict[str, Any], version: str) -> None:
     document = laid(row["with"], minimal(version))
     with pytest.raises(InvalidDocument, match=row["why"] or None) as caught:
         openapi.parse(json.dumps(document).encode(), f"openapi/{version}")
-    assert caught.value.spot is not None and caught.value.spot.pointer is not None
+    assert caught.value.location is not None and caught.value.location.pointer is not None
     if "pointer" in row:
-        assert caught.value.spot.pointer == row["pointer"]
+        assert caught.value.location.pointer == row["pointer"]
 
 
 @pytest.mark.parametrize("row", TABLE["broken"], ids=lambda row: row["text"] or "empty")

@@ -43,10 +43,10 @@ def test_documents(row: dict[str, Any]) -> None:
     found = flaw(row["text"].encode(), row["format"])
     assert row["flaw"] in found.text
     assert not found.text.endswith(".")
-    assert (found.spot and found.spot.line) == row["line"]
-    if found.spot and found.spot.line:
+    assert (found.location and found.location.line) == row["line"]
+    if found.location and found.location.line:
         assert (
-            found.spot.fragment
+            found.location.fragment
             == row["text"].removeprefix("\ufeff").split("\n")[row["line"] - 1].strip()[:MAX_FRAGMENT]
         )
 
@@ -243,7 +243,7 @@ def test_hostile_documents_end_soon(document: str | bytes) -> None:
         )
     except InvalidDocument as violation:
         assert len(violation.text) < 1_000
-        assert violation.spot is None or len(violation.spot.fragment or "") <= MAX_FRAGMENT
+        assert violation.location is None or len(violation.location.fragment or "") <= MAX_FRAGMENT
     assert time.process_time() - begun < 10
 
 

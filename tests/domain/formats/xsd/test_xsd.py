@@ -122,7 +122,7 @@ def test_documents_that_are_not(row: dict[str, str]) -> None:
     for version in [row["version"]] if "version" in row else ["1.0", "1.1"]:
         with pytest.raises(InvalidDocument, match=row["why"]) as caught:
             xsd.parse(row["document"].encode(), f"xsd/{version}")
-        assert caught.value.spot is not None and caught.value.spot.line is not None, caught.value.text
+        assert caught.value.location is not None and caught.value.location.line is not None, caught.value.text
     if "version" in row:
         xsd.parse(row["document"].encode(), "xsd/1.1")
 
@@ -131,8 +131,8 @@ def test_a_violation_names_its_line() -> None:
     # SC-10: where it is wrong
     with pytest.raises(InvalidDocument) as caught:
         schema('\n<xs:element name="a" type="xs:int"/>\n  <xs:element name="b" type="t:Nix"/>')
-    assert caught.value.spot is not None
-    assert (caught.value.spot.line, caught.value.spot.fragment) == (4, '<xs:element name="b" type="t:Nix"/>')
+    assert caught.value.location is not None
+    assert (caught.value.location.line, caught.value.location.fragment) == (4, '<xs:element name="b" type="t:Nix"/>')
 
 
 @pytest.mark.parametrize("texts", TABLE["same"])
@@ -263,7 +263,7 @@ def test_the_encoding_of_a_document() -> None:
     for document in (text.encode("iso-8859-1"), text.encode(), text.encode("utf-16"), b"\xef\xbb\xbf" + text.encode()):
         with pytest.raises(InvalidDocument, match="Ü") as caught:
             xsd.parse(document, "xsd/1.0")
-        assert caught.value.spot is not None and caught.value.spot.line == 3
+        assert caught.value.location is not None and caught.value.location.line == 3
 
 
 def test_comparisons_are_quick() -> None:

@@ -38,7 +38,7 @@ def state(policy: ValidationPolicy = "off", **facts: Any) -> DeliveryState:
     found = DeliveryState(subscription(), (), None, policy)
     apply_change(found, SubscriptionChange("s", 1, 1, subscription()))
     for name, value in facts.items():
-        setattr(found.facts, name, value)
+        setattr(found.record, name, value)
     return found
 
 
@@ -113,7 +113,7 @@ def test_an_update_resumes_and_reads_again() -> None:
     elsewhere = {**found.subscription.attributes, "sink": "http://other.example/"}
     effect = apply_change(found, SubscriptionChange("s", 2, 9, subscription(epoch=2, attributes=elsewhere)))
     assert effect == Effect.REOPEN_SINK | Effect.READ_LOG
-    facts = found.facts
+    facts = found.record
     assert (facts.state, facts.dead, facts.failing, facts.hold, facts.epoch) == ("", 0, 0.0, 0.0, 2)
 
 
@@ -121,15 +121,15 @@ def test_actions() -> None:
     # SUB-833: resume, verify, replay, redeliver and discard
     found = state(state="gone", hold=NOW)
     assert apply_change(found, action("resume")) == Effect.NONE
-    assert (found.facts.state, found.facts.hold) == ("", 0.0)
+    assert (found.record.state, found.record.hold) == ("", 0.0)
     assert apply_change(state(), action("verify")) == Effect.ASK_CONSENT
     found = state()
     assert apply_change(found, action("replay", **{"from": 3})) == Effect.READ_LOG
-    assert found.facts.replay == {"from": 3, "to": 9, "parallel": False}
-    assert (found.lanes[REPLAY].cursor, found.lanes[REPLAY].end, found.is_parallel) == (2, 9, False)
+    assert found.record.replay == {"from": 3, "to": 9, "parallel": False}
+    assert (found.queues[REPLAY].cursor, found.queues[REPLAY].end, found.is_parallel) == (2, 9, False)
     found = state()
     assert apply_change(found, action("redeliver", sequence=sequence_text(sequence_of(7, 0)))) == Effect.NONE
-    assert len(found.lanes[DEAD_LETTERS]) == found.pending == 1 and len(found.lanes[LIVE]) == 0
+    assert len(found.queues[DEAD_LETTERS]) == found.pending == 1 and len(found.queues[LIVE]) == 0
 
 
 @pytest.mark.parametrize(

@@ -29,21 +29,21 @@ def test_order_and_cursor() -> None:
     lane = DeliveryQueue(0)
     for position, key in enumerate("aabc", 1):
         lane.offer(told(position), key, 1)
-    lane.passed(9)
-    [first], [second], [third] = lane.take(1), lane.take(1), lane.take(1)
+    lane.skip_to(9)
+    [first], [second], [third] = lane.take_events(1), lane.take_events(1), lane.take_events(1)
     assert [each.key for each in (first, second, third)] == ["a", "b", "c"]
-    assert not lane.ready
-    lane.settle(second)
+    assert not lane.is_ready
+    lane.complete(second)
     assert lane.cursor == 0
-    lane.again(first, 50.0)
-    lane.settle(third)
-    assert not lane.ready and lane.due(49.0) == 50.0
-    lane.due(50.0)
-    assert lane.take(1) == [first]
-    lane.settle(first)
+    lane.schedule_retry(first, 50.0)
+    lane.complete(third)
+    assert not lane.is_ready and lane.release_due(49.0) == 50.0
+    lane.release_due(50.0)
+    assert lane.take_events(1) == [first]
+    lane.complete(first)
     assert lane.cursor == 1
-    [fourth] = lane.take(1)
-    lane.settle(fourth)
+    [fourth] = lane.take_events(1)
+    lane.complete(fourth)
     assert lane.cursor == 9
 
 
@@ -52,12 +52,12 @@ def test_a_batch_has_several_of_a_key_in_order() -> None:
     lane = DeliveryQueue(0)
     for position, key in enumerate("abacab", 1):
         lane.offer(told(position), key, 1)
-    batch = lane.take(4)
+    batch = lane.take_events(4)
     assert [(each.sequence // 100, each.key) for each in batch] == [(1, "a"), (2, "b"), (3, "a"), (4, "c")]
-    assert lane.take(4) == []  # the rest is behind what is under way
+    assert lane.take_events(4) == []  # the rest is behind what is under way
     for each in batch:
-        lane.settle(each)
-    assert [each.key for each in lane.take(4)] == ["a", "b"]
+        lane.complete(each)
+    assert [each.key for each in lane.take_events(4)] == ["a", "b"]
 
 
 def test_more_than_a_thousand_waiting_keys_stop_the_rest() -> None:
@@ -65,13 +65,13 @@ def test_more_than_a_thousand_waiting_keys_stop_the_rest() -> None:
     lane = DeliveryQueue(0)
     for position in range(1, MAX_RETRYING_KEYS + 10):
         lane.offer(told(position), f"k{position}", 1)
-    taken = lane.take(MAX_RETRYING_KEYS + 1)
+    taken = lane.take_events(MAX_RETRYING_KEYS + 1)
     for each in taken:
-        lane.again(each, 10.0 if each.sequence == 100 else 20.0)
-    assert not lane.ready and not lane.has_room()
-    lane.due(10.0)
-    assert lane.take(5)[0] is taken[0]
-    assert lane.ready
+        lane.schedule_retry(each, 10.0 if each.sequence == 100 else 20.0)
+    assert not lane.is_ready and not lane.has_room()
+    lane.release_due(10.0)
+    assert lane.take_events(5)[0] is taken[0]
+    assert lane.is_ready
 
 
 def test_retries_go_on_where_new_events_wait() -> None:
@@ -79,16 +79,16 @@ def test_retries_go_on_where_new_events_wait() -> None:
     lane = DeliveryQueue(0)
     for position in range(1, MAX_RETRYING_KEYS + 10):
         lane.offer(told(position), f"k{position}", 1)
-    [put_off, *taken] = lane.take(MAX_RETRYING_KEYS + 4)
-    put_off.first = 5.0
+    [put_off, *taken] = lane.take_events(MAX_RETRYING_KEYS + 4)
+    put_off.first_attempt = 5.0
     for each in taken:
-        lane.again(each, 10.0 if each is taken[1] else 20.0)
-    assert not lane.ready
-    lane.back(put_off)
-    assert lane.ready and lane.take(5) == [put_off]
-    lane.due(10.0)
-    assert lane.retrying > MAX_RETRYING_KEYS and lane.take(5) == [taken[1]]
-    assert not lane.ready and lane.take(5) == []
+        lane.schedule_retry(each, 10.0 if each is taken[1] else 20.0)
+    assert not lane.is_ready
+    lane.put_back(put_off)
+    assert lane.is_ready and lane.take_events(5) == [put_off]
+    lane.release_due(10.0)
+    assert lane.retrying > MAX_RETRYING_KEYS and lane.take_events(5) == [taken[1]]
+    assert not lane.is_ready and lane.take_events(5) == []
 
 
 def test_what_is_attempted_again_comes_before_what_happened_later() -> None:
@@ -96,13 +96,13 @@ def test_what_is_attempted_again_comes_before_what_happened_later() -> None:
     lane = DeliveryQueue(0)
     for position, key in enumerate("abcd", 1):
         lane.offer(told(position), key, 1)
-    [first], [second] = lane.take(1), lane.take(1)
-    lane.again(second, 9.0)
-    lane.again(first, 9.0)
-    [third] = lane.take(1)
-    lane.settle(third)
-    lane.due(9.0)
-    assert [each.key for each in lane.take(4)] == ["a", "b", "d"]
+    [first], [second] = lane.take_events(1), lane.take_events(1)
+    lane.schedule_retry(second, 9.0)
+    lane.schedule_retry(first, 9.0)
+    [third] = lane.take_events(1)
+    lane.complete(third)
+    lane.release_due(9.0)
+    assert [each.key for each in lane.take_events(4)] == ["a", "b", "d"]
 
 
 def test_reading_stops_and_goes_on() -> None:
@@ -113,16 +113,16 @@ def test_reading_stops_and_goes_on() -> None:
         lane.offer(told(position), f"k{position}", 1)
     assert not lane.has_room()
     for _ in range(MAX_READY_KEYS // 2):
-        lane.settle(lane.take(1)[0])
+        lane.complete(lane.take_events(1)[0])
     assert not lane.has_room()
-    lane.settle(lane.take(1)[0])
+    lane.complete(lane.take_events(1)[0])
     assert lane.has_room()
     behind = DeliveryQueue(0)
     hot = DeliveryQueue(0)
     for position in range(1, MAX_READY_KEYS + 500):
         behind.offer(told(position), "k", 1)
         if position == 1:
-            behind.again(behind.take(1)[0], 99.0)
+            behind.schedule_retry(behind.take_events(1)[0], 99.0)
     assert behind.has_room()
     for position in range(1, MAX_OPEN_EVENTS):
         hot.offer(told(position), "hot", 1)
@@ -136,25 +136,25 @@ def test_rewinding_keeps_what_was_handed_out() -> None:
     lane = DeliveryQueue(0)
     for position, key in enumerate("abab", 1):
         lane.offer(told(position), key, 1)
-    lane.passed(9)
-    [first] = lane.take(1)
-    lane.again(first, 9.0)
-    [second] = lane.take(1)
+    lane.skip_to(9)
+    [first] = lane.take_events(1)
+    lane.schedule_retry(first, 9.0)
+    [second] = lane.take_events(1)
     lane.rewind()
-    assert (len(lane), lane.read, lane.cursor) == (2, second.sequence, 0)
-    lane.settle(second)
-    lane.due(9.0)
-    lane.settle(lane.take(1)[0])
-    assert len(lane) == 0 and not lane.ready
+    assert (len(lane), lane.read_up_to, lane.cursor) == (2, second.sequence, 0)
+    lane.complete(second)
+    lane.release_due(9.0)
+    lane.complete(lane.take_events(1)[0])
+    assert len(lane) == 0 and not lane.is_ready
 
 
 def test_a_shared_place() -> None:
     # What all those share who are at the end moves their cursors, until they part
     tail, lane = LogTail(last_sequence(4)), DeliveryQueue(4)
-    lane.join(tail)
+    lane.join_tail(tail)
     tail.sequence = last_sequence(7)
     assert lane.cursor == 7
-    lane.part()
+    lane.leave_tail()
     tail.sequence = last_sequence(9)
     assert lane.cursor == 7
 
@@ -178,33 +178,33 @@ def test_what_is_stored_is_enough(acts: list[tuple[str, int]]) -> None:
                 keys[sequence_of(position, 0)] = f"k{number}"
                 lane.offer(told(position), f"k{number}", 1)
             case "take":
-                busy += lane.take(1 + number)
+                busy += lane.take_events(1 + number)
             case "settle" | "again" | "back" if busy:
                 entry = busy.pop(0)
                 if act == "settle":
-                    lane.settle(entry)
+                    lane.complete(entry)
                     settled.append(entry.sequence)
                 elif act == "again":
-                    entry.first, entry.attempts = 1.0, entry.attempts + 1
-                    lane.again(entry, now + number + 1)
+                    entry.first_attempt, entry.attempts = 1.0, entry.attempts + 1
+                    lane.schedule_retry(entry, now + number + 1)
                 else:
-                    lane.back(entry)
+                    lane.put_back(entry)
                 if act != "settle":  # what was taken together with it is one batch, which nobody sends in parts
                     for other in [other for other in busy if other.key == entry.key]:
                         busy.remove(other)
-                        lane.back(other)
+                        lane.put_back(other)
             case "due":
                 now += number
-                lane.due(now)
+                lane.release_due(now)
             case "crash":
                 lane, busy = _restored(lane, position, keys), []
         assert all(sequence_of(below, 0) in settled for below in range(1, lane.cursor + 1))
         assert len({entry.key for entry in busy}) <= len(busy)
     for entry in busy:
-        lane.back(entry)
-    while lane.due(now + 100) or lane.ready:
-        [entry] = lane.take(1)
-        lane.settle(entry)
+        lane.put_back(entry)
+    while lane.release_due(now + 100) or lane.is_ready:
+        [entry] = lane.take_events(1)
+        lane.complete(entry)
         settled.append(entry.sequence)
     assert sorted(settled) == sorted(keys)
     for key in set(keys.values()):
@@ -217,6 +217,6 @@ def _restored(lane: DeliveryQueue, position: int, keys: dict[int, str]) -> Deliv
     fresh = DeliveryQueue(lane.cursor, lane.reach)
     fresh.restore(list(lane.pending()))
     for number in range(1, position + 1):
-        if sequence_of(number, 0) > fresh.read:
+        if sequence_of(number, 0) > fresh.read_up_to:
             fresh.offer(told(number), keys[sequence_of(number, 0)], 1)
     return fresh

@@ -25,23 +25,23 @@ def test_what_follows(row: dict[str, Any]) -> None:
     # SUB-821, 8.3: see the table
     until = datetime.fromtimestamp(NOW + row["until"], UTC) if "until" in row else None
     outcome = Outcome(DeliveryResult(row["outcome"]), until=until)
-    retries = RetryPolicy.of({"retry": row.get("retry")})
+    retries = RetryPolicy.from_settings({"retry": row.get("retry")})
     found = decide_retry(outcome, row.get("attempts", 1), NOW - row.get("age", 0), retries, NOW, row.get("chance", 1.0))
     assert found.next is NextStep(row["next"])
     assert found.counts is row.get("counts", True)
     assert found.reason == row.get("reason", "")
     if found.next is NextStep.AGAIN:
-        assert found.at - NOW == pytest.approx(row["after"])
+        assert found.time - NOW == pytest.approx(row["after"])
 
 
 @given(st.lists(st.floats(0, 120), min_size=1, max_size=200), st.integers(1, 600))
 def test_no_minute_has_more_than_its_rate(pauses: list[float], rate: int) -> None:
     # SUB-713: whatever the pauses between requests, no more of them than the rate, and a second's worth at once
-    bucket, now, taken = TokenBucket.of(rate, NOW), NOW, []
+    bucket, now, taken = TokenBucket.full(rate, NOW), NOW, []
     for pause in pauses:
         now += pause
-        while bucket.wait(now) == 0:
-            bucket = TokenBucket(*list(bucket.taken(now)))  # as after a restart
+        while bucket.seconds_until_token(now) == 0:
+            bucket = TokenBucket(*list(bucket.without_token(now)))  # as after a restart
             taken.append(now)
     for first in taken:
         assert sum(first <= each < first + 60 for each in taken) <= rate + max(1.0, rate / 60) + 1
@@ -50,13 +50,15 @@ def test_no_minute_has_more_than_its_rate(pauses: list[float], rate: int) -> Non
 def test_a_bucket_under_another_rate() -> None:
     # SUB-711, 713: what was used up stays used up
     rate, most = UNVALIDATED_LIMIT
-    bucket = TokenBucket.of(rate, NOW, most)
+    bucket = TokenBucket.full(rate, NOW, most)
     for _ in range(20):
-        assert bucket.wait(NOW) == 0
-        bucket = bucket.taken(NOW)
-    assert bucket.wait(NOW) == pytest.approx(6)
-    assert bucket.like(60, NOW).wait(NOW) == pytest.approx(1)
-    assert bucket.wait(NOW - 3600) == pytest.approx(6)  # a clock that is set back brings nothing, and takes nothing
+        assert bucket.seconds_until_token(NOW) == 0
+        bucket = bucket.without_token(NOW)
+    assert bucket.seconds_until_token(NOW) == pytest.approx(6)
+    assert bucket.with_rate(60, NOW).seconds_until_token(NOW) == pytest.approx(1)
+    assert bucket.seconds_until_token(NOW - 3600) == pytest.approx(
+        6
+    )  # a clock that is set back brings nothing, and takes nothing
 
 
 @given(st.integers(1, 1 << 50), st.integers(0, 99), st.integers(1, 1 << 50), st.integers(0, 99))

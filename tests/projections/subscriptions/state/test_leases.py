@@ -28,9 +28,9 @@ def url(store_url: str) -> Iterator[str]:
 
 
 def held(leases: Leases, wanted: tuple[str, ...] = WANTED) -> set[str]:
-    found = leases.beat(wanted)
+    found = leases.renew(wanted)
     assert found is not None
-    return set(found.held)
+    return set(found.ids)
 
 
 def rows(url: str, pair: LeaseTables) -> tuple[int, list[str]]:
@@ -52,10 +52,10 @@ def test_kinds_do_not_see_each_other(url: str) -> None:
     assert held(delivering) == held(following) == set(WANTED)
     following.release(["a"])
     assert (rows(url, DELIVERIES), rows(url, REPLICATION)) == ((1, list(WANTED)), (1, list(WANTED[1:])))
-    delivering.end()
+    delivering.release_all()
     assert (rows(url, DELIVERIES), rows(url, REPLICATION)) == ((0, []), (1, list(WANTED[1:])))
     assert held(following) == set(WANTED)
-    following.end()
+    following.release_all()
 
 
 @pytest.mark.parametrize("pair", [DELIVERIES, REPLICATION], ids=["deliveries", "replication"])
@@ -64,11 +64,11 @@ def test_processes_of_a_kind_share(url: str, pair: LeaseTables) -> None:
     first, second = Leases(url, 60, pair), Leases(url, 60, pair)
     assert held(first) == set(WANTED)
     assert held(second) == set()
-    again = first.beat(WANTED)
+    again = first.renew(WANTED)
     assert again is not None and again.surplus
     first.release(again.surplus)
     assert held(second) == again.surplus
     assert held(first) == set(WANTED) - again.surplus
-    first.end()
+    first.release_all()
     assert held(second) == set(WANTED)
-    second.end()
+    second.release_all()

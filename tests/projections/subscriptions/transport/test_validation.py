@@ -76,16 +76,16 @@ def test_answers(receiver: Receiver, name: str) -> None:
     if expected is not None:
         assert found == expected
     else:
-        assert not found.allowed and found.rate is None and found.reason
+        assert not found.is_allowed and found.rate is None and found.reason
 
 
 def test_no_answer() -> None:
     # 7.1: a timeout is a refusal, and so is whatever else goes wrong; nobody is sent to where the guard says no
     with listening(saying(stay=True)) as port:
-        assert not asked(f"http://127.0.0.1:{port}/", seconds=0.3).allowed
-    assert not asked(f"http://127.0.0.1:{port}/").allowed
+        assert not asked(f"http://127.0.0.1:{port}/", seconds=0.3).is_allowed
+    assert not asked(f"http://127.0.0.1:{port}/").is_allowed
     refused = run(WebhookHandshake(DestinationGuard()).validate(target("https://169.254.169.254/"), None, None))
-    assert not refused.allowed and "169" not in refused.reason
+    assert not refused.is_allowed and "169" not in refused.reason
 
 
 @pytest.mark.parametrize("text", ["", "0", "00", "1.5", "-1", "+1", "1e3", "ten", "9" * 12, "\u0661", "* *"])

@@ -329,7 +329,7 @@ def test_a_callback_that_comes_while_others_are_written(sqlite_url: str) -> None
     async def deliver() -> None:
         rig.subscribe()
         async with rig.delivering() as deliverer:
-            line = await until(lambda: deliverer.lines.get("s"))
+            line = await until(lambda: deliverer.workers.get("s"))
             line.state.callbacks.append(("first", 1.0))
             page = line.page()
             line.state.callbacks.append(("second", 1.0))

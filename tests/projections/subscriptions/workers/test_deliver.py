@@ -377,17 +377,17 @@ def test_filters_are_compiled_once(rig: Rig) -> None:
     async def deliver() -> None:
         rig.subscribe(filters=[{"sql": "subject LIKE '/dirs/%'"}])
         async with rig.delivering() as deliverer:
-            await until(lambda: "s" in deliverer.lines)
-            compiled = deliverer.lines["s"].state.plan.wants
+            await until(lambda: "s" in deliverer.workers)
+            compiled = deliverer.workers["s"].state.plan.event_filter
             rig.groups("a", "b")
             await until(lambda: len(rig.receiver.arrived["s"]) == 2)
             rig.act("pause")
             rig.act("resume")
             rig.groups("c")
             await until(lambda: len(rig.receiver.arrived["s"]) == 3)
-            assert deliverer.lines["s"].state.plan.wants is compiled
+            assert deliverer.workers["s"].state.plan.event_filter is compiled
             rig.subscribe()
-            await until(lambda: deliverer.lines["s"].state.plan.wants is not compiled)
+            await until(lambda: deliverer.workers["s"].state.plan.event_filter is not compiled)
 
     run(deliver)
 
@@ -419,11 +419,11 @@ def test_replays(both: Rig) -> None:
             both.groups("a", "b", "a", "c")
             await until(lambda: len(both.receiver.arrived["s"]) == 4)
             both.subscribe(filters=[{"exact": {"subject": "/dirs/a"}}])
-            assert not both.deliveries.replaying(both.subscription())
+            assert not both.deliveries.is_replaying(both.subscription())
             both.act("replay", "s", **{"from": 1, "to": 4})
             both.groups("a")
             await until(lambda: len(both.receiver.arrived["s"]) == 7)
-            await until(lambda: not both.deliveries.replaying(both.subscription()))
+            await until(lambda: not both.deliveries.is_replaying(both.subscription()))
             assert "replay" not in both.status()
 
     run(deliver)
@@ -440,11 +440,11 @@ def test_a_replay_goes_on_after_a_crash(rig: Rig) -> None:
         rig.groups("a", "b", "c")
         rig.subscribe()
         rig.act("replay", "s", **{"from": 1, "to": 3})
-        assert rig.deliveries.replaying(rig.subscription())
+        assert rig.deliveries.is_replaying(rig.subscription())
         async with rig.delivering(crash=True):
             rig.groups("live")
             await until(lambda: rig.status().get("replay", {}).get("position") == 1)
-            assert rig.deliveries.replaying(rig.subscription())
+            assert rig.deliveries.is_replaying(rig.subscription())
             assert rig.receiver.subjects() == ["/dirs/a", "/dirs/c"]
         rig.receiver.answer = failing("/dirs/b", DELIVERED)
         async with rig.delivering():
@@ -647,7 +647,7 @@ def test_a_batch_waits_for_more(rig: Rig) -> None:
 def test_only_what_the_owner_may_read(sqlite_url: str) -> None:
     # SUB-911: at the time of each attempt
     allowed = {"/dirs/a", "/dirs/b"}
-    rig = Rig(sqlite_url, reads=lambda owner, subject: owner == "o" and subject in allowed)
+    rig = Rig(sqlite_url, may_read=lambda owner, subject: owner == "o" and subject in allowed)
     rig.receiver.answer = failing("/dirs/b", RETRY, DELIVERED)
 
     async def deliver() -> None:

@@ -122,7 +122,7 @@ async def _whole(rig: Rig, sinks: Sinks, runs: list[Run], members: dict[str, Any
     async with rig.delivering():
         rig.act("resume")
         await quiet(rig.clock, lambda: rig.status()["position"] == rig.position and not rig.status()["pending"])
-        await quiet(rig.clock, lambda: not rig.deliveries.replaying(rig.subscription()))
+        await quiet(rig.clock, lambda: not rig.deliveries.is_replaying(rig.subscription()))
 
 
 def _check(rig: Rig, sinks: Sinks) -> None:
@@ -155,7 +155,7 @@ def _told(rig: Rig) -> list[dict[str, Any]]:
     try:
         feed, after, found = EventMessageReader(lambda: Log(reader), FAMILIES), 1, []
         while after < rig.position:
-            after, told = feed.chunk(after, rig.position)
+            after, told = feed.read_chunk(after, rig.position)
             found += [dict(each.attributes) for each in told]
         return found
     finally:

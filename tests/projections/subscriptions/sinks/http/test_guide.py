@@ -61,6 +61,6 @@ def test_the_example(tmp_path: Path) -> None:
 def consent(to: SinkTarget, guard: DestinationGuard) -> HandshakeResult:
     """What the receiver says, once it is there."""
     ends = time.monotonic() + 30
-    while not (found := run(WebhookHandshake(guard).validate(to, 100, None))).allowed and time.monotonic() < ends:
+    while not (found := run(WebhookHandshake(guard).validate(to, 100, None))).is_allowed and time.monotonic() < ends:
         time.sleep(0.1)
     return found
