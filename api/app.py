@@ -116,90 +116,106 @@ def create_app(
     before it has read all of it.
     Raises: ValueError for tokens that cannot be parsed.
     """
-    gate = FixedCallerAuthenticator(caller) if caller else Authenticator(*_tokens(settings))
-    metrics, following = ServerMetrics(OWN_NAMES), LogHeadWatcher()
-    observers = CommitListeners(metrics, following)
-    hosts = AllowedHosts(None if caller else settings.own_hosts)
+    authenticator = FixedCallerAuthenticator(caller) if caller else Authenticator(*_tokens(settings))
+    metrics, log_head_watcher = ServerMetrics(OWN_NAMES), LogHeadWatcher()
+    commit_listeners = CommitListeners(metrics, log_head_watcher)
+    allowed_hosts = AllowedHosts(None if caller else settings.own_hosts)
     proxies, cors = TrustedProxies(settings.trusted_proxies), Cors(settings.cors_origins)
-    manners = ServerConfig(settings.public_url, proxies, gate, cors, metrics, hosts)
+    server_config = ServerConfig(settings.public_url, proxies, authenticator, cors, metrics, allowed_hosts)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         registry = open_registry(
-            settings, clock=clock, new_id=new_id, new_salt=new_salt, observer=observers, address=address
+            settings, clock=clock, new_id=new_id, new_salt=new_salt, commit_listener=commit_listeners, address=address
         )
         app.state.stop_checking = registry.checker.stop
-        feeds = Feeds(registry, following)
+        feeds = Feeds(registry, log_head_watcher)
         metrics.add_position_gauges(
             lambda: (registry.store.log_end().position, registry.readers.quick_view().position())
         )
-        copies = CanonicalLinks(registry.readers)
-        xregistry = XRegistryRoutes(registry, settings.max_body, settings.pagelimit, settings.max_inlined, copies)
-        found = Mount(discovery.DiscoveryRoutes(settings.other_registries), allows_anonymous=True)
-        fixed = dict.fromkeys(discovery.DISCOVERY_PATHS, found)
-        service = build_delivery_service(settings, registry, metrics.registry, resolver) if delivers else None
-        known = service.deliveries if service else deliveries
-        parts = build_subscription_context(settings, registry, resolver=resolver, deliveries=known)
+        canonical_links = CanonicalLinks(registry.readers)
+        xregistry_routes = XRegistryRoutes(
+            registry, settings.max_body, settings.pagelimit, settings.max_inlined, canonical_links
+        )
+        discovery_mount = Mount(discovery.DiscoveryRoutes(settings.other_registries), allows_anonymous=True)
+        fixed_mounts = dict.fromkeys(discovery.DISCOVERY_PATHS, discovery_mount)
+        delivery_service = build_delivery_service(settings, registry, metrics.registry, resolver) if delivers else None
+        delivery_port = delivery_service.deliveries if delivery_service else deliveries
+        subscription_context = build_subscription_context(
+            settings, registry, resolver=resolver, deliveries=delivery_port
+        )
         if settings.subscriptions_endpoint:
             write_endpoint(registry, settings.subscriptions_endpoint, registry.store.public_url or UNCONFIGURED_URL)
         families = build_event_families(settings)
         states = LinkStates(settings.database)
-        replicating = replication_of(settings, registry, states) if delivers else None
-        tools = build_link_context(settings, registry, states)
+        replication_service = replication_of(settings, registry, states) if delivers else None
+        link_context = build_link_context(settings, registry, states)
         replication = (
-            ActiveReplication(states, tools, replicating) if replicating else PassiveReplication(states, tools)
+            ActiveReplication(states, link_context, replication_service)
+            if replication_service
+            else PassiveReplication(states, link_context)
         )
         measure_links(metrics.registry, registry.readers, replication)
-        own = {
+        own_mounts = {
             **_own_places(registry, metrics),
             **_messages(registry, settings.max_body),
             CHECK: Mount(CheckRoutes(registry, settings.max_body), accepts_documents=True),
             **_history(registry, feeds, families),
             LOG: Mount(LogFeedRoutes(feeds, replication.upstream)),
-            LINKS: Mount(LinksRoutes(LinkParts(registry, replication, copies.invalidate), gate), allows_anonymous=True),
-            PREVIEWS: Mount(PreviewRoutes(parts, gate, families), allows_anonymous=True),
+            LINKS: Mount(
+                LinksRoutes(LinkParts(registry, replication, canonical_links.invalidate), authenticator),
+                allows_anonymous=True,
+            ),
+            PREVIEWS: Mount(PreviewRoutes(subscription_context, authenticator, families), allows_anonymous=True),
         }
-        most = min(settings.compat_body, settings.max_body)
-        compat = Mount(CompatRoutes(registry, most, settings.inbound), accepts_documents=True)
-        trees = {SUBSCRIPTIONS: Mount(SubscriptionsRoutes(parts)), COMPAT: compat}
-        mounts = CompatAliases(settings.compat_hosts, xregistry.is_free)
-        front = Dispatcher(
-            xregistry, own, ROOT_ALIASES, fixed, manners, trees, mounts.canonical_request, registry.store.damage
+        max_compat_body = min(settings.compat_body, settings.max_body)
+        compat_mount = Mount(CompatRoutes(registry, max_compat_body, settings.inbound), accepts_documents=True)
+        tree_mounts = {SUBSCRIPTIONS: Mount(SubscriptionsRoutes(subscription_context)), COMPAT: compat_mount}
+        aliases = CompatAliases(settings.compat_hosts, xregistry_routes.is_free)
+        dispatcher = Dispatcher(
+            xregistry_routes,
+            own_mounts,
+            ROOT_ALIASES,
+            fixed_mounts,
+            server_config,
+            tree_mounts,
+            aliases.canonical_request,
+            registry.store.damage,
         )
-        app.router.default, app.state.refuse = front, front.refuse
-        if service:
-            observers.add(service)
-            service.start()
-        if replicating:
-            observers.add(replicating)
-            replicating.start()
+        app.router.default, app.state.refuse = dispatcher, dispatcher.refuse
+        if delivery_service:
+            commit_listeners.add(delivery_service)
+            delivery_service.start()
+        if replication_service:
+            commit_listeners.add(replication_service)
+            replication_service.start()
         try:
             yield
         finally:
-            following.stop()
-            if replicating:
-                await asyncio.to_thread(replicating.stop)
-            if service:
-                await asyncio.to_thread(service.stop)
-            xregistry.close()
+            log_head_watcher.stop()
+            if replication_service:
+                await asyncio.to_thread(replication_service.stop)
+            if delivery_service:
+                await asyncio.to_thread(delivery_service.stop)
+            xregistry_routes.close()
             feeds.close()
             registry.close()
 
     app = Starlette(lifespan=lifespan)
     app.router.redirect_slashes = False
-    app.state.stop_following = following.stop
+    app.state.stop_following = log_head_watcher.stop
     return app
 
 
 def _own_places(registry: Registry, metrics: ServerMetrics) -> Mapping[str, Mount]:
     """Surfaces below `/-/` about the server and its OpenAPI documents."""
-    health, described = HealthRoutes(registry), OpenapiRoutes(registry, OWN_PATH_ITEMS)
+    health_routes, openapi_routes = HealthRoutes(registry), OpenapiRoutes(registry, OWN_PATH_ITEMS)
     return {
-        LIVEZ: Mount(health, allows_anonymous=True, is_leaf=True, accepts_any_host=True),
-        READYZ: Mount(health, allows_anonymous=True, is_leaf=True, accepts_any_host=True),
+        LIVEZ: Mount(health_routes, allows_anonymous=True, is_leaf=True, accepts_any_host=True),
+        READYZ: Mount(health_routes, allows_anonymous=True, is_leaf=True, accepts_any_host=True),
         METRICS: Mount(MetricsRoutes(metrics), is_leaf=True),
-        OPENAPI: Mount(described, is_leaf=True),
-        DOCS: Mount(described, is_leaf=True),
+        OPENAPI: Mount(openapi_routes, is_leaf=True),
+        DOCS: Mount(openapi_routes, is_leaf=True),
         COMPAT_OPENAPI: Mount(CompatOpenapiRoutes()),
         SHORTSELF_PATH: Mount(ShortselfRoutes(registry)),
     }
@@ -230,14 +246,14 @@ def _messages(registry: Registry, max_body: int) -> Mapping[str, Mount]:
 
 def _tokens(settings: Settings) -> list[TokenVerifier]:
     """The verifiers of bearer tokens; none if all callers have the same rights."""
-    found: list[TokenVerifier] = [parse_fixed_tokens(settings.tokens)] if settings.tokens else []
+    verifiers: list[TokenVerifier] = [parse_fixed_tokens(settings.tokens)] if settings.tokens else []
     if settings.jwt_keys:
         claims = ClaimSettings(
             settings.jwt_issuer, settings.jwt_audience, settings.jwt_role_claim, settings.jwt_groups_claim
         )
         resolver = build_guard_for_url(settings.jwt_keys, settings) if is_url(settings.jwt_keys) else None
-        found.append(JwtVerifier(IssuerKeys(settings.jwt_keys, resolver), claims))
+        verifiers.append(JwtVerifier(IssuerKeys(settings.jwt_keys, resolver), claims))
         for name in ("issuer", "audience"):
             if getattr(claims, name) is None:
                 _LOG.warning("ANNALS_JWT_%s is not set: JWTs for others with the same keys are accepted", name.upper())
-    return found
+    return verifiers

@@ -92,44 +92,45 @@ def _unmounted(request: Request, host: str) -> Request:
 class Dispatcher:
     """The ASGI application; see the module.
 
-    own: mounts by name below `/-/`. aliases: names of `own` that also exist at the root, unless the model uses the
-    name. fixed: mounts by whole path. trees: mounts by first path segment. mounted: returns the request with its
-    canonical path, given the request and its host. damage: receives errors, and logs those of the store.
+    own_mounts: mounts by name below `/-/`. aliases: names of `own_mounts` that also exist at the root, unless the model
+    uses the name. fixed_mounts: mounts by whole path. tree_mounts: mounts by first path segment. mount_request: returns
+    the request with its canonical path, given the request and its host. damage: receives errors, and logs those of the
+    store.
     """
 
     def __init__(
         self,
-        main: DefaultSurface,
-        own: Mapping[str, Mount],
+        default_surface: DefaultSurface,
+        own_mounts: Mapping[str, Mount],
         aliases: frozenset[str],
-        fixed: Mapping[tuple[str, ...], Mount],
-        manners: ServerConfig,
-        trees: Mapping[str, Mount] | None = None,
-        mounted: Callable[[Request, str], Request] = _unmounted,
+        fixed_mounts: Mapping[tuple[str, ...], Mount],
+        server_config: ServerConfig,
+        tree_mounts: Mapping[str, Mount] | None = None,
+        mount_request: Callable[[Request, str], Request] = _unmounted,
         damage: DamageMonitor | None = None,
     ) -> None:
         self._damage = damage or DamageMonitor()
-        self._main = main
-        self._own = own
+        self._main = default_surface
+        self._own = own_mounts
         self._aliases = aliases
-        self._fixed = fixed
-        self._trees = trees or {}
-        self._config = manners
-        self._mounted = mounted
+        self._fixed = fixed_mounts
+        self._trees = tree_mounts or {}
+        self._config = server_config
+        self._mounted = mount_request
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await send({"type": "websocket.close"})
             return
-        since = start_timer()
+        started_at = start_timer()
         host = request_host(scope, self._config.proxies)
         request = self._request(scope, host)
         try:
-            answer = await self._finished(await self._with_authentication(request, host, scope, receive), request)
+            response = await self._finished(await self._with_authentication(request, host, scope, receive), request)
         except ClientDisconnected:
             return
         try:
-            await send_response(answer, receive, send, request.method == "HEAD", _always(request))
+            await send_response(response, receive, send, request.method == "HEAD", _always(request))
         except Exception as error:
             # The status is already sent. Cutting the connection is the only way left to signal that the response is
             # incomplete.
@@ -137,20 +138,20 @@ class Dispatcher:
                 return
             log_failure(request, error)
             raise
-        self._config.metrics.count_response(request, answer.status, since)
-        log_response(request, answer.status, since)
+        self._config.metrics.count_response(request, response.status, started_at)
+        log_response(request, response.status, started_at)
 
     def refuse(self, problem: Problem, scope: Scope) -> Response:
         """The response to a request that the server refuses before it has read all of it.
 
         scope: the part of the request that was read.
         """
-        since, request = start_timer(), self._request(scope, request_host(scope, self._config.proxies))
-        answer = self._config.cors.add_headers(problem_response(problem, request), request)
-        answer = replace(answer, headers=[*answer.headers, *_always(request)])
-        self._config.metrics.count_response(request, answer.status, since)
-        log_response(request, answer.status, since)
-        return answer
+        started_at, request = start_timer(), self._request(scope, request_host(scope, self._config.proxies))
+        response = self._config.cors.add_headers(problem_response(problem, request), request)
+        response = replace(response, headers=[*response.headers, *_always(request)])
+        self._config.metrics.count_response(request, response.status, started_at)
+        log_response(request, response.status, started_at)
+        return response
 
     def _request(self, scope: Scope, host: str) -> Request:
         request = build_request(scope, self._config.public_url, self._config.proxies)
@@ -164,10 +165,10 @@ class Dispatcher:
         try:
             self._check_sender(request, host, scope)
             return await self._answer(request, receive)
-        except conditional.NotModified as unchanged:
-            return conditional.not_modified_response(request, unchanged)
-        except MethodNotAllowed as refused:
-            return problem_response(refused.problem, request, refused.allow)
+        except conditional.NotModified as not_modified:
+            return conditional.not_modified_response(request, not_modified)
+        except MethodNotAllowed as not_allowed:
+            return problem_response(not_allowed.problem, request, not_allowed.allow)
         except Unauthorized as problem:
             return _challenged(problem_response(problem, request), request)
         except Problem as problem:
@@ -183,8 +184,10 @@ class Dispatcher:
         except Exception as error:
             if not self._damage.note(error):
                 log_failure(request, error)
-            said = describe_outage(error)
-            return problem_response(StoreUnavailable(error_detail=said) if said else problems.ServerError(), request)
+            outage = describe_outage(error)
+            return problem_response(
+                StoreUnavailable(error_detail=outage) if outage else problems.ServerError(), request
+            )
 
     def _check_sender(self, request: Request, host: str, scope: Scope) -> None:
         """Checks that no foreign web page caused the request. Raises: MisdirectedRequest, BadRequest, CrossOrigin."""
@@ -200,22 +203,22 @@ class Dispatcher:
         if (preflight := self._config.cors.preflight(request)) is not None:
             return preflight
         check_path(request)
-        place = self._mount(request.segments)
-        if not place.allows_anonymous:
+        mount = self._mount(request.segments)
+        if not mount.allows_anonymous:
             caller = await self._config.authenticator.caller(request)
             request = request if caller is request.caller else replace(request, caller=caller)
-        if not place.accepts_documents:
+        if not mount.accepts_documents:
             check_form(request)
-        answer = await place.surface.answer(request, receive)
-        return answer if request.method == "HEAD" else await buffer_short_body(answer)
+        response = await mount.surface.answer(request, receive)
+        return response if request.method == "HEAD" else await buffer_short_body(response)
 
     def _mount(self, segments: tuple[str, ...]) -> Mount:
         """The mount of a path. Raises: ApiNotFound for an unknown path below `/-/`."""
         if segments[:1] == (OWN_PREFIX,):
-            place = self._own.get(segments[1]) if len(segments) > 1 else None
-            if place is None or (place.is_leaf and len(segments) > 2):
+            mount = self._own.get(segments[1]) if len(segments) > 1 else None
+            if mount is None or (mount.is_leaf and len(segments) > 2):
                 raise problems.ApiNotFound()
-            return place
+            return mount
         if segments in self._fixed:
             return self._fixed[segments]
         if segments and segments[0] in self._trees:
@@ -224,10 +227,10 @@ class Dispatcher:
             return self._own[segments[0]]
         return Mount(self._main, accepts_documents=True)
 
-    async def _finished(self, answer: Response, request: Request) -> Response:
+    async def _finished(self, response: Response, request: Request) -> Response:
         """The response with compression and CORS headers. A response to HEAD is not compressed."""
-        accepted = request.header(b"accept-encoding") if request.method != "HEAD" else None
-        return self._config.cors.add_headers(await compress_response(answer, accepted), request)
+        accept_encoding = request.header(b"accept-encoding") if request.method != "HEAD" else None
+        return self._config.cors.add_headers(await compress_response(response, accept_encoding), request)
 
 
 def _always(request: Request) -> Headers:
@@ -235,6 +238,6 @@ def _always(request: Request) -> Headers:
     return _WITH_TLS if request.base.startswith("https:") else _WITHOUT_TLS
 
 
-def _challenged(answer: Response, request: Request) -> Response:
+def _challenged(response: Response, request: Request) -> Response:
     challenge = BEARER_CHALLENGE if request.header(b"authorization") is None else INVALID_TOKEN_CHALLENGE
-    return replace(answer, headers=[*answer.headers, challenge])
+    return replace(response, headers=[*response.headers, challenge])

@@ -47,8 +47,8 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
 @contextmanager
 def _delivering(rig: Rig, write: float = WRITE_DELAY_SECONDS) -> Iterator[DeliveryService]:
     """Deliveries of a registry, told of its commits as by the road."""
-    ports = DeliveryPorts(resolver=DestinationGuard(allow="127.0.0.1", plaintext=True), policy="off")
-    service = DeliveryService(rig.url, ports, write=write)
+    ports = DeliveryPorts(resolver=DestinationGuard(allow_list="127.0.0.1", allows_plaintext=True), policy="off")
+    service = DeliveryService(rig.url, ports, write_delay=write)
     service.start()
     rig.told.append(service)
     try:

@@ -45,7 +45,7 @@ def _write(road: CommandBus, number: int) -> None:
     def asked() -> WriteTree:
         return WriteTree(xid, samples.schema(number), WriteMethod.PUT)
 
-    road.submit(asked(), again=asked).result()
+    road.submit(asked(), rebuild=asked).result()
 
 
 def _sequential(place: Place, writes: int) -> Figure:

@@ -28,80 +28,95 @@ _STREAMS: Final = (
 )
 
 
-def append_foreign(tx: WriteTransaction, command: Follow, define: RecordModel) -> Recorded:
+def append_foreign(transaction: WriteTransaction, command: Follow, record_model: RecordModel) -> Recorded:
     """Records the new interactions that are in the link's scope, as one change: all of them or none.
 
-    define: records a change of the model on behalf of the link.
+    record_model: records a change of the model on behalf of the link.
     Raises: NotFound when the link does not exist, NotReceiving when it is disabled or promoted, Diverged when the
     interactions do not continue the state of this registry; any error that refuses the model they need.
     """
-    link = next((each for each in tx.world.links if each.xid == command.xid), None)
+    link = next((each for each in transaction.world.links if each.xid == command.xid), None)
     if link is None:
         raise NotFound(command.xid)
     if link.promoted or not link.enabled or not link.follows_log:
         raise NotReceiving(command.xid)
-    several = InteractionBatch(tx.world, tx.log_end.chain, tx.log_end.state)
+    batch = InteractionBatch(transaction.world, transaction.log_end.chain, transaction.log_end.state)
     recorded: list[tuple[int, EntityEvent]] = []
     documents: dict[str, bytes] = {}
-    for foreign in _new_interactions(tx, command.interactions, link):
-        if (model := required_model_change(foreign, link, tx.world)) is not None:
-            several.write(tx.connection)  # the model change queries all entities of a type
-            recorded += define(model).events
-            several = InteractionBatch(tx.world, tx.log_end.chain, tx.log_end.state)
-        events = local_events(foreign, link, tx.world)
+    for foreign in _new_interactions(transaction, command.interactions, link):
+        if (model := required_model_change(foreign, link, transaction.world)) is not None:
+            batch.write(transaction.connection)  # the model change queries all entities of a type
+            recorded += record_model(model).events
+            batch = InteractionBatch(transaction.world, transaction.log_end.chain, transaction.log_end.state)
+        events = local_events(foreign, link, transaction.world)
         if events:
-            facts = _facts(foreign, tx.log_end.position, len(events))
-            closed = several.add(facts._replace(salt=tx.store.new_salt()), events)
-            if link.scope.whole and closed.state != foreign.state:
+            interaction = _facts(foreign, transaction.log_end.position, len(events))
+            recorded_interaction = batch.add(interaction._replace(salt=transaction.store.new_salt()), events)
+            if link.scope.whole and recorded_interaction.state != foreign.state:
                 raise _diverged(link, foreign)
-            tx.log_end = LogEnd(closed.last, foreign.time, closed.chain, closed.state, foreign.xregcorrelationid)
-            recorded += enumerate(events, closed.first)
+            transaction.log_end = LogEnd(
+                recorded_interaction.last,
+                foreign.time,
+                recorded_interaction.chain,
+                recorded_interaction.state,
+                foreign.xregcorrelationid,
+            )
+            recorded += enumerate(events, recorded_interaction.first)
             documents |= _documents(foreign, events)
-    sql.insert(tx.connection, tables.document, list(documents.items()), "ON CONFLICT DO NOTHING")
-    several.write(tx.connection)
-    last = command.interactions[-1]
-    return Recorded(tuple(recorded), (), last.xregcorrelationid, tx.log_end.position, last.time)
+    sql.insert(transaction.connection, tables.document, list(documents.items()), "ON CONFLICT DO NOTHING")
+    batch.write(transaction.connection)
+    last_interaction = command.interactions[-1]
+    return Recorded(
+        tuple(recorded), (), last_interaction.xregcorrelationid, transaction.log_end.position, last_interaction.time
+    )
 
 
 def _new_interactions(
-    tx: WriteTransaction, interactions: Sequence[ForeignInteraction], link: Link
+    transaction: WriteTransaction, interactions: Sequence[ForeignInteraction], link: Link
 ) -> Iterator[ForeignInteraction]:
     """The interactions that are not recorded yet; a repeated one is recorded once. Raises: Diverged."""
-    folded = sorted({each.xregcorrelationid.casefold() for each in interactions})
-    known: set[str] = set()
-    for some in sql.chunks(folded):
-        known |= {row[0] for row in sql.run(tx.connection, _KNOWN, (sql.list_parameter(tx.connection, some),))}
-    for each in interactions:
-        if each.xregcorrelationid.casefold() not in known:
-            known.add(each.xregcorrelationid.casefold())
-            yield each
+    folded_ids = sorted({interaction.xregcorrelationid.casefold() for interaction in interactions})
+    recorded_ids: set[str] = set()
+    for chunk in sql.chunks(folded_ids):
+        recorded_ids |= {
+            row[0]
+            for row in sql.run(transaction.connection, _KNOWN, (sql.list_parameter(transaction.connection, chunk),))
+        }
+    for interaction in interactions:
+        if interaction.xregcorrelationid.casefold() not in recorded_ids:
+            recorded_ids.add(interaction.xregcorrelationid.casefold())
+            yield interaction
         elif not link.scope.whole:  # for a whole registry, the state hash finds it
-            _check_whole(tx, each, link)
+            _check_whole(transaction, interaction, link)
 
 
-def _check_whole(tx: WriteTransaction, known: ForeignInteraction, link: Link) -> None:
+def _check_whole(transaction: WriteTransaction, interaction: ForeignInteraction, link: Link) -> None:
     """Compares an interaction that is already recorded with what the link wants of it.
 
     Raises: Diverged when another link, or another scope, recorded the interaction without some of its entities.
     """
-    wanted = {event.stream for event in known.events if link.scope.has(event.xid)}
-    if wanted:
-        here = {row[0] for row in sql.run(tx.connection, _STREAMS, (known.xregcorrelationid.casefold(),))}
-        if missing := sorted(wanted - here):
-            detail = f"{known.xregcorrelationid} exists here already, and was received without {missing[0]}"
-            raise Diverged(link.xid, error_detail=detail, extensions={"xid": missing[0]})
+    expected_streams = {event.stream for event in interaction.events if link.scope.has(event.xid)}
+    if expected_streams:
+        recorded_streams = {
+            row[0] for row in sql.run(transaction.connection, _STREAMS, (interaction.xregcorrelationid.casefold(),))
+        }
+        if missing_streams := sorted(expected_streams - recorded_streams):
+            detail = (
+                f"{interaction.xregcorrelationid} exists here already, and was received without {missing_streams[0]}"
+            )
+            raise Diverged(link.xid, error_detail=detail, extensions={"xid": missing_streams[0]})
 
 
 def _documents(foreign: ForeignInteraction, events: Sequence[EntityEvent]) -> dict[str, bytes]:
     """The documents that the events refer to; the registry does not store any others."""
-    named = {document_hash(event.private) for event in events}
-    return {digest: content for digest, content in foreign.documents.items() if digest in named}
+    referenced_hashes = {document_hash(event.private) for event in events}
+    return {digest: content for digest, content in foreign.documents.items() if digest in referenced_hashes}
 
 
-def _facts(foreign: ForeignInteraction, after: int, events: int) -> Interaction:
+def _facts(foreign: ForeignInteraction, log_end: int, events: int) -> Interaction:
     return Interaction(
-        last=after + events,
-        first=after + 1,
+        last=log_end + events,
+        first=log_end + 1,
         xregcorrelationid=foreign.xregcorrelationid,
         folded=foreign.xregcorrelationid.casefold(),
         time=format_time(foreign.time),

@@ -56,64 +56,71 @@ class InlineProjection(Protocol):
 
 
 def handle(
-    waiting: Sequence[PendingCommand], store: Store, inline: Sequence[InlineProjection], decide: Decide | None = None
+    batch: Sequence[PendingCommand], store: Store, inline: Sequence[InlineProjection], decide: Decide | None = None
 ) -> list[CommandOutcome]:
     """Carries out commands; returns one outcome for each, in order. Everything that was recorded is durable.
 
     Raises: the database's error when the commit fails; then nothing was recorded.
     """
     decide = decide or _default_decide()
-    if len(waiting) == 1 and not waiting[0].dryrun:
-        return [_handle_one(waiting[0], store, inline, decide)]
-    with store.writing() as tx:
-        return [tx.attempt(partial(record, tx, asked, inline, decide), dryrun=asked.dryrun) for asked in waiting]
+    if len(batch) == 1 and not batch[0].dryrun:
+        return [_handle_one(batch[0], store, inline, decide)]
+    with store.writing() as transaction:
+        return [
+            transaction.attempt(partial(record, transaction, pending, inline, decide), dryrun=pending.dryrun)
+            for pending in batch
+        ]
 
 
 def _handle_one(
-    asked: PendingCommand, store: Store, inline: Sequence[InlineProjection], decide: Decide
+    pending: PendingCommand, store: Store, inline: Sequence[InlineProjection], decide: Decide
 ) -> CommandOutcome:
     """The outcome of a command that is alone in its transaction; a failed commit is its outcome too.
 
     A rollback of the transaction undoes the command, which saves the two statements of a savepoint.
     """
     try:
-        with store.writing() as tx:
-            return record(tx, asked, inline, decide)
+        with store.writing() as transaction:
+            return record(transaction, pending, inline, decide)
     except Exception as error:
         return error
 
 
-def record(tx: WriteTransaction, asked: PendingCommand, inline: Sequence[InlineProjection], decide: Decide) -> Recorded:
+def record(
+    transaction: WriteTransaction, pending: PendingCommand, inline: Sequence[InlineProjection], decide: Decide
+) -> Recorded:
     """Decides one command, records and projects its events, and builds its answer; returns the result.
 
     Raises: Forbidden; what the precondition or the decision raises.
     """
-    role = _role(asked.caller_with_role, asked.command)
-    if asked.condition:
-        asked.condition(tx)
-    recorded = _record_events(tx, asked, role, decide)
+    role = _role(pending.caller_with_role, pending.command)
+    if pending.condition:
+        pending.condition(transaction)
+    recorded = _record_events(transaction, pending, role, decide)
     if recorded.events:
         for projection in inline:
-            projection.apply(tx.connection, recorded.events)
-    return replace(recorded, answer=asked.answer(tx, recorded)) if asked.answer else recorded
+            projection.apply(transaction.connection, recorded.events)
+    return replace(recorded, answer=pending.answer(transaction, recorded)) if pending.answer else recorded
 
 
-def _record_events(tx: WriteTransaction, asked: PendingCommand, role: Role, decide: Decide) -> Recorded:
-    if isinstance(asked.command, Follow):
+def _record_events(transaction: WriteTransaction, pending: PendingCommand, role: Role, decide: Decide) -> Recorded:
+    if isinstance(pending.command, Follow):
         return append_foreign(
-            tx, asked.command, lambda model: _decide_and_append(tx, replace(asked, command=model), role, decide)
+            transaction,
+            pending.command,
+            lambda model: _decide_and_append(transaction, replace(pending, command=model), role, decide),
         )
-    return _decide_and_append(tx, asked, role, decide)
+    return _decide_and_append(transaction, pending, role, decide)
 
 
-def _decide_and_append(tx: WriteTransaction, asked: PendingCommand, role: Role, decide: Decide) -> Recorded:
-    who = asked.caller_with_role
-    context = tx.context(who.name, role, dryrun=asked.dryrun, reads=who.can_read, link=who.link)
-    tx.world.known_results = asked.check_results or {}
-    decision = decide(asked.command, tx.world, context)
-    if isinstance(asked.command, Restore):
-        _check_pointers(who, decision)
-    return tx.append(decision, context, asked.command)
+def _decide_and_append(transaction: WriteTransaction, pending: PendingCommand, role: Role, decide: Decide) -> Recorded:
+    caller = pending.caller_with_role
+    context = transaction.context(caller.name, role, dryrun=pending.dryrun, may_read=caller.can_read, link=caller.link)
+    transaction.world.known_results = pending.check_results or {}
+    decision = decide(pending.command, transaction.world, context)
+    if isinstance(pending.command, Restore):
+        _check_pointers(caller, decision)
+    return transaction.append(decision, context, pending.command)
 
 
 class CommandBus:
@@ -125,12 +132,15 @@ class CommandBus:
         inline: Sequence[InlineProjection],
         decide: Decide | None = None,
         observer: CommitListener | None = None,
-        most: int = MAX_WAITING,
+        max_waiting: int = MAX_WAITING,
         checker: DocumentChecker | None = None,
     ) -> None:
-        """most: the maximum number of waiting commands. checker: answers the decisions' questions about documents."""
+        """max_waiting: the maximum number of waiting commands.
+
+        checker: answers the decisions' questions about documents.
+        """
         self._store = store
-        self._max_waiting = most
+        self._max_waiting = max_waiting
         self._observer = observer
         self._inline = inline
         self._decide = decide or _default_decide()
@@ -146,27 +156,29 @@ class CommandBus:
         self,
         command: Command,
         caller: Caller | str = ANONYMOUS,
-        answer: BuildAnswer | None = None,
+        build_answer: BuildAnswer | None = None,
         condition: Precondition | None = None,
         *,
         dryrun: bool = False,
-        again: RebuildCommand | None = None,
+        rebuild: RebuildCommand | None = None,
     ) -> Future[Recorded]:
         """A future with the command's result, set once it is durable; the future raises what refused the command.
 
         dryrun: returns the result that the command would have, with a position and no correlation id; then undoes it.
-        again: builds an equal command; without it the bus keeps a copy, in case the command has to be decided twice.
+        rebuild: builds an equal command; without it the bus keeps a copy, in case the command has to be decided twice.
         Raises: RuntimeError after `close`; ServerBusy when too many commands are waiting.
         """
-        asked = PendingCommand(command, caller, answer, condition, dryrun, again or _copy_for_rebuild(command))
+        pending = PendingCommand(
+            command, caller, build_answer, condition, dryrun, rebuild or _copy_for_rebuild(command)
+        )
         with self._gate:
             if self._is_closed:
                 raise RuntimeError("the store is being closed")
             if self._queue.qsize() + self._inquiry.waiting_count >= self._max_waiting:
                 raise ServerBusy()
             self._open += 1
-            self._queue.put(asked)
-        return asked.future
+            self._queue.put(pending)
+        return pending.future
 
     def close(self) -> None:
         """Accepts no more commands and returns when the waiting ones are done."""
@@ -180,38 +192,38 @@ class CommandBus:
 
     def _run(self) -> None:
         while batch := self._next_batch():
-            ready = [ready for asked in batch if (ready := self._with_expected_checks(asked))]
-            running = [asked for asked in ready if self._claim(asked)]
-            outcomes = self._handle_observed(running) if running else ()
-            for asked, outcome in zip(running, outcomes, strict=True):
+            decidable = [decidable for pending in batch if (decidable := self._with_expected_checks(pending))]
+            started = [pending for pending in decidable if self._claim(pending)]
+            outcomes = self._handle_observed(started) if started else ()
+            for pending, outcome in zip(started, outcomes, strict=True):
                 if not isinstance(outcome, ChecksRequired):
-                    self._complete(asked, outcome)
-                elif not self._inquiry.retry(asked, outcome):
-                    self._complete(asked, ServerBusy())
+                    self._complete(pending, outcome)
+                elif not self._inquiry.retry(pending, outcome):
+                    self._complete(pending, ServerBusy())
 
-    def _with_expected_checks(self, asked: PendingCommand) -> PendingCommand | None:
+    def _with_expected_checks(self, pending: PendingCommand) -> PendingCommand | None:
         """The command if it can be decided now or was cancelled; None if it waits for checks."""
         try:
-            return asked if asked.future.cancelled() else self._inquiry.prepare(asked)
+            return pending if pending.future.cancelled() else self._inquiry.prepare(pending)
         except Exception as error:  # all commands share this thread
-            self._complete(asked, error)
+            self._complete(pending, error)
             return None
 
-    def _claim(self, asked: PendingCommand) -> bool:
+    def _claim(self, pending: PendingCommand) -> bool:
         """Whether a command is still wanted. Until now it could be cancelled, also while its checks were running."""
-        if asked.future.running() or asked.future.set_running_or_notify_cancel():
+        if pending.future.running() or pending.future.set_running_or_notify_cancel():
             return True
         self._count_done()
         return False
 
-    def _complete(self, asked: PendingCommand, outcome: CommandOutcome) -> None:
+    def _complete(self, pending: PendingCommand, outcome: CommandOutcome) -> None:
         # `close` waits until every command has its outcome.
-        if not self._claim(asked):
+        if not self._claim(pending):
             return
         if isinstance(outcome, Exception):
-            asked.future.set_exception(outcome)
+            pending.future.set_exception(outcome)
         else:
-            asked.future.set_result(outcome)
+            pending.future.set_result(outcome)
         self._count_done()
 
     def _count_done(self) -> None:
@@ -219,20 +231,20 @@ class CommandBus:
             self._open -= 1
             self._gate.notify_all()
 
-    def _handle_observed(self, running: Sequence[PendingCommand]) -> Sequence[CommandOutcome]:
-        since = perf_counter()
+    def _handle_observed(self, batch: Sequence[PendingCommand]) -> Sequence[CommandOutcome]:
+        started_at = perf_counter()
         with _gc_paused():
-            outcomes = self._outcomes(running)
-        if self._observer and running:
+            outcomes = self._outcomes(batch)
+        if self._observer and batch:
             refused = sum(isinstance(outcome, Exception) for outcome in outcomes)
-            self._observer.committed(len(outcomes), refused, perf_counter() - since)
+            self._observer.committed(len(outcomes), refused, perf_counter() - started_at)
         return outcomes
 
-    def _outcomes(self, running: Sequence[PendingCommand]) -> Sequence[CommandOutcome]:
+    def _outcomes(self, batch: Sequence[PendingCommand]) -> Sequence[CommandOutcome]:
         try:
-            return handle(running, self._store, self._inline, self._decide)
+            return handle(batch, self._store, self._inline, self._decide)
         except Exception as error:
-            return [error] * len(running)
+            return [error] * len(batch)
 
     def _next_batch(self) -> list[PendingCommand]:
         """The commands that wait now, at least one; empty when the bus is closed and nothing waits."""
@@ -240,13 +252,13 @@ class CommandBus:
         batch = [first] if first else []
         while batch and len(batch) < MAX_BATCH:
             try:
-                asked = self._queue.get_nowait()
+                pending = self._queue.get_nowait()
             except Empty:
                 break
-            if asked is None:
+            if pending is None:
                 self._queue.put(None)
                 break
-            batch.append(asked)
+            batch.append(pending)
         return batch
 
 
@@ -267,12 +279,12 @@ def _check_pointers(caller: Caller, decision: Decision) -> None:
 @contextmanager
 def _gc_paused() -> Iterator[None]:
     """Pauses garbage collection: an import creates objects that all stay, so each collection would be wasted."""
-    was = gc.isenabled()
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if was:
+        if was_enabled:
             gc.enable()
 
 

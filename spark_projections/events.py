@@ -52,8 +52,10 @@ def xregistry_events(log: DataFrame, changed: bool = True) -> DataFrame:
     changed: whether events list the changed attributes, like the setting `ANNALS_EVENT_CHANGES` of the feed.
     Raises, when it is read: an error of Spark for an event that a newer program wrote.
     """
-    made = upcast_log(log).select(*LOG_SCHEMA.names).mapInArrow(partial(_to_events, changed), spark_columns(_SCHEMA))
-    return made.withColumn("time", f.col("time").cast("timestamp"))
+    event_rows = (
+        upcast_log(log).select(*LOG_SCHEMA.names).mapInArrow(partial(_to_events, changed), spark_columns(_SCHEMA))
+    )
+    return event_rows.withColumn("time", f.col("time").cast("timestamp"))
 
 
 class EventDestination(NamedTuple):
@@ -76,8 +78,8 @@ def write_events(log: DataFrame, destination: EventDestination) -> None:
 
 def refuse_existing(spark: SparkSession, folder: str) -> None:
     """Raises: FileExistsError where the folder exists, because written files must never change."""
-    there = hadoop_folder(spark, folder)
-    if there.files.exists(there.root):
+    target = hadoop_folder(spark, folder)
+    if target.files.exists(target.root):
         raise FileExistsError(f"{folder} exists already; name a new folder")
 
 
@@ -89,11 +91,11 @@ def _to_events(changed: bool, batches: Batches) -> Batches:
 
 
 def _event_rows(events: XRegistryEvents, rows: Iterable[LogTableRow]) -> Iterator[EventRow]:
-    for first, found in groupby(rows, lambda row: row.first):
-        some, before = list(found), 0
-        for message in events.messages(interaction_of(some[0]), map(log_row, some)):
+    for first, row_group in groupby(rows, lambda row: row.first):
+        interaction_rows, previous_position = list(row_group), 0
+        for message in events.messages(interaction_of(interaction_rows[0]), map(log_row, interaction_rows)):
             # One position has at most two events.
-            sequence = 2 * (message.position - first) + (message.position == before)
-            before = message.position
-            named = [getattr(message, name) for name in _ATTRIBUTES]
-            yield EventRow._make((message.position, sequence, *named, message.json().decode()))
+            sequence = 2 * (message.position - first) + (message.position == previous_position)
+            previous_position = message.position
+            attribute_values = [getattr(message, name) for name in _ATTRIBUTES]
+            yield EventRow._make((message.position, sequence, *attribute_values, message.json().decode()))

@@ -45,6 +45,6 @@ class HadoopFolder(NamedTuple):
 def hadoop_folder(spark: SparkSession, uri: str) -> HadoopFolder:
     """The handle of a folder, which need not exist."""
     context: Any = spark.sparkContext
-    path_of = context._jvm.org.apache.hadoop.fs.Path
-    root = path_of(with_s3a_scheme(uri))
-    return HadoopFolder(root.getFileSystem(context._jsc.hadoopConfiguration()), root, path_of)
+    path_class = context._jvm.org.apache.hadoop.fs.Path
+    root = path_class(with_s3a_scheme(uri))
+    return HadoopFolder(root.getFileSystem(context._jsc.hadoopConfiguration()), root, path_class)

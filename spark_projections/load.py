@@ -23,32 +23,33 @@ if TYPE_CHECKING:
 BATCH_ROWS: Final = 5000
 
 
-def compute_read_model(log: DataFrame, position: int, folder: str, most: int = MAX_LEAVES) -> PrecomputedRows:
+def compute_read_model(log: DataFrame, position: int, folder: str, max_leaves: int = MAX_LEAVES) -> PrecomputedRows:
     """The read model as of the end of an interaction, staged as Parquet files.
 
     log: rows of `projections.log.table_rows` up to that position at least. folder: a URI that both Spark and this
-    process can access, empty or missing; the caller removes it afterwards. most: maximum index leaves of one entity.
+    process can access, empty or missing; the caller removes it afterwards. max_leaves: maximum index leaves of one
+    entity.
     Raises: ValueError for a URI without a filesystem.
     """
-    spark, staged, (files, root) = log.sparkSession, spark_uri(folder), filesystem_at(folder)
+    spark, stage_uri, (filesystem, root) = log.sparkSession, spark_uri(folder), filesystem_at(folder)
     # In the order of the primary keys, which halves the work of the database.
-    read_model.ordered_entity_rows(log.where(log.position <= position)).write.parquet(f"{staged}/rows")
-    read_model.attribute_rows(spark.read.parquet(f"{staged}/rows"), most).write.parquet(f"{staged}/leaves")
-    published_rows(log.where(log.position <= position)).write.parquet(f"{staged}/published")
-    return PrecomputedRows(position, _batches(files, root.rstrip("/")))
+    read_model.ordered_entity_rows(log.where(log.position <= position)).write.parquet(f"{stage_uri}/rows")
+    read_model.attribute_rows(spark.read.parquet(f"{stage_uri}/rows"), max_leaves).write.parquet(f"{stage_uri}/leaves")
+    published_rows(log.where(log.position <= position)).write.parquet(f"{stage_uri}/published")
+    return PrecomputedRows(position, _batches(filesystem, root.rstrip("/")))
 
 
-def _batches(files: fs.FileSystem, root: str) -> Iterator[tuple[str, Sequence[Values]]]:
-    for rows in _read(files, f"{root}/rows"):
+def _batches(filesystem: fs.FileSystem, root: str) -> Iterator[tuple[str, Sequence[Values]]]:
+    for rows in _read(filesystem, f"{root}/rows"):
         yield "entity", [row[:-1] for row in rows if row[-1] is None]
         yield "history", [row for row in rows if row[-1] is not None]
-    yield from (("attribute", rows) for rows in _read(files, f"{root}/leaves"))
-    yield from (("published", rows) for rows in _read(files, f"{root}/published"))
+    yield from (("attribute", rows) for rows in _read(filesystem, f"{root}/leaves"))
+    yield from (("published", rows) for rows in _read(filesystem, f"{root}/published"))
 
 
-def _read(files: fs.FileSystem, folder: str) -> Iterator[list[Values]]:
-    for each in sorted(files.get_file_info(fs.FileSelector(folder)), key=lambda each: str(each.path)):
-        if each.path.endswith(".parquet"):
-            with files.open_input_file(each.path) as file:
+def _read(filesystem: fs.FileSystem, folder: str) -> Iterator[list[Values]]:
+    for file_info in sorted(filesystem.get_file_info(fs.FileSelector(folder)), key=lambda each: str(each.path)):
+        if file_info.path.endswith(".parquet"):
+            with filesystem.open_input_file(file_info.path) as file:
                 for batch in pq.ParquetFile(file).iter_batches(BATCH_ROWS):
                     yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))

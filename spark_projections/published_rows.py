@@ -37,24 +37,26 @@ def published_rows(log: DataFrame) -> DataFrame:
     stream only Versions that were deleted, or that have private data of the legacy APIs.
     """
     events = upcast_log(log).select("position", "stream", "revision", "topic", "state").where(_are_of_versions())
-    told = (f.col("topic") == EntityDeleted.TOPIC) | f.col("state").contains(f'"{FACADE}":')
-    whole = events.join(events.where(told).select("stream").distinct(), "stream", "left_semi")
+    touches_publications = (f.col("topic") == EntityDeleted.TOPIC) | f.col("state").contains(f'"{FACADE}":')
+    complete_streams = events.join(
+        events.where(touches_publications).select("stream").distinct(), "stream", "left_semi"
+    )
     return (
-        whole.repartition("stream")
+        complete_streams.repartition("stream")
         .sortWithinPartitions("stream", "revision")
         .mapInArrow(_to_rows, spark_columns(_SCHEMA))
     )
 
 
 def _are_of_versions() -> Column:
-    below = (f.col("stream").startswith(f"/{family.groups}/") for family in LEGACY_APIS)
-    return reduce(or_, below) & (f.size(f.split("stream", "/")) == _PARTS)
+    prefix_conditions = (f.col("stream").startswith(f"/{family.groups}/") for family in LEGACY_APIS)
+    return reduce(or_, prefix_conditions) & (f.size(f.split("stream", "/")) == _PARTS)
 
 
 def _to_rows(batches: Batches) -> Batches:
     for _, events in groupby(_events(batches), key=lambda found: found[1].stream):
-        if made := [publication_row(one) for one in fold_publications(events)]:
-            yield record_batch(made, _SCHEMA)
+        if rows := [publication_row(publication) for publication in fold_publications(events)]:
+            yield record_batch(rows, _SCHEMA)
 
 
 def _events(batches: Batches) -> Iterator[tuple[int, EntityEvent]]:

@@ -54,44 +54,51 @@ def ordered_entity_rows(log: DataFrame) -> DataFrame:
     """`entity_rows` in the order of the tables' primary keys, within and across partitions."""
     # Sorted before events become rows, because Spark computes the input of a range partitioning twice. The key is a
     # column, because Spark would evaluate an expression for every comparison of two rows.
-    keyed = _events(log).withColumn("key", f.translate("stream", "/", "!"))
-    return _rows(keyed.repartitionByRange("key", "position").sortWithinPartitions("key", "position").drop("key"))
+    events_with_key = _events(log).withColumn("key", f.translate("stream", "/", "!"))
+    return _rows(
+        events_with_key.repartitionByRange("key", "position").sortWithinPartitions("key", "position").drop("key")
+    )
 
 
 def _events(log: DataFrame) -> DataFrame:
     """The events that leave an entity alive, each with the position that ends its row."""
-    next = log.select("stream", (f.col("revision") - 1).alias("revision"), f.col("position").alias("until"))
+    successors = log.select("stream", (f.col("revision") - 1).alias("revision"), f.col("position").alias("until"))
     events = upcast_log(log).select("position", "stream", "revision", "topic", "state")
-    return events.join(next, ["stream", "revision"], "left").where(f.col("topic") != EntityDeleted.TOPIC)
+    return events.join(successors, ["stream", "revision"], "left").where(f.col("topic") != EntityDeleted.TOPIC)
 
 
 def _rows(events: DataFrame) -> DataFrame:
     return events.mapInArrow(_to_rows, spark_columns(_ROWS))
 
 
-def attribute_rows(rows: DataFrame, most: int) -> DataFrame:
-    """The index leaves of live rows. rows: from `entity_rows`. most: maximum leaves of one entity in the index."""
-    living = rows.where(f.col("until").isNull()).where(~f.col("type").isin(*UNINDEXED_TYPES))
-    return living.select("tree_key", "type", "attributes").mapInArrow(partial(_to_leaves, most), spark_columns(_LEAVES))
+def attribute_rows(rows: DataFrame, max_leaves: int) -> DataFrame:
+    """The index leaves of live rows.
+
+    rows: from `entity_rows`. max_leaves: maximum leaves of one entity in the index.
+    """
+    live_rows = rows.where(f.col("until").isNull()).where(~f.col("type").isin(*UNINDEXED_TYPES))
+    return live_rows.select("tree_key", "type", "attributes").mapInArrow(
+        partial(_to_leaves, max_leaves), spark_columns(_LEAVES)
+    )
 
 
 def _to_rows(batches: Batches) -> Batches:
     for batch in batches:
         columns = [batch.column(name).to_pylist() for name in ("topic", "revision", "state", "position", "until")]
-        made = [
+        rows = [
             (*row(event, position), until)
             for topic, revision, state, position, until in zip(*columns, strict=True)
             if not xids.is_outside_tree((event := event_of(topic, revision, state)).stream)
         ]
-        yield record_batch(made, _ROWS)
+        yield record_batch(rows, _ROWS)
 
 
-def _to_leaves(most: int, batches: Batches) -> Batches:
+def _to_leaves(max_leaves: int, batches: Batches) -> Batches:
     for batch in batches:
         columns = [batch.column(name).to_pylist() for name in ("tree_key", "type", "attributes")]
-        made = [
+        rows = [
             (key, path, type, *leaf)
             for key, type, text in zip(*columns, strict=True)
-            for path, leaf in sorted(leaves(loads_trusted(text), most).items())
+            for path, leaf in sorted(leaves(loads_trusted(text), max_leaves).items())
         ]
-        yield record_batch(made, _LEAVES)
+        yield record_batch(rows, _LEAVES)

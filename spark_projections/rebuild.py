@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 def rebuild(
     log: DataFrame,
-    replace: Callable[[PrecomputedRows], RebuildReport],
+    replace_rows: Callable[[PrecomputedRows], RebuildReport],
     asof: int | None = None,
     stage: str | None = None,
     events: EventDestination | None = None,
-    whole: Callable[[DataFrame], DataFrame] | None = None,
-    most: int = MAX_LEAVES,
-    trust: ChainAnchors | None = None,
+    drop_incomplete: Callable[[DataFrame], DataFrame] | None = None,
+    max_leaves: int = MAX_LEAVES,
+    anchors: ChainAnchors | None = None,
 ) -> RebuildReport:
     """Replaces the read model's tables with rows that Spark computes from a log, after verifying its chain hashes.
 
-    log: of the registry, from position 1 on; whole interactions. replace: compares the state hash, applies newer events
-    and swaps the tables, as `projections.entities.rebuild.rebuild` does. asof: Spark's part ends at or before this
-    position. stage: URI of a folder that does not exist yet, and that Spark's workers and this process can access; by
-    default a local folder, which is removed afterwards. events: where to write the xRegistry events of Spark's part
-    too, after the verification. whole: selects the whole interactions of a log that is not read from files, after it
-    was copied to files. most: maximum index leaves of one entity. trust: external values to compare the log's chain
-    hashes with.
+    log: of the registry, from position 1 on; whole interactions. replace_rows: compares the state hash, applies newer
+    events and swaps the tables, as `projections.entities.rebuild.rebuild` does. asof: Spark's part ends at or before
+    this position. stage: URI of a folder that does not exist yet, and that Spark's workers and this process can access;
+    by default a local folder, which is removed afterwards. events: where to write the xRegistry events of Spark's part
+    too, after the verification. drop_incomplete: selects the whole interactions of a log that is not read from files,
+    after it was copied to files. max_leaves: maximum index leaves of one entity. anchors: external values to compare
+    the log's chain hashes with.
     Raises: UnverifiedLog before any row is written, RebuildDiverged, FileExistsError for an existing events folder,
     ValueError for a stage without a filesystem.
     """
@@ -50,10 +50,10 @@ def rebuild(
         in_files = bool(log.inputFiles())
         if not in_files:
             log = _in_files(log, folder)
-            log = whole(log) if whole else log
+            log = drop_incomplete(log) if drop_incomplete else log
         # Verify and use the same copy: the source is not read again.
-        end = verify_log(log, trust, in_files)
-        report = replace(compute_read_model(log, end.position, folder, most))
+        log_end = verify_log(log, anchors, in_files)
+        report = replace_rows(compute_read_model(log, log_end.position, folder, max_leaves))
         if events is not None:
             write_events(log, events)
     return report
@@ -61,6 +61,6 @@ def rebuild(
 
 def _in_files(log: DataFrame, folder: str) -> DataFrame:
     """A copy of the log in files, like segments. A rebuild reads the log several times, and other sources are slow."""
-    place = f"{spark_uri(folder)}/log"
-    log.write.parquet(place)
-    return log.sparkSession.read.parquet(place)
+    log_uri = f"{spark_uri(folder)}/log"
+    log.write.parquet(log_uri)
+    return log.sparkSession.read.parquet(log_uri)

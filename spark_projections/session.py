@@ -47,9 +47,9 @@ def session(settings: SparkSettings | None = None, connectors: Iterable[str] = t
     """
     from pyspark.sql import SparkSession
 
-    found = SparkSession.getActiveSession() or _new(settings or SparkSettings(), connectors)
-    register(found)
-    return found
+    spark = SparkSession.getActiveSession() or _new(settings or SparkSettings(), connectors)
+    register(spark)
+    return spark
 
 
 def _new(settings: SparkSettings, connectors: Iterable[str]) -> SparkSession:
@@ -67,12 +67,12 @@ def _new(settings: SparkSettings, connectors: Iterable[str]) -> SparkSession:
 
 
 def _conf(settings: SparkSettings, connectors: Iterable[str]) -> dict[str, str]:
-    files = ",".join(str(each.resolve()) for each in connector_jars(connectors, settings.jars, settings.java))
-    named = {
+    jar_list = ",".join(str(jar.resolve()) for jar in connector_jars(connectors, settings.jars, settings.java))
+    spark_settings = {
         "spark.master": settings.master,
         "spark.driver.memory": settings.memory,
         "spark.executor.memory": settings.memory,
-        "spark.jars": files,
+        "spark.jars": jar_list,
         "spark.jars.packages": settings.packages,
         # The log's times are in UTC, so timestamps made of them must be too.
         "spark.sql.session.timeZone": "UTC",
@@ -80,4 +80,4 @@ def _conf(settings: SparkSettings, connectors: Iterable[str]) -> dict[str, str]:
         # Without it, "available now" ends after the one batch that an earlier run left unfinished.
         "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
     }
-    return {name: value for name, value in named.items() if value}
+    return {name: value for name, value in spark_settings.items() if value}

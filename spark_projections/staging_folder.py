@@ -21,14 +21,14 @@ _STAGE: Final = "stage"
 
 
 @contextmanager
-def staging_folder(named: str | None = None) -> Iterator[str]:
+def staging_folder(folder_uri: str | None = None) -> Iterator[str]:
     """The URI of a folder that does not exist yet: the named one, or a temporary one of this process.
 
     The temporary folder is below the system's folder for those, and is removed at the end. Folders that killed
     processes left there are removed at the beginning.
     """
-    if named is not None:
-        yield named
+    if folder_uri is not None:
+        yield folder_uri
         return
     _sweep(Path(tempfile.gettempdir()))
     folder, lock = _make_folder()
@@ -47,8 +47,8 @@ def _make_folder() -> tuple[Path, int]:
             return folder, lock
 
 
-def _sweep(home: Path) -> None:
-    for folder in home.glob(f"{_PREFIX}*"):
+def _sweep(temporary_root: Path) -> None:
+    for folder in temporary_root.glob(f"{_PREFIX}*"):
         if folder.is_symlink() or not _is_ours(folder) or (lock := _lock_folder(folder)) is None:
             continue
         shutil.rmtree(folder, ignore_errors=True)
@@ -57,7 +57,7 @@ def _sweep(home: Path) -> None:
 
 def _is_ours(folder: Path) -> bool:
     try:
-        return {each.name for each in folder.iterdir()} <= {_LOCK, _STAGE}
+        return {path.name for path in folder.iterdir()} <= {_LOCK, _STAGE}
     except OSError:  # another user's, or no folder
         return False
 

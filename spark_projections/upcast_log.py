@@ -22,23 +22,23 @@ def upcast_log(log: DataFrame) -> DataFrame:
     Raises, when it is read: an error of Spark for a damaged event.
     """
     # The upcasters are sent to the executors, which may have been started before these were registered.
-    known = upcasts()
-    return log.mapInArrow(partial(_upcast_batches, known), log.schema) if known else log
+    upcasters = upcasts()
+    return log.mapInArrow(partial(_upcast_batches, upcasters), log.schema) if upcasters else log
 
 
-def _upcast_batches(known: Mapping[str, Any], batches: Batches) -> Batches:
+def _upcast_batches(upcasters: Mapping[str, Any], batches: Batches) -> Batches:
     for batch in batches:
-        old = pc.is_in(batch.column("topic"), pa.array(known, pa.string()))
-        yield _upcast_batch(known, batch) if pc.any(old).as_py() else batch
+        is_outdated = pc.is_in(batch.column("topic"), pa.array(upcasters, pa.string()))
+        yield _upcast_batch(upcasters, batch) if pc.any(is_outdated).as_py() else batch
 
 
-def _upcast_batch(known: Mapping[str, Any], batch: pa.RecordBatch) -> pa.RecordBatch:
+def _upcast_batch(upcasters: Mapping[str, Any], batch: pa.RecordBatch) -> pa.RecordBatch:
     columns = [batch.column(name).to_pylist() for name in ("topic", "revision", "state")]
-    made = [
-        upcast(topic, revision, state, known) if topic in known else (topic, state)
+    rows = [
+        upcast(topic, revision, state, upcasters) if topic in upcasters else (topic, state)
         for topic, revision, state in zip(*columns, strict=True)
     ]
-    for name, values in zip(("topic", "state"), zip(*made, strict=True), strict=True):
-        place = batch.schema.get_field_index(name)
-        batch = batch.set_column(place, batch.schema.field(place), pa.array(values, pa.string()))
+    for name, values in zip(("topic", "state"), zip(*rows, strict=True), strict=True):
+        column_index = batch.schema.get_field_index(name)
+        batch = batch.set_column(column_index, batch.schema.field(column_index), pa.array(values, pa.string()))
     return batch

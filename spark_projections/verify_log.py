@@ -38,10 +38,10 @@ class UnverifiedLog(RebuildDiverged):
     """A log is not the one originally written; the message says where it differs."""
 
     @classmethod
-    def at(cls, position: int, what: str, file: str = "") -> Self:
+    def at(cls, position: int, problem: str, file: str = "") -> Self:
         """The error for a problem at a position."""
-        place = f"{file}, " if file else ""
-        return cls(f"{place}position {position}: {what}")
+        location = f"{file}, " if file else ""
+        return cls(f"{location}position {position}: {problem}")
 
 
 class ChainAnchors(NamedTuple):
@@ -68,54 +68,60 @@ LOG_START: Final = LogHead(0, ChainVerifier().chain.hex())
 
 def verify_log(
     log: DataFrame,
-    trust: ChainAnchors | None = None,
+    anchors: ChainAnchors | None = None,
     in_files: bool = False,
     size: int = RANGE_SIZE,
-    begins: LogHead = LOG_START,
+    start: LogHead = LOG_START,
 ) -> LogHead:
     """The end of a log, after verifying that every event is the one originally written.
 
     log: rows of `projections.log.table_rows`, whole interactions, in any order. in_files: errors name the file, for
-    logs in files that users know. size: positions per range. begins: the log head before the rows. Reads the log twice,
+    logs in files that users know. size: positions per range. start: the log head before the rows. Reads the log twice,
     the first time without its states.
     Raises: UnverifiedLog with the first position that differs.
     """
-    trust = trust or ChainAnchors()
-    keyed = log.withColumn(_KEY, f.coalesce(f.col("last") - f.col("last") % size, f.lit(0)))
-    bounds = _bounds(keyed, begins)
-    ends = [begins, *(each.ends for each in bounds.values())]
-    _check_ranges(keyed.withColumn(_FILE, file_name_column() if in_files else f.lit("")), bounds)
-    if trust.registry is not None:
-        _check_registry(log, ends, trust.registry)
-    if trust.head is not None:
-        _check_head(log, ends[-1], trust.head)
-    return ends[-1]
+    anchors = anchors or ChainAnchors()
+    ranged_log = log.withColumn(_KEY, f.coalesce(f.col("last") - f.col("last") % size, f.lit(0)))
+    bounds = _bounds(ranged_log, start)
+    range_ends = [start, *(range_bounds.ends for range_bounds in bounds.values())]
+    _check_ranges(ranged_log.withColumn(_FILE, file_name_column() if in_files else f.lit("")), bounds)
+    if anchors.registry is not None:
+        _check_registry(log, range_ends, anchors.registry)
+    if anchors.head is not None:
+        _check_head(log, range_ends[-1], anchors.head)
+    return range_ends[-1]
 
 
-def _bounds(keyed: DataFrame, begins: LogHead) -> dict[int, _RangeBounds]:
+def _bounds(ranged_log: DataFrame, start: LogHead) -> dict[int, _RangeBounds]:
     """The bounds of each range by its key, in order."""
-    end = f.when(f.col("position") == f.col("last"), f.col("last"))
-    found = keyed.groupBy(_KEY).agg(f.max(end), f.lower(f.hex(f.max_by("chain", end)))).collect()
-    bounds, before = dict[int, _RangeBounds](), begins
-    for key, last, chain in sorted(found, key=itemgetter(0)):
-        after = before if last is None else LogHead(last, chain)
-        bounds[key] = _RangeBounds(before, after)
-        before = after
+    end_position = f.when(f.col("position") == f.col("last"), f.col("last"))
+    range_rows = (
+        ranged_log.groupBy(_KEY).agg(f.max(end_position), f.lower(f.hex(f.max_by("chain", end_position)))).collect()
+    )
+    bounds, previous = dict[int, _RangeBounds](), start
+    for key, last, chain in sorted(range_rows, key=itemgetter(0)):
+        current = previous if last is None else LogHead(last, chain)
+        bounds[key] = _RangeBounds(previous, current)
+        previous = current
     return bounds
 
 
-def _check_ranges(keyed: DataFrame, bounds: dict[int, _RangeBounds]) -> None:
+def _check_ranges(ranged_log: DataFrame, bounds: dict[int, _RangeBounds]) -> None:
     """Raises: UnverifiedLog with the first position that does not continue the log before it."""
-    ordered = keyed.repartition(_KEY).sortWithinPartitions(_KEY, "position")
-    found = ordered.mapInArrow(partial(_findings, bounds), spark_columns(_FINDINGS)).orderBy("position").limit(1)
-    for position, what, file in found.collect():
-        raise UnverifiedLog.at(position, what, file)
+    sorted_log = ranged_log.repartition(_KEY).sortWithinPartitions(_KEY, "position")
+    findings = sorted_log.mapInArrow(partial(_findings, bounds), spark_columns(_FINDINGS)).orderBy("position").limit(1)
+    for position, problem, file in findings.collect():
+        raise UnverifiedLog.at(position, problem, file)
 
 
 def _findings(bounds: dict[int, _RangeBounds], batches: Batches) -> Batches:
     rows = (row for batch in batches for row in _rows(batch))
-    found = [each for key, some in groupby(rows, itemgetter(0)) for each in _first_finding(bounds[key], some)]
-    yield record_batch(found, _FINDINGS)
+    findings = [
+        finding
+        for key, range_rows in groupby(rows, itemgetter(0))
+        for finding in _first_finding(bounds[key], range_rows)
+    ]
+    yield record_batch(findings, _FINDINGS)
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[tuple[int, str, LogTableRow]]:
@@ -141,19 +147,23 @@ def _first_finding(
         yield links.position + 1, "the interaction before this position is not whole", file
 
 
-def _check_registry(log: DataFrame, ends: Sequence[LogHead], registry: Callable[[int], str | None]) -> None:
+def _check_registry(log: DataFrame, range_ends: Sequence[LogHead], registry: Callable[[int], str | None]) -> None:
     def differs(end: LogHead) -> bool:
         return end.position > 0 and registry(end.position) != end.chain
 
-    if not differs(ends[-1]):
+    if not differs(range_ends[-1]):
         return
     # A chain hash covers everything before it, so all interactions after the first different one differ too.
-    range = bisect_left(ends, True, key=differs)
-    some = _interaction_ends(log).where(f.col("position").between(ends[range - 1].position + 1, ends[range].position))
-    within = sorted(LogHead(*row) for row in some.collect())
-    first = bisect_left(within, True, key=differs)
+    range_index = bisect_left(range_ends, True, key=differs)
+    end_rows = _interaction_ends(log).where(
+        f.col("position").between(range_ends[range_index - 1].position + 1, range_ends[range_index].position)
+    )
+    interaction_heads = sorted(LogHead(*row) for row in end_rows.collect())
+    first_different = bisect_left(interaction_heads, True, key=differs)
     raise UnverifiedLog.at(
-        within[first - 1].position + 1 if first else ends[range - 1].position + 1,
+        interaction_heads[first_different - 1].position + 1
+        if first_different
+        else range_ends[range_index - 1].position + 1,
         "the source has another log than this registry from this interaction on",
     )
 
@@ -161,18 +171,18 @@ def _check_registry(log: DataFrame, ends: Sequence[LogHead], registry: Callable[
 def _check_head(log: DataFrame, end: LogHead, head: LogHead) -> None:
     if head.position > end.position:
         raise UnverifiedLog.at(end.position, f"the source ends before position {head.position} of --head")
-    found = _interaction_ends(log).where(f.col("position") == head.position).collect()
-    if not found and head.position:
+    end_rows = _interaction_ends(log).where(f.col("position") == head.position).collect()
+    if not end_rows and head.position:
         raise UnverifiedLog.at(head.position, "no interaction ends at the position of --head")
-    chain = found[0].chain if found else LOG_START.chain
+    chain = end_rows[0].chain if end_rows else LOG_START.chain
     if chain != head.chain:
         raise UnverifiedLog.at(head.position, f"the chain hash is {chain}, and not that of --head")
 
 
 def _interaction_ends(log: DataFrame) -> DataFrame:
     """The log heads of all interactions, as columns of `LogHead`."""
-    ended = log.where(f.col("position") == f.col("last"))
-    return ended.select("position", f.lower(f.hex("chain")).alias("chain"))
+    last_rows = log.where(f.col("position") == f.col("last"))
+    return last_rows.select("position", f.lower(f.hex("chain")).alias("chain"))
 
 
 def file_name_column() -> Column:

@@ -70,37 +70,39 @@ class ListWrapper:
 
 def negotiate_format(request: Request) -> TableFormat:
     """The format that the Accept header prefers; JSON if it names none of them."""
-    found = [_parse_weight(item) for item in (request.header(b"accept") or "").lower().split(",")]
-    usable = [(weight, _ACCEPTED[type]) for type, weight in found if type in _ACCEPTED and weight > 0]
-    return max(usable, key=lambda one: one[0])[1] if usable else TableFormat.JSON
+    weighted_types = [_parse_weight(item) for item in (request.header(b"accept") or "").lower().split(",")]
+    weighted_formats = [
+        (weight, _ACCEPTED[type]) for type, weight in weighted_types if type in _ACCEPTED and weight > 0
+    ]
+    return max(weighted_formats, key=lambda one: one[0])[1] if weighted_formats else TableFormat.JSON
 
 
 def write_table(
-    format: TableFormat, table: TableLayout[T], things: Iterable[T], around: ListWrapper | None = None
+    format: TableFormat, table: TableLayout[T], items: Iterable[T], wrapper: ListWrapper | None = None
 ) -> Iterator[bytes]:
     """The items in a format, in chunks."""
-    return _chunks(_WRITERS[format](table, things, around))
+    return _chunks(_WRITERS[format](table, items, wrapper))
 
 
-def _json(table: TableLayout[T], things: Iterable[T], around: ListWrapper | None) -> Iterator[bytes]:
-    yield b"[" if around is None else b'%b,"%b":[' % (dumps(around.members)[:-1], around.name.encode())
-    before = b""
-    for thing in things:
-        yield before + dumps(table.members(thing))
-        before = b","
-    yield b"]" if around is None else b"]}"
+def _json(table: TableLayout[T], items: Iterable[T], wrapper: ListWrapper | None) -> Iterator[bytes]:
+    yield b"[" if wrapper is None else b'%b,"%b":[' % (dumps(wrapper.members)[:-1], wrapper.name.encode())
+    separator = b""
+    for item in items:
+        yield separator + dumps(table.members(item))
+        separator = b","
+    yield b"]" if wrapper is None else b"]}"
 
 
-def _ndjson(table: TableLayout[T], things: Iterable[T], around: ListWrapper | None) -> Iterator[bytes]:
-    return (dumps(table.members(thing)) + b"\n" for thing in things)
+def _ndjson(table: TableLayout[T], items: Iterable[T], wrapper: ListWrapper | None) -> Iterator[bytes]:
+    return (dumps(table.members(item)) + b"\n" for item in items)
 
 
-def _csv(table: TableLayout[T], things: Iterable[T], around: ListWrapper | None) -> Iterator[bytes]:
+def _csv(table: TableLayout[T], items: Iterable[T], wrapper: ListWrapper | None) -> Iterator[bytes]:
     text = io.StringIO(newline="")
     rows = csv.writer(text)
     rows.writerow(table.columns)
-    for thing in things:
-        rows.writerows([_cell(row.get(column)) for column in table.columns] for row in table.rows(thing))
+    for item in items:
+        rows.writerows([_cell(row.get(column)) for column in table.columns] for row in table.rows(item))
         yield _drain(text)
     yield _drain(text)
 
@@ -114,10 +116,10 @@ _WRITERS: Final[dict[TableFormat, Callable[[TableLayout[Any], Iterable[Any], Lis
 
 def _drain(text: io.StringIO) -> bytes:
     """The text written so far; empties the buffer."""
-    found = text.getvalue().encode()
+    written = text.getvalue().encode()
     text.seek(0)
     text.truncate()
-    return found
+    return written
 
 
 def _cell(value: Any) -> str:
@@ -136,12 +138,12 @@ def _parse_weight(item: str) -> tuple[str, float]:
 
 
 def _chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    waiting: list[bytes] = []
+    pending: list[bytes] = []
     length = 0
     for piece in pieces:
-        waiting.append(piece)
+        pending.append(piece)
         length += len(piece)
         if length >= CHUNK_SIZE:
-            yield b"".join(waiting)
-            waiting, length = [], 0
-    yield b"".join(waiting)
+            yield b"".join(pending)
+            pending, length = [], 0
+    yield b"".join(pending)

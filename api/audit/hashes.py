@@ -42,30 +42,34 @@ class HashResult(NamedTuple):
     parts: list[TreePart]
 
 
-def parse_hash_params(given: QueryParams, xid: str) -> HashParams:
+def parse_hash_params(parameters: QueryParams, xid: str) -> HashParams:
     """The hash parameters for an entity or collection. Raises: BadRequest, which names the parameter and its rule."""
-    keys = _requested_range(given, key_range_of(xid))
-    at = tuple(_key(place, "at", keys) for place in given.get("at", ()))
-    if len(at) >= MAX_PARTS:
+    keys = _requested_range(parameters, key_range_of(xid))
+    split_keys = tuple(_key(xid_text, "at", keys) for xid_text in parameters.get("at", ()))
+    if len(split_keys) >= MAX_PARTS:
         raise invalid_param("at", f"it may appear at most {MAX_PARTS - 1} times")
-    if any(one >= other for one, other in pairwise(at)):
+    if any(previous_key >= next_key for previous_key, next_key in pairwise(split_keys)):
         raise invalid_param("at", "the xids have to be in the order of the tree, each once")
-    if at and "parts" in given:
+    if split_keys and "parts" in parameters:
         raise invalid_param("parts", 'it cannot be combined with "at"')
-    return HashParams(single_value(given, "asof"), keys, _parts(single_value(given, "parts")), at)
+    return HashParams(single_value(parameters, "asof"), keys, _parts(single_value(parameters, "parts")), split_keys)
 
 
-def hash_tree_parts(view: View, xid: str, wanted: HashParams, now: datetime) -> HashResult:
+def hash_tree_parts(view: View, xid: str, hash_params: HashParams, now: datetime) -> HashResult:
     """Hashes of the entities at and below an xid. An xid that never existed gives an empty result.
 
     Raises: BadRequest for an invalid moment.
     """
     log = view.log
-    ended = log.head() if wanted.asof is None else log.as_of(wanted.asof, now)
-    hashes = view.tree_hashes(ended.last)
-    parts = hashes.split_evenly(wanted.keys, wanted.parts) if wanted.parts else hashes.split_at(wanted.keys, wanted.at)
-    whole = {"xid": xid, "asof": moment_members(ended)} | part_members(merge_parts(parts))
-    return HashResult(ended.last, whole, parts)
+    interaction = log.head() if hash_params.asof is None else log.as_of(hash_params.asof, now)
+    hashes = view.tree_hashes(interaction.last)
+    parts = (
+        hashes.split_evenly(hash_params.keys, hash_params.parts)
+        if hash_params.parts
+        else hashes.split_at(hash_params.keys, hash_params.at)
+    )
+    members = {"xid": xid, "asof": moment_members(interaction)} | part_members(merge_parts(parts))
+    return HashResult(interaction.last, members, parts)
 
 
 HASH_TABLE: Final[TableLayout[TreePart]] = TableLayout(
@@ -73,14 +77,14 @@ HASH_TABLE: Final[TableLayout[TreePart]] = TableLayout(
 )
 
 
-def _requested_range(given: Mapping[str, list[str]], keys: KeyRange) -> KeyRange:
+def _requested_range(parameters: Mapping[str, list[str]], keys: KeyRange) -> KeyRange:
     """The part of a key range that `from` and `to` select."""
-    first, last = single_value(given, "from"), single_value(given, "to")
-    low = keys.low if first is None else _key(first, "from", keys)
-    high = keys.high if last is None else _behind(_key(last, "to", keys))
-    if low >= high:
+    first_xid, last_xid = single_value(parameters, "from"), single_value(parameters, "to")
+    low_key = keys.low if first_xid is None else _key(first_xid, "from", keys)
+    high_key = keys.high if last_xid is None else _behind(_key(last_xid, "to", keys))
+    if low_key >= high_key:
         raise invalid_param("to", '"from" comes after it in the order of the tree')
-    return KeyRange(low, high)
+    return KeyRange(low_key, high_key)
 
 
 def _behind(key: str) -> str:
@@ -91,11 +95,11 @@ def _behind(key: str) -> str:
     return f"{key}!"
 
 
-def _key(place: str, name: str, keys: KeyRange) -> str:
+def _key(xid_text: str, name: str, keys: KeyRange) -> str:
     """The tree key of an xid; with a slash at its end, the key of what follows that entity."""
-    key = xids.tree_key(place)
-    if not place.startswith("/") or "\0" in place or not keys.low <= key <= keys.high:
-        raise invalid_param(name, f'{place!r} is not an xid at or below the path and between "from" and "to"')
+    key = xids.tree_key(xid_text)
+    if not xid_text.startswith("/") or "\0" in xid_text or not keys.low <= key <= keys.high:
+        raise invalid_param(name, f'{xid_text!r} is not an xid at or below the path and between "from" and "to"')
     return key
 
 

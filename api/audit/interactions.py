@@ -69,11 +69,12 @@ def _one(request: Request, xregcorrelationid: str) -> RequestedTable:
     return wanted, look
 
 
-def _seen(caller: Caller, found: Iterator[Revision]) -> Iterator[Revision]:
+def _seen(caller: Caller, revisions: Iterator[Revision]) -> Iterator[Revision]:
     """The revisions of entities that a caller may see."""
-    apart = may_see_outside_tree(caller)
+    sees_outside_tree = may_see_outside_tree(caller)
     return (
         revision
-        for revision in found
-        if caller.can_read(revision.event.xid) and (apart or not xids.is_outside_tree(revision.event.stream))
+        for revision in revisions
+        if caller.can_read(revision.event.xid)
+        and (sees_outside_tree or not xids.is_outside_tree(revision.event.stream))
     )

@@ -29,53 +29,61 @@ class ComparedMoments(NamedTuple):
 
 def xid_of(segments: Sequence[str]) -> str:
     """The xid of the entity or collection at a path. A meta is part of its Resource."""
-    own = segments[:4] if len(segments) == 5 and segments[4] == "meta" else segments
-    return _OTHER_NAMES.get(xid := xids.join(*own), xid)
+    entity_segments = segments[:4] if len(segments) == 5 and segments[4] == "meta" else segments
+    return _OTHER_NAMES.get(xid := xids.join(*entity_segments), xid)
 
 
-def history_positions(view: View, xid: str, wanted: AuditParams, now: datetime, apart: bool = True) -> Iterator[int]:
+def history_positions(
+    view: View, xid: str, audit_params: AuditParams, now: datetime, includes_outside_tree: bool = True
+) -> Iterator[int]:
     """Log positions of the revisions of an entity, and of everything below it if requested.
 
-    apart: whether subscriptions and links count as below the registry. A collection has only the history of its
-    members.
+    includes_outside_tree: whether subscriptions and links count as below the registry. A collection has only the
+    history of its members.
     Raises: NotFound for an entity that never existed, BadRequest.
     """
-    below = _is_collection(xid) if wanted.below is None else wanted.below
-    _check_known(view, xid, below)
-    part = requested_span(wanted, view.log, now)
-    return view.trail.of_tree(xid, part, apart) if below else view.trail.of_entity(xid, part)
+    includes_descendants = _is_collection(xid) if audit_params.below is None else audit_params.below
+    _check_known(view, xid, includes_descendants)
+    log_range = requested_span(audit_params, view.log, now)
+    return (
+        view.trail.of_tree(xid, log_range, includes_outside_tree)
+        if includes_descendants
+        else view.trail.of_entity(xid, log_range)
+    )
 
 
-def compare_moments(view: View, xid: str, wanted: AuditParams, now: datetime) -> ComparedMoments:
+def compare_moments(view: View, xid: str, audit_params: AuditParams, now: datetime) -> ComparedMoments:
     """Two moments of an entity and, unless the request excludes it, of everything below it.
 
     Raises: NotFound for an entity that never existed, BadRequest.
     """
-    if wanted.start is None:
+    if audit_params.start is None:
         raise BadRequest(error_detail='"from" is missing: it names the moment to start from')
-    below, log = wanted.below is not False, view.log
-    _check_known(view, xid, below)
-    before = log.as_of(wanted.start, now, "from")
-    after = log.head() if wanted.end is None else log.as_of(wanted.end, now, "to")
-    compared = view.diff(before.last, after.last)
-    return ComparedMoments(before, after, (compared.of_tree if below else compared.of_entity)(xid))
+    includes_descendants, log = audit_params.below is not False, view.log
+    _check_known(view, xid, includes_descendants)
+    earlier = log.as_of(audit_params.start, now, "from")
+    later = log.head() if audit_params.end is None else log.as_of(audit_params.end, now, "to")
+    comparison = view.diff(earlier.last, later.last)
+    return ComparedMoments(earlier, later, (comparison.of_tree if includes_descendants else comparison.of_entity)(xid))
 
 
 def find_interaction(
-    view: View, xregcorrelationid: str, wanted: AuditParams
+    view: View, xregcorrelationid: str, audit_params: AuditParams
 ) -> tuple[Interaction, Iterator[Revision]] | None:
     """One interaction and its events in order; None if no interaction has the id."""
-    facts = None if "\0" in xregcorrelationid else view.log.interaction(xregcorrelationid)
-    if facts is None:
+    interaction = None if "\0" in xregcorrelationid else view.log.interaction(xregcorrelationid)
+    if interaction is None:
         return None
-    return facts, view.trail.revisions(range(facts.first, facts.last + 1), before="before" in wanted.images)
+    return interaction, view.trail.revisions(
+        range(interaction.first, interaction.last + 1), before="before" in audit_params.images
+    )
 
 
 def _is_collection(xid: str) -> bool:
     return xid not in xids.ROOT_STREAMS and len(xids.segments(xid)) % 2 == 1
 
 
-def _check_known(view: View, xid: str, below: bool) -> None:
+def _check_known(view: View, xid: str, includes_descendants: bool) -> None:
     trail = view.trail
-    if "\0" in xid or not (trail.has_existed(xid) or (below and trail.has_existed_below(xid))):
+    if "\0" in xid or not (trail.has_existed(xid) or (includes_descendants and trail.has_existed_below(xid))):
         raise problems.NotFound(xid)

@@ -29,11 +29,11 @@ def action_name(event: EntityEvent) -> str:
 
 def revision_table(images: Iterable[str] = ()) -> TableLayout[Revision]:
     """The layout of revisions with some of their images. An image is what the API showed, without absolute URLs."""
-    wanted = tuple(images)
+    image_names = tuple(images)
 
     def members(revision: Revision) -> JsonMembers:
-        found = {"before": _image(revision.before), "after": _image(revision.event)}
-        return _revision(revision) | {name: found[name] for name in wanted}
+        images_by_name = {"before": _image(revision.before), "after": _image(revision.event)}
+        return _revision(revision) | {name: images_by_name[name] for name in image_names}
 
     def rows(revision: Revision) -> Iterator[JsonMembers]:
         yield members(revision) | {"changed": " ".join(revision.event.changed)}
@@ -61,8 +61,8 @@ def _revision(revision: Revision) -> JsonMembers:
 
 def _image(event: EntityEvent | None) -> JsonMembers | None:
     """The state of the entity after an event; None if it does not exist then."""
-    living = unless_deleted(event)
-    return living.attributes if living else None
+    existing_event = unless_deleted(event)
+    return existing_event.attributes if existing_event else None
 
 
 _REVISION: Final = (
@@ -97,8 +97,8 @@ def moment_members(interaction: Interaction) -> JsonMembers:
     """A moment: its log position and its last interaction. The empty log has only position 0."""
     if not interaction.last:
         return {"position": 0}
-    named = {"time": interaction.time, "xregcorrelationid": interaction.xregcorrelationid}
-    return {"position": interaction.last, **named}
+    details = {"time": interaction.time, "xregcorrelationid": interaction.xregcorrelationid}
+    return {"position": interaction.last, **details}
 
 
 def _difference(difference: EntityDiff) -> JsonMembers:
@@ -108,7 +108,10 @@ def _difference(difference: EntityDiff) -> JsonMembers:
         "xid": difference.xid,
         "type": difference.type,
         "change": difference.change,
-        "attributes": [_present(path=each.path, before=each.before, after=each.after) for each in difference.values],
+        "attributes": [
+            _present(path=value_diff.path, before=value_diff.before, after=value_diff.after)
+            for value_diff in difference.values
+        ],
         **({"document": document} if before or after else {}),
     }
 
@@ -120,13 +123,18 @@ def _present(**members: Any) -> JsonMembers:
 
 def _difference_rows(difference: EntityDiff) -> Iterator[JsonMembers]:
     """A row for each attribute, and one for a changed document; values as JSON."""
-    named = {"xid": difference.xid, "type": difference.type, "change": difference.change}
-    for each in difference.values:
-        values = _present(before=each.before, after=each.after)
-        yield {**named, "of": "attribute", "path": each.path, **{name: _text(values[name]) for name in values}}
+    shared_members = {"xid": difference.xid, "type": difference.type, "change": difference.change}
+    for value_diff in difference.values:
+        values = _present(before=value_diff.before, after=value_diff.after)
+        yield {
+            **shared_members,
+            "of": "attribute",
+            "path": value_diff.path,
+            **{name: _text(values[name]) for name in values},
+        }
     before, after = difference.documents
     if before != after:
-        yield {**named, "of": "document", "path": "", "before": before, "after": after}
+        yield {**shared_members, "of": "document", "path": "", "before": before, "after": after}
 
 
 def _text(value: Any) -> str:

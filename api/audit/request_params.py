@@ -48,28 +48,34 @@ def parse_audit_params(query: bytes, names: Collection[str]) -> AuditParams:
 
     Raises: BadRequest, which names the parameter and its rule.
     """
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for part in query.decode("latin-1").split("&"):
         name, _, value = part.partition("=")
         if (name := unquote_plus(name)) not in names:
             continue
         field, parse = _PARAMETERS[name]
-        if field in found:
+        if field in fields:
             raise BadRequest(error_detail=f'"{name}" appears more than once')
-        found[field] = _parsed(name, unquote_plus(value), parse)
-    return AuditParams(**found)
+        fields[field] = _parsed(name, unquote_plus(value), parse)
+    return AuditParams(**fields)
 
 
-def requested_span(asked: AuditParams, log: Log, now: datetime, end: str = "until") -> LogRange:
-    """The log range of a request. end: name of the parameter for its end. Raises: BadRequest."""
-    after = log.as_of(asked.start, now, "from").last if asked.start is not None else 0
+def requested_span(audit_params: AuditParams, log: Log, now: datetime, end_name: str = "until") -> LogRange:
+    """The log range of a request. end_name: name of the parameter for its end. Raises: BadRequest."""
+    after = log.as_of(audit_params.start, now, "from").last if audit_params.start is not None else 0
     head = log.head().last
-    until = log.as_of(asked.end, now, end).last if asked.end is not None else head
-    if asked.after is not None:
-        if asked.after > head:
-            raise BadRequest(error_detail=f'"after={asked.after}" is not allowed: the log ends at position {head}')
-        after, until = (after, min(until, asked.after - 1)) if asked.backwards else (max(after, asked.after), until)
-    return LogRange(after, until, asked.backwards)
+    last_position = log.as_of(audit_params.end, now, end_name).last if audit_params.end is not None else head
+    if audit_params.after is not None:
+        if audit_params.after > head:
+            raise BadRequest(
+                error_detail=f'"after={audit_params.after}" is not allowed: the log ends at position {head}'
+            )
+        after, last_position = (
+            (after, min(last_position, audit_params.after - 1))
+            if audit_params.backwards
+            else (max(after, audit_params.after), last_position)
+        )
+    return LogRange(after, last_position, audit_params.backwards)
 
 
 def _parsed(name: str, value: str, parse: Callable[[str], Any]) -> Any:
@@ -82,10 +88,10 @@ def _parsed(name: str, value: str, parse: Callable[[str], Any]) -> Any:
 
 
 def _images(value: str) -> tuple[str, ...]:
-    wanted = value.split(",") if value else IMAGES
-    if not set(wanted) <= set(IMAGES):
+    image_names = value.split(",") if value else IMAGES
+    if not set(image_names) <= set(IMAGES):
         raise ValueError("it takes before, after, or both with a comma")
-    return tuple(name for name in IMAGES if name in wanted)
+    return tuple(name for name in IMAGES if name in image_names)
 
 
 def _one_of(values: dict[str, Any]) -> Callable[[str], Any]:

@@ -70,29 +70,32 @@ def may_see_outside_tree(caller: Caller) -> bool:
     return caller.role is Role.ADMIN
 
 
-def paginate(request: Request, asked: AuditParams, positions: Iterator[int]) -> PositionsPage:
+def paginate(request: Request, audit_params: AuditParams, positions: Iterator[int]) -> PositionsPage:
     """As many positions as the request asks for; all of them without a limit."""
-    if asked.limit is None:
+    if audit_params.limit is None:
         return PositionsPage(positions, [])
-    found = list(islice(positions, asked.limit + 1))
-    more = len(found) > asked.limit
-    return PositionsPage(found[: asked.limit], [_next(request, found[asked.limit - 1])] if more else [])
+    page = list(islice(positions, audit_params.limit + 1))
+    has_more = len(page) > audit_params.limit
+    return PositionsPage(page[: audit_params.limit], [_next(request, page[audit_params.limit - 1])] if has_more else [])
 
 
 async def stream_table(
-    registry: Registry, request: Request, asked: AuditParams, look: Callable[[View], TableContent]
+    registry: Registry, request: Request, audit_params: AuditParams, read_table: Callable[[View], TableContent]
 ) -> Response:
-    """The list that `look` returns for one snapshot, in the requested format. Raises: what `look` raises."""
-    format = asked.format or negotiate_format(request)
+    """The list that `read_table` returns for one snapshot, in the requested format.
+
+    Raises: what `read_table` raises.
+    """
+    format = audit_params.format or negotiate_format(request)
 
     def job() -> Generator[Any, None, None]:
         with registry.readers.view() as view:
-            listed = look(view)
-            tag = _tag(listed.position, request, format)
+            content = read_table(view)
+            tag = _tag(content.position, request, format)
             conditional.check_conditions(request, tag)
-            links = [root_link(request.base), *listed.links]
+            links = [root_link(request.base), *content.links]
             yield [CONTENT_TYPES[format], *links, _VARY, *conditional.tag_headers(tag)]
-            yield from write_table(format, listed.table, listed.noun, listed.around)
+            yield from write_table(format, content.table, content.noun, content.around)
 
     headers, body = await registry.streams.start(job)
     return Response(200, headers, body)
@@ -114,8 +117,8 @@ class AuditRoutes:
 
 
 def _tag(position: int, request: Request, format: TableFormat) -> bytes:
-    form = replace(request, query=b"%b#%b" % (request.query, format.encode()))
-    return conditional.log_tag(position, form, (0, 0))
+    tagged_request = replace(request, query=b"%b#%b" % (request.query, format.encode()))
+    return conditional.log_tag(position, tagged_request, (0, 0))
 
 
 def _next(request: Request, after: int) -> tuple[bytes, bytes]:

@@ -17,10 +17,14 @@ def check_name(name: object) -> str:
     """The name, if a caller may have it (ACC-14, ACC-15). Raises: ValueError with the reason."""
     if not isinstance(name, str) or not 0 < len(name) <= MAX_LENGTH:
         raise ValueError(f"the name of a caller is a text of 1 to {MAX_LENGTH} characters")
-    if name != name.strip() or any(unicodedata.category(each) in _REFUSED for each in name):
+    if name != name.strip() or any(unicodedata.category(character) in _REFUSED for character in name):
         raise ValueError("the name of a caller has no control characters and no white space at its ends")
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     if folded.strip() in RESERVED or folded.strip().startswith(RESERVED_PREFIXES):
-        kept = ", ".join((*sorted(RESERVED), *(f"{start}…" for start in RESERVED_PREFIXES)))
-        raise ValueError(f'the name "{name}" is reserved, as are {kept} in any letter case; choose another one')
+        reserved_names = ", ".join(
+            (*sorted(RESERVED), *(f"{reserved_prefix}…" for reserved_prefix in RESERVED_PREFIXES))
+        )
+        raise ValueError(
+            f'the name "{name}" is reserved, as are {reserved_names} in any letter case; choose another one'
+        )
     return name

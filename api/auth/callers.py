@@ -37,19 +37,22 @@ class TokenVerifier(Protocol):
 
 
 class Authenticator:
-    """Authenticates requests. kinds: verifiers of tokens; without one, every caller is the same anonymous writer."""
+    """Authenticates requests.
 
-    def __init__(self, *kinds: TokenVerifier) -> None:
-        self._kinds = kinds
+    verifiers: verifiers of tokens; without one, every caller is the same anonymous writer.
+    """
+
+    def __init__(self, *verifiers: TokenVerifier) -> None:
+        self._kinds = verifiers
 
     async def caller(self, request: Request) -> Caller:
         """The caller of a request. Raises: Unauthorized."""
         if not self._kinds:
             return ANONYMOUS
         token = _token(request)
-        for kind in self._kinds:
-            if (found := await kind.caller(token)) is not None:
-                return found
+        for verifier in self._kinds:
+            if (caller := await verifier.caller(token)) is not None:
+                return caller
         raise Unauthorized(error_detail="the token is unknown")
 
 
@@ -107,8 +110,8 @@ def _caller(entry: Any) -> Caller:
 
 
 def _key(token: str) -> str:
-    hashed = _HASHED.match(token)
-    return hashed[1].lower() if hashed else _hash(token)
+    match = _HASHED.match(token)
+    return match[1].lower() if match else _hash(token)
 
 
 def _hash(token: str) -> str:
@@ -119,7 +122,7 @@ def _token(request: Request) -> str:
     header = request.header(b"authorization")
     if header is None:
         raise Unauthorized(error_detail="the request has no Authorization header")
-    found = _BEARER.match(header)
-    if found is None:
+    match = _BEARER.match(header)
+    if match is None:
         raise Unauthorized(error_detail='the Authorization header is not of the form "Bearer <token>"')
-    return found[1]
+    return match[1]

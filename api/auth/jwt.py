@@ -47,27 +47,27 @@ class JwtVerifier:
         """See `callers.TokenVerifier`. Cost: about 100 µs for a token that is not in the cache."""
         if token.count(".") != 2:
             return None
-        hash = hashlib.sha256(token.encode()).digest()
-        until, caller = self._verified.get(hash, (0.0, None))
-        if caller is not None and time.time() < until:
+        token_hash = hashlib.sha256(token.encode()).digest()
+        cached_until, caller = self._verified.get(token_hash, (0.0, None))
+        if caller is not None and time.time() < cached_until:
             return caller
         try:
             caller, expires = await self._checked(token)
         except InvalidToken as error:
             self._log_refusal(error)
             raise Unauthorized(error_detail="the token is unknown") from None
-        self._verified[hash] = min(time.time() + CACHE_SECONDS, expires), caller
+        self._verified[token_hash] = min(time.time() + CACHE_SECONDS, expires), caller
         while len(self._verified) > CACHE_SIZE:
             self._verified.popitem(last=False)
         return caller
 
     def _log_refusal(self, error: InvalidToken) -> None:
         """Logs why a token is refused, with a limit per second, because any client can send invalid tokens."""
-        second, lines = int(time.monotonic()), 0
+        second, line_count = int(time.monotonic()), 0
         if second == self._logged[0]:
-            lines = self._logged[1]
-        self._logged = second, lines + 1
-        if lines < MAX_LOG_LINES_PER_SECOND:
+            line_count = self._logged[1]
+        self._logged = second, line_count + 1
+        if line_count < MAX_LOG_LINES_PER_SECOND:
             _LOG.warning("a JWT is refused: %s", str(error)[:500])
 
     async def _checked(self, token: str) -> tuple[Caller, float]:

@@ -39,17 +39,17 @@ class ClaimSettings:
 def parse_json_object(text: bytes) -> dict[str, Any]:
     """The JSON object of one part of a token. Raises: InvalidToken."""
     try:
-        found = loads(text)
+        members = loads(text)
     except InvalidJson as error:
         raise InvalidToken(str(error)) from None
-    if not isinstance(found, dict):
+    if not isinstance(members, dict):
         raise InvalidToken("a part of it is not a JSON object")
-    if _is_deeper(found, MAX_DEPTH):
+    if _is_deeper(members, MAX_DEPTH):
         raise InvalidToken(f"its JSON nests more than {MAX_DEPTH} deep")
-    return found
+    return members
 
 
-def caller_of_claims(claims: Mapping[str, Any], wanted: ClaimSettings, now: float) -> tuple[Caller, float]:
+def caller_of_claims(claims: Mapping[str, Any], claim_settings: ClaimSettings, now: float) -> tuple[Caller, float]:
     """The caller that the claims name, and the expiry. Times are in seconds since 1970. Raises: InvalidToken."""
     expires = _time(claims, "exp")
     if expires is None or expires + LEEWAY <= now:
@@ -57,24 +57,24 @@ def caller_of_claims(claims: Mapping[str, Any], wanted: ClaimSettings, now: floa
     for name in ("nbf", "iat"):
         if (_time(claims, name) or 0) > now + LEEWAY:
             raise InvalidToken(f"{name} is in the future")
-    if wanted.issuer is not None and claims.get("iss") != wanted.issuer:
+    if claim_settings.issuer is not None and claims.get("iss") != claim_settings.issuer:
         raise InvalidToken("iss is not the issuer that the settings name")
-    if wanted.audience is not None and wanted.audience not in _audiences(claims.get("aud")):
+    if claim_settings.audience is not None and claim_settings.audience not in _audiences(claims.get("aud")):
         raise InvalidToken("aud does not have the audience that the settings name")
     try:
         name = check_name(claims.get("sub"))
     except ValueError as error:
         raise InvalidToken(f"sub: {error}") from None
-    return Caller(name, _role(_at(claims, wanted.role)), _groups(_at(claims, wanted.groups))), expires
+    return Caller(name, _role(_at(claims, claim_settings.role)), _groups(_at(claims, claim_settings.groups))), expires
 
 
-def _is_deeper(value: Any, most: int) -> bool:
+def _is_deeper(value: Any, max_depth: int) -> bool:
     level = [value]
-    for _ in range(most):
-        level = [inner for each in level for inner in _within(each)]
+    for _ in range(max_depth):
+        level = [child for item in level for child in _within(item)]
         if not level:
             return False
-    return any(isinstance(each, dict | list) for each in level)
+    return any(isinstance(item, dict | list) for item in level)
 
 
 def _within(value: Any) -> list[Any]:
@@ -93,18 +93,18 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
 
 def _audiences(value: Any) -> list[str]:
     """The audiences of a token. Raises: InvalidToken."""
-    found = value if isinstance(value, list) else [value]
-    if len(found) > MAX_AUDIENCES or not all(isinstance(each, str) for each in found):
+    audiences = value if isinstance(value, list) else [value]
+    if len(audiences) > MAX_AUDIENCES or not all(isinstance(audience, str) for audience in audiences):
         raise InvalidToken(f"aud is neither a text nor a list of up to {MAX_AUDIENCES} texts")
-    return found
+    return audiences
 
 
 def _role(value: Any) -> Role | None:
     """The highest role in a claim, which is a string or a list of strings. Unknown words are roles of other systems."""
-    words = value if isinstance(value, list) else [value]
-    if len(words) > MAX_ROLES or not all(isinstance(word, str) for word in words):
+    role_names = value if isinstance(value, list) else [value]
+    if len(role_names) > MAX_ROLES or not all(isinstance(role_name, str) for role_name in role_names):
         return None
-    return highest_role(*(Role(word) for word in words if word in _NAMES))
+    return highest_role(*(Role(role_name) for role_name in role_names if role_name in _NAMES))
 
 
 _NAMES: Final = frozenset(map(str, Role))

@@ -66,27 +66,27 @@ class IssuerKeys:
 
         A known key is returned at once. Only a request for an unknown key waits for a read of the source.
         """
-        found = self._find_key(id, algorithm)
-        if self._is_due(found is not None):
+        key = self._find_key(id, algorithm)
+        if self._is_due(key is not None):
             self._looked = time.monotonic()
             self._loading = asyncio.get_running_loop().create_task(self._load())
-        if found is None and self._loading is not None and not self._loading.done():
+        if key is None and self._loading is not None and not self._loading.done():
             await asyncio.shield(self._loading)
-            found = self._find_key(id, algorithm)
-        return found
+            key = self._find_key(id, algorithm)
+        return key
 
     def _find_key(self, id: str | None, algorithm: str) -> Any:
         if id is None and len({id for id, _ in self._keys}) == 1:
             (id,) = {id for id, _ in self._keys}
         return self._keys.get((id, algorithm))
 
-    def _is_due(self, known: bool) -> bool:
+    def _is_due(self, is_known: bool) -> bool:
         if self._loading is not None and not self._loading.done():
             return False
         if self._looked is None:
             return True
         age = time.monotonic() - self._looked
-        return age > MAX_REFRESH_SECONDS or (not known and age > MIN_REFRESH_SECONDS)
+        return age > MAX_REFRESH_SECONDS or (not is_known and age > MIN_REFRESH_SECONDS)
 
     async def _load(self) -> None:
         """Reads the keys. If that fails, the known keys stay valid for a day, and the log has the reason."""
@@ -96,8 +96,8 @@ class IssuerKeys:
                 self._keys = await asyncio.to_thread(parse_key_set, content)
             self._good = time.monotonic()
         except Exception as error:  # a failure of the issuer must not fail a request
-            said = " ".join(str(error).split()) or type(error).__name__
-            _LOG.warning("the keys of JWTs cannot be read from %s: %s", self._source, said[:500])
+            message = " ".join(str(error).split()) or type(error).__name__
+            _LOG.warning("the keys of JWTs cannot be read from %s: %s", self._source, message[:500])
             if self._good is not None and time.monotonic() - self._good > MAX_STALE_SECONDS:
                 self._keys = {}
 
@@ -105,24 +105,24 @@ class IssuerKeys:
         """The content of the source. Raises: ValueError, OSError, RequestFailed."""
         if self._resolver is None:
             return await asyncio.to_thread(_read, Path(self._source))
-        client = HttpClient(self._source, self._resolver, private=True, most=MAX_KEY_SET_BYTES)
+        client = HttpClient(self._source, self._resolver, has_secrets=True, max_body_bytes=MAX_KEY_SET_BYTES)
         try:
-            answer = await client.request("GET", _HEADERS, None, FETCH_SECONDS)
+            response = await client.request("GET", _HEADERS, None, FETCH_SECONDS)
         finally:
             await client.close()
-        if answer.status != 200:
-            raise ValueError(f"it answers {answer.status}")
-        if not answer.is_complete:
+        if response.status != 200:
+            raise ValueError(f"it answers {response.status}")
+        if not response.is_complete:
             raise ValueError(f"the answer breaks off, or has more than {MAX_KEY_SET_BYTES} bytes")
-        return answer.body
+        return response.body
 
 
 _HEADERS: Final = (("User-Agent", USER_AGENT), ("Accept", "application/jwk-set+json, application/json"))
 
 
 def _read(file: Path) -> bytes:
-    with file.open("rb") as opened:
-        content = opened.read(MAX_KEY_SET_BYTES + 1)
+    with file.open("rb") as opened_file:
+        content = opened_file.read(MAX_KEY_SET_BYTES + 1)
     if len(content) > MAX_KEY_SET_BYTES:
         raise ValueError(f"it has more than {MAX_KEY_SET_BYTES} bytes")
     return content
@@ -130,10 +130,10 @@ def _read(file: Path) -> bytes:
 
 def is_url(source: str) -> bool:
     """Whether the source is a URL. Raises: ValueError for a URL without TLS that is not on this machine."""
-    parts = urlsplit(source)
-    if parts.scheme not in ("http", "https"):
+    url_parts = urlsplit(source)
+    if url_parts.scheme not in ("http", "https"):
         return False
-    if parts.scheme == "http" and parts.hostname not in _OWN:
+    if url_parts.scheme == "http" and url_parts.hostname not in _OWN:
         raise ValueError("name a file, an https URL, or an http URL of 127.0.0.1, [::1] or localhost")
     return True
 
@@ -149,24 +149,28 @@ def parse_key_set(content: bytes) -> KeySet:
         raise ValueError("it is not a JSON object with a list of keys")
     if len(keys) > MAX_KEYS:
         raise ValueError(f"it has more than {MAX_KEYS} keys")
-    found = {place: key for each in keys if isinstance(each, dict) for place, key in _usable(each).items()}
-    if not found:
+    key_set = {key_id: key for jwk in keys if isinstance(jwk, dict) for key_id, key in _usable(jwk).items()}
+    if not key_set:
         raise ValueError("none of its keys can verify signatures")
-    return found
+    return key_set
 
 
-def _usable(given: Mapping[str, Any]) -> dict[tuple[str | None, str], Any]:
+def _usable(jwk: Mapping[str, Any]) -> dict[tuple[str | None, str], Any]:
     """A key by id and algorithm; empty if the key has another use or is too short."""
-    id, use, stated = given.get("kid"), given.get("use", "sig"), given.get("alg")
-    kind = given.get("kty")
-    place = (kind, given.get("crv") if kind != "RSA" else "")
-    if use != "sig" or not (id is None or isinstance(id, str)) or not all(isinstance(each, str) for each in place):
+    id, key_use, named_algorithm = jwk.get("kid"), jwk.get("use", "sig"), jwk.get("alg")
+    kind = jwk.get("kty")
+    key_type = (kind, jwk.get("crv") if kind != "RSA" else "")
+    if (
+        key_use != "sig"
+        or not (id is None or isinstance(id, str))
+        or not all(isinstance(member, str) for member in key_type)
+    ):
         return {}
-    names = [name for name in _FITTING.get(place, ()) if stated in (None, name)]  # type: ignore[arg-type]
+    names = [name for name in _FITTING.get(key_type, ()) if named_algorithm in (None, name)]  # type: ignore[arg-type]
     if not names:
         return {}
     try:
-        key = jwt.PyJWK(dict(given), names[0]).key
+        key = jwt.PyJWK(dict(jwk), names[0]).key
     except (jwt.PyJWTError, ValueError, TypeError, KeyError, AttributeError):
         return {}
     return {} if kind == "RSA" and key.key_size < MIN_RSA_BITS else {(id, name): key for name in names}

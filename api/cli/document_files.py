@@ -49,30 +49,32 @@ def read_document_file(path: Path, kind: DocumentKind | None = None) -> Document
         DocumentKind.MODELSOURCE if "groups" in content and content.keys() <= _MODEL_MEMBERS else DocumentKind.REGISTRY
     )
     if kind is DocumentKind.MODELSOURCE:
-        content = expand_includes(content, _neighbour(path), loose=True)
+        content = expand_includes(content, _neighbour(path), is_lenient=True)
     return DocumentFile(path, kind, content)
 
 
-def import_command(paper: DocumentFile, current: dict[str, Any]) -> Command | None:
+def import_command(document_file: DocumentFile, registry_model: dict[str, Any]) -> Command | None:
     """The command that imports a document; None if it would change nothing.
 
-    current: attributes of the registry's model, `modelsource` and `model`.
+    registry_model: attributes of the registry's model, `modelsource` and `model`.
     """
-    if paper.kind is DocumentKind.REGISTRY:
-        return _write(paper.content, current["model"].get("groups", {}))
-    source = merge_modelsource(current["modelsource"], paper.content)
-    return ReplaceModel(source) if source != current["modelsource"] else None
+    if document_file.kind is DocumentKind.REGISTRY:
+        return _write(document_file.content, registry_model["model"].get("groups", {}))
+    source = merge_modelsource(registry_model["modelsource"], document_file.content)
+    return ReplaceModel(source) if source != registry_model["modelsource"] else None
 
 
-def merge_modelsource(current: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+def merge_modelsource(current_source: dict[str, Any], given_source: dict[str, Any]) -> dict[str, Any]:
     """A modelsource merged with another one. For types and attributes that both define, the given one wins.
 
     An import never removes anything: removing a type from a model would delete all entities of that type.
     """
-    both: dict[str, Any] = {
-        name: {**current.get(name, {}), **given[name]} for name in ("attributes", "groups") if name in given
+    merged: dict[str, Any] = {
+        name: {**current_source.get(name, {}), **given_source[name]}
+        for name in ("attributes", "groups")
+        if name in given_source
     }
-    return {**current, **given, **both}
+    return {**current_source, **given_source, **merged}
 
 
 def _write(content: dict[str, Any], groups: dict[str, Any]) -> WriteTree:

@@ -71,21 +71,21 @@ def spark_kafka_options(brokers: str) -> tuple[str, dict[str, str]]:
     """
     kafka_cluster(brokers)
     settings, (scheme, _, servers) = KafkaSettings(), brokers.rpartition("://")
-    credential, tls = _credential(settings), "SSL" in scheme.upper()
+    credential, is_tls = _credential(settings), "SSL" in scheme.upper()
     if credential is not None and credential.token:
         raise UsageError(
             "Spark cannot send ANNALS_KAFKA_TOKEN to brokers; set ANNALS_KAFKA_USERNAME and ANNALS_KAFKA_PASSWORD."
         )
-    told = {"kafka.security.protocol": ("SASL_" if credential else "") + ("SSL" if tls else "PLAINTEXT")}
+    options = {"kafka.security.protocol": ("SASL_" if credential else "") + ("SSL" if is_tls else "PLAINTEXT")}
     if credential is not None:
-        name, password = (_quoted(each) for each in (credential.identifier, credential.secret))
-        told["kafka.sasl.mechanism"] = "PLAIN"
-        told["kafka.sasl.jaas.config"] = f"{_PLAIN} required username={name} password={password};"
-    if tls and settings.kafka_ca:
+        name, password = (_quoted(text) for text in (credential.identifier, credential.secret))
+        options["kafka.sasl.mechanism"] = "PLAIN"
+        options["kafka.sasl.jaas.config"] = f"{_PLAIN} required username={name} password={password};"
+    if is_tls and settings.kafka_ca:
         # As text, because executors may not have the file. With it, only these authorities are trusted.
-        told["kafka.ssl.truststore.type"] = "PEM"
-        told["kafka.ssl.truststore.certificates"] = Path(settings.kafka_ca).read_text()
-    return servers, told
+        options["kafka.ssl.truststore.type"] = "PEM"
+        options["kafka.ssl.truststore.certificates"] = Path(settings.kafka_ca).read_text()
+    return servers, options
 
 
 def _quoted(text: str) -> str:

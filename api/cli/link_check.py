@@ -17,17 +17,17 @@ class LinkCheck(NamedTuple):
     wrong: str | None
 
 
-def check_link(console: SurfaceClient, id: str) -> LinkCheck:
+def check_link(client: SurfaceClient, id: str) -> LinkCheck:
     """A link, compared with its other end now. The verdict is `unknown` if the comparison fails. Raises: NotFound."""
     path = f"{COLLECTION}/{id}"
     try:
-        found = console.request("POST", f"{path}/actions/check")
+        link = client.request("POST", f"{path}/actions/check")
     except RemoteUnavailable as problem:
-        found = console.request("GET", path)
-        found["status"] |= {"verdict": UNKNOWN, "error": problem.text()}
+        link = client.request("GET", path)
+        link["status"] |= {"verdict": UNKNOWN, "error": problem.text()}
     except InvalidLink:  # its other end has no hashes
-        found = console.request("GET", path)
-    return LinkCheck(found, _wrong(id, found["status"]))
+        link = client.request("GET", path)
+    return LinkCheck(link, _wrong(id, link["status"]))
 
 
 def _wrong(id: str, status: dict[str, Any]) -> str | None:

@@ -25,8 +25,8 @@ from projections.replication.link_state import LinkStates
 def open_link_client(settings: Settings) -> Iterator[SurfaceClient]:
     """A client of the `/-/links` surface over a store, as an administrator. Raises: StoreError."""
     with open_local_registry(settings) as registry, closing(LinkStates(settings.database)) as states:
-        parts = LinkApiContext(registry, PassiveReplication(states, build_link_context(settings, registry, states)))
-        yield SurfaceClient(LinksRoutes(parts, FixedCallerAuthenticator(CONSOLE)))
+        context = LinkApiContext(registry, PassiveReplication(states, build_link_context(settings, registry, states)))
+        yield SurfaceClient(LinksRoutes(context, FixedCallerAuthenticator(CONSOLE)))
 
 
 def ensure_configured_links(settings: Settings) -> None:
@@ -35,29 +35,29 @@ def ensure_configured_links(settings: Settings) -> None:
     Later actions on a link stay in force: a paused link is not resumed, and a promoted link is not changed. Raises:
     InvalidLink if the settings require a change that a link does not allow; StoreError.
     """
-    wanted = parse_configured_links(settings.links) if settings.links else {}
-    if not wanted:
+    configured_links = parse_configured_links(settings.links) if settings.links else {}
+    if not configured_links:
         return
-    with open_link_client(settings) as console:
-        for id, document in wanted.items():
-            _ensure(console, id, document)
+    with open_link_client(settings) as client:
+        for id, document in configured_links.items():
+            _ensure(client, id, document)
 
 
-def _ensure(console: SurfaceClient, id: str, document: Mapping[str, Any]) -> None:
-    link = _found(console, id)
+def _ensure(client: SurfaceClient, id: str, document: Mapping[str, Any]) -> None:
+    link = _found(client, id)
     if link is not None and link["status"]["state"] == "promoted":
         return
-    kept = {"enabled": link["enabled"]} if link is not None else {}
+    kept_members = {"enabled": link["enabled"]} if link is not None else {}
     try:
-        console.request("PUT", f"{COLLECTION}/{id}", {**kept, **document})
+        client.request("PUT", f"{COLLECTION}/{id}", {**kept_members, **document})
     except InvalidLink:
-        if link is not None or _found(console, id) is None:
+        if link is not None or _found(client, id) is None:
             raise
-        _ensure(console, id, document)  # another process with the same store has created it meanwhile
+        _ensure(client, id, document)  # another process with the same store has created it meanwhile
 
 
-def _found(console: SurfaceClient, id: str) -> dict[str, Any] | None:
+def _found(client: SurfaceClient, id: str) -> dict[str, Any] | None:
     with suppress(NotFound):
-        link: dict[str, Any] = console.request("GET", f"{COLLECTION}/{id}")
+        link: dict[str, Any] = client.request("GET", f"{COLLECTION}/{id}")
         return link
     return None

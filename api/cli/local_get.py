@@ -22,16 +22,16 @@ async def get_body(settings: Settings, path: str) -> AsyncIterator[bytes]:
     app = create_app(settings, caller=CONSOLE)
     async with app.router.lifespan_context(app):
         messages: asyncio.Queue[Message | None] = asyncio.Queue(maxsize=4)
-        asked = asyncio.create_task(_ask(app, _scope(settings, path), messages))
+        request_task = asyncio.create_task(_ask(app, _scope(settings, path), messages))
         try:
-            start = await messages.get() or {"status": 500}
+            response_start = await messages.get() or {"status": 500}
             while message := await messages.get():
-                if start["status"] != 200:
-                    raise StoreError(f"GET {path} answers {start['status']}: {message['body'].decode()}")
+                if response_start["status"] != 200:
+                    raise StoreError(f"GET {path} answers {response_start['status']}: {message['body'].decode()}")
                 yield message["body"]
-            await asked
+            await request_task
         finally:
-            asked.cancel()
+            request_task.cancel()
 
 
 async def _ask(app: ASGIApp, scope: Scope, messages: asyncio.Queue[Message | None]) -> None:

@@ -36,8 +36,8 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"annals {version('annals')}")
         raise typer.Exit
 
@@ -65,11 +65,11 @@ def main() -> None:
     try:
         app(prog_name="annals")
     except Exception as error:
-        found = exit_outcome(error)
-        if found is None:
+        outcome = exit_outcome(error)
+        if outcome is None:
             raise
-        code, line = found
-        STDERR.print(f"annals: {line}", markup=False)
+        code, message = outcome
+        STDERR.print(f"annals: {message}", markup=False)
         sys.exit(code)
 
 

@@ -48,22 +48,24 @@ class StoreError(Exception):
 def problem_line(problem: Problem) -> str:
     """What was refused and by which rule: `/dirs/d1: Attribute ... (invalid_attribute)`."""
     subject = problem.subject or ""
-    place = f"{subject}: " if subject.startswith("/") and subject not in problem.text() else ""
+    subject_prefix = f"{subject}: " if subject.startswith("/") and subject not in problem.text() else ""
     detail = f" {problem.detail}" if problem.detail else ""
-    return f"{place}{problem.text()}{detail} ({problem.name})"
+    return f"{subject_prefix}{problem.text()}{detail} ({problem.name})"
 
 
 def _settings_line(error: ValidationError) -> str:
-    found = error.errors(include_url=False, include_input=False)
-    said = (("_".join(map(str, one["loc"])).upper(), one["msg"].removeprefix("Value error, ")) for one in found)
-    return "; ".join(f"{ENV_PREFIX}{name}: {message}" for name, message in said)
+    errors = error.errors(include_url=False, include_input=False)
+    messages = (
+        ("_".join(map(str, entry["loc"])).upper(), entry["msg"].removeprefix("Value error, ")) for entry in errors
+    )
+    return "; ".join(f"{ENV_PREFIX}{name}: {message}" for name, message in messages)
 
 
 def _store_line(error: Exception) -> str:
-    first = str(error.orig if isinstance(error, DBAPIError) else error).strip().partition("\n")[0]
-    if damaged := describe_damage(error):
-        return f"the store cannot be used: {damaged} ({first}). annals log verify says where; restore a backup."
-    return f"the store does not answer: {first}. Check the database, and ANNALS_DATABASE or --database."
+    first_line = str(error.orig if isinstance(error, DBAPIError) else error).strip().partition("\n")[0]
+    if damage := describe_damage(error):
+        return f"the store cannot be used: {damage} ({first_line}). annals log verify says where; restore a backup."
+    return f"the store does not answer: {first_line}. Check the database, and ANNALS_DATABASE or --database."
 
 
 _ERRORS: Final[tuple[tuple[type[Exception], ExitCode, Callable[[Any], str]], ...]] = (
@@ -83,7 +85,7 @@ _ERRORS: Final[tuple[tuple[type[Exception], ExitCode, Callable[[Any], str]], ...
 
 def exit_outcome(error: Exception) -> tuple[ExitCode, str] | None:
     """The exit code and the line for an error; None for an unexpected error, whose traceback has to be shown."""
-    for kind, code, line in _ERRORS:
+    for kind, code, message_of in _ERRORS:
         if isinstance(error, kind):
-            return code, line(error)
+            return code, message_of(error)
     return None

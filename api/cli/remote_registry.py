@@ -30,26 +30,26 @@ class RemoteRegistry:
 
         The returned function raises InvalidInput for an invalid response, StoreError without a response.
         """
-        moment = [asof] if asof else []
+        fixed_asof = [asof] if asof else []
 
         def ask(query: HashQuery) -> dict[str, Any]:
-            found = self._answer(xid, {**query, "asof": moment})
-            moment[:] = [str(found["asof"]["position"])]
-            return found
+            members = self._answer(xid, {**query, "asof": fixed_asof})
+            fixed_asof[:] = [str(members["asof"]["position"])]
+            return members
 
         return ask
 
     def _answer(self, xid: str, query: HashQuery) -> dict[str, Any]:
         url = f"{self._root}/-/hash{quote(xid)}"
         try:
-            answer = self._client.get(url, params=query)
+            response = self._client.get(url, params=query)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise StoreError(f"{self._root} does not answer: {error}.") from None
         try:
-            found = answer.json()
-            if answer.status_code == 200 and {"asof", "parts"} <= found.keys():
-                return dict(found)
-            said = f"{found['title']} {found.get('detail', '')}".strip()
+            members = response.json()
+            if response.status_code == 200 and {"asof", "parts"} <= members.keys():
+                return dict(members)
+            reason = f"{members['title']} {members.get('detail', '')}".strip()
         except (ValueError, KeyError, TypeError, AttributeError):
-            said = "this is not the answer of a registry with hashes; check the URL"
-        raise InvalidInput(f"GET {url} answers {answer.status_code}: {said}")
+            reason = "this is not the answer of a registry with hashes; check the URL"
+        raise InvalidInput(f"GET {url} answers {response.status_code}: {reason}")

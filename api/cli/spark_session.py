@@ -78,12 +78,12 @@ def parse_location(url: str, token: str | None) -> LogLocation:
 
 
 @contextmanager
-def open_session(place: LogLocation) -> Iterator[SparkSession]:
+def open_session(location: LogLocation) -> Iterator[SparkSession]:
     """A Spark session that can read a place. A session that existed before stays open.
 
     Raises: UsageError if something is missing, with what to do; InvalidInput for errors of Spark.
     """
-    _given(place)  # reports a missing option before the slow start of Spark
+    _given(location)  # reports a missing option before the slow start of Spark
     try:
         from pyspark.errors import PySparkException
         from pyspark.logger import PySparkLogger
@@ -94,9 +94,9 @@ def open_session(place: LogLocation) -> Iterator[SparkSession]:
         from spark_projections.session import session
     except ImportError as error:
         raise UsageError(f"this needs Spark ({error.name} is missing): pip install 'annals[spark]'.") from None
-    there = SparkSession.getActiveSession() is not None
+    has_session = SparkSession.getActiveSession() is not None
     try:
-        spark = session(connectors=_CONNECTORS[place.source])
+        spark = session(connectors=_CONNECTORS[location.source])
     except (MissingJava, MissingJars) as error:
         raise UsageError(f"{error}.") from None
     # The verb reports each error once, so Spark's own log is off.
@@ -107,46 +107,46 @@ def open_session(place: LogLocation) -> Iterator[SparkSession]:
     except (PySparkException, OSError, ValueError) as error:
         raise InvalidInput(_line(error)) from error
     finally:
-        if not there:
+        if not has_session:
             spark.stop()
 
 
-def read_log(spark: SparkSession, place: LogLocation) -> DataFrame:
+def read_log(spark: SparkSession, location: LogLocation) -> DataFrame:
     """The log of a place, up to its end. Raises: UsageError."""
-    if place.source == "annals":
+    if location.source == "annals":
         from spark_projections.sources import annals
 
-        return annals.read(spark, _given(place), place.token)
-    if place.source == "segments":
+        return annals.read(spark, _given(location), location.token)
+    if location.source == "segments":
         from spark_projections.sources import segments
 
-        return segments.read(spark, _given(place))
-    if place.source == "kafka":
+        return segments.read(spark, _given(location))
+    if location.source == "kafka":
         from spark_projections.sources import kafka
 
-        return kafka.read(spark, *_topic(place))
+        return kafka.read(spark, *_topic(location))
     from spark_projections.sources import postgres
 
-    return postgres.read(spark, _given(place))
+    return postgres.read(spark, _given(location))
 
 
-def stream_log(spark: SparkSession, place: LogLocation) -> DataFrame:
+def stream_log(spark: SparkSession, location: LogLocation) -> DataFrame:
     """The log of a registry or of a topic, as a stream. Raises: UsageError."""
-    if place.source == "kafka":
+    if location.source == "kafka":
         from spark_projections.sources import kafka
 
-        return kafka.stream(spark, *_topic(place))
-    reader = spark.readStream.format("annals").options(**({"token": place.token} if place.token else {}))
-    return reader.load(_given(place))
+        return kafka.stream(spark, *_topic(location))
+    reader = spark.readStream.format("annals").options(**({"token": location.token} if location.token else {}))
+    return reader.load(_given(location))
 
 
 def rebuild_rows(
-    place: LogLocation,
+    location: LogLocation,
     replace: Callable[[PrecomputedRows], RebuildReport],
     asof: int | None,
-    stage: str | None,
+    stage_folder: str | None,
     events: EventsOutput | None,
-    most: int,
+    max_leaves: int,
     anchors: LogAnchors,
 ) -> RebuildReport:
     """The report of `replace` for the rows that Spark computed; see `spark_projections.rebuild`.
@@ -154,54 +154,63 @@ def rebuild_rows(
     Raises: UsageError if something is missing, with what to do; InvalidInput if the events exist already; StoreError
     for a source that is not the original log.
     """
-    with open_session(place) as spark:
+    with open_session(location) as spark:
         from spark_projections.events import EventDestination
         from spark_projections.log_schema import LogHead
         from spark_projections.rebuild import rebuild
         from spark_projections.verify_log import ChainAnchors, UnverifiedLog
 
-        if stage is None and not (spark.sparkContext.master or "").startswith("local"):
+        if stage_folder is None and not (spark.sparkContext.master or "").startswith("local"):
             raise UsageError("--stage is needed: a folder that this machine and the workers of the cluster reach.")
         try:
-            trust = ChainAnchors(anchors.registry, LogHead(*anchors.head) if anchors.head else None)
-            found, whole = _of_rebuild(spark, place)
+            chain_anchors = ChainAnchors(anchors.registry, LogHead(*anchors.head) if anchors.head else None)
+            log_rows, limit_to_complete = _of_rebuild(spark, location)
             return rebuild(
-                found, replace, asof, stage, EventDestination(*events) if events else None, whole, most, trust
+                log_rows,
+                replace,
+                asof,
+                stage_folder,
+                EventDestination(*events) if events else None,
+                limit_to_complete,
+                max_leaves,
+                chain_anchors,
             )
         except FileExistsError as error:
             raise InvalidInput(f"{error}; events that were written stay as they are.") from None
         except UnverifiedLog as error:
-            raise StoreError(f"{error}. Nothing was loaded; {_WAYS_ON[place.source]}.") from error
+            raise StoreError(f"{error}. Nothing was loaded; {_WAYS_ON[location.source]}.") from error
 
 
-def _of_rebuild(spark: SparkSession, place: LogLocation) -> tuple[DataFrame, Callable[[DataFrame], DataFrame] | None]:
+def _of_rebuild(
+    spark: SparkSession, location: LogLocation
+) -> tuple[DataFrame, Callable[[DataFrame], DataFrame] | None]:
     """The log of a place, and a function that limits it to complete interactions, if the rebuild has to call one."""
-    if place.source == "segments":
+    if location.source == "segments":
         from spark_projections.sources import segments
 
-        return segments.read_verified(spark, _given(place)), None
-    if place.source != "kafka":
-        return read_log(spark, place), None
+        return segments.read_verified(spark, _given(location)), None
+    if location.source != "kafka":
+        return read_log(spark, location), None
     from spark_projections.sources import kafka
 
-    return kafka.read_rows(spark, *_topic(place)), kafka.whole_interactions
+    return kafka.read_rows(spark, *_topic(location)), kafka.whole_interactions
 
 
-def _topic(place: LogLocation) -> tuple[str, str, dict[str, str]]:
+def _topic(location: LogLocation) -> tuple[str, str, dict[str, str]]:
     """Brokers, topic and options for Spark. Raises: UsageError."""
-    servers, options = spark_kafka_options(_given(place))
-    return servers, f"{place.prefix}.log", options
+    servers, options = spark_kafka_options(_given(location))
+    return servers, f"{location.prefix}.log", options
 
 
-def _given(place: LogLocation) -> str:
+def _given(location: LogLocation) -> str:
     """The place of the log, as its source expects it. Raises: UsageError if the required option is missing."""
-    if place.source == "postgres":
-        if make_url(place.database).get_backend_name() != "postgresql":
+    if location.source == "postgres":
+        if make_url(location.database).get_backend_name() != "postgresql":
             raise UsageError("--from postgres needs a PostgreSQL store. For a SQLite store, write segments first.")
-        return place.database
-    name, option = _NEEDS[place.source]
-    if (value := getattr(place, name)) is None:
-        raise UsageError(f"--from {place.source} needs {option}.")
+        return location.database
+    name, option = _NEEDS[location.source]
+    if (value := getattr(location, name)) is None:
+        raise UsageError(f"--from {location.source} needs {option}.")
     return str(value)
 
 
@@ -210,5 +219,5 @@ def _line(error: Exception) -> str:
 
     If Spark wraps an error of this project in two tracebacks, the message of the inner error.
     """
-    ours = _OURS.findall(str(error))
-    return str(ours[-1]) if ours else str(error).strip().partition("\n")[0]
+    messages = _OURS.findall(str(error))
+    return str(messages[-1]) if messages else str(error).strip().partition("\n")[0]

@@ -23,13 +23,13 @@ def stop_event() -> Iterator[Event]:
             stop.set()
 
     Thread(target=forward, name="annals-signals", daemon=True).start()
-    before = {
+    previous_handlers = {
         number: signal.signal(number, lambda received, _: signals.put(received))
         for number in (signal.SIGINT, signal.SIGTERM)
     }
     try:
         yield stop
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
         signals.put(None)

@@ -30,6 +30,6 @@ class SurfaceClient:
         async def receive() -> Message:
             return {"type": "http.request", "body": content, "more_body": False}
 
-        answer = asyncio.run(self._surface.answer(request, receive))
-        assert isinstance(answer.body, bytes), "these answers come in one piece"
-        return json.loads(answer.body) if answer.body else None
+        response = asyncio.run(self._surface.answer(request, receive))
+        assert isinstance(response.body, bytes), "these answers come in one piece"
+        return json.loads(response.body) if response.body else None

@@ -19,8 +19,10 @@ _WRITERS: Final = frozenset((Role.WRITER, Role.ADMIN))
 
 def may_list(caller: Caller, family: LegacyApi) -> bool:
     """Whether a caller may list all Groups: it has a role for the registry, or it may create at least one Group."""
-    creates = (role in _WRITERS and xid.startswith(f"/{family.groups}/") for xid, role in caller.groups.items())
-    return caller.role is not None or any(creates)
+    creatable_groups = (
+        role in _WRITERS and xid.startswith(f"/{family.groups}/") for xid, role in caller.groups.items()
+    )
+    return caller.role is not None or any(creatable_groups)
 
 
 def check_read(caller: Caller, target: CompatTarget, path: str) -> bool:

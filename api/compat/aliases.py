@@ -41,20 +41,20 @@ class CompatAliases:
                 if _is_below(request.raw_path, family.base)
                 else request.with_path(family.base + request.raw_path)
             )
-        first = request.segments[0] if request.segments else ""
-        family = ALIASES.get(first)
-        if family is None or not self._is_free(first):
+        first_segment = request.segments[0] if request.segments else ""
+        family = ALIASES.get(first_segment)
+        if family is None or not self._is_free(first_segment):
             return request
         return request.with_path(family.base + request.raw_path)
 
 
-def families_by_host(schemaregistry: Iterable[str], messagecatalog: Iterable[str]) -> dict[str, LegacyApi]:
+def families_by_host(schemaregistry_hosts: Iterable[str], messagecatalog_hosts: Iterable[str]) -> dict[str, LegacyApi]:
     """Legacy APIs by host name, from the host lists of the settings."""
     return {
-        **{host.lower(): SCHEMAREGISTRY for host in schemaregistry},
-        **{host.lower(): MESSAGECATALOG for host in messagecatalog},
+        **{host.lower(): SCHEMAREGISTRY for host in schemaregistry_hosts},
+        **{host.lower(): MESSAGECATALOG for host in messagecatalog_hosts},
     }
 
 
-def _is_below(raw: str, base: str) -> bool:
-    return raw == base or raw.startswith(f"{base}/")
+def _is_below(raw_path: str, base_url: str) -> bool:
+    return raw_path == base_url or raw_path.startswith(f"{base_url}/")

@@ -25,45 +25,47 @@ def group_entity_tag(row: EntityRow) -> bytes:
     return b'"%b"' % base36(row.since).encode()
 
 
-def check_conditions(request: Request, current: bytes) -> None:
+def check_conditions(request: Request, tag: bytes) -> None:
     """Checks If-Match and If-None-Match of a read.
 
     Raises: NotModified if the client already has this state; PreconditionFailed if the client requires another state.
     """
-    _check_match(request, current)
-    known = request.header(_IF_NONE_MATCH)
-    if known is not None and _names(known, current):
-        raise NotModified(current)
+    _check_match(request, tag)
+    if_none_match = request.header(_IF_NONE_MATCH)
+    if if_none_match is not None and _names(if_none_match, tag):
+        raise NotModified(tag)
 
 
 def write_condition(
-    request: Request, current: Callable[[View], bytes | None]
+    request: Request, current_tag: Callable[[View], bytes | None]
 ) -> Callable[[WriteTransaction], None] | None:
     """The check that a write makes under the write lock; None if the request has no condition.
 
-    current: returns the tag that a GET of the same path would have. The check raises PreconditionFailed.
+    current_tag: returns the tag that a GET of the same path would have. The check raises PreconditionFailed.
     """
-    known = request.header(_IF_NONE_MATCH)
-    if known is None and request.header(_IF_MATCH) is None:
+    if_none_match = request.header(_IF_NONE_MATCH)
+    if if_none_match is None and request.header(_IF_MATCH) is None:
         return None
 
-    def holds(transaction: WriteTransaction) -> None:
-        tag = current(View.of_connection(transaction.connection))
+    def check_tag(transaction: WriteTransaction) -> None:
+        tag = current_tag(View.of_connection(transaction.connection))
         _check_match(request, tag)
-        if known is not None and tag is not None and _names(known, tag):
+        if if_none_match is not None and tag is not None and _names(if_none_match, tag):
             raise PreconditionFailed(name="If-None-Match", error_detail="the entity is in a state that it names")
 
-    return holds
+    return check_tag
 
 
-def _check_match(request: Request, current: bytes | None) -> None:
-    wanted = request.header(_IF_MATCH)
-    if wanted is not None and (current is None or not _names(wanted, current, strong=True)):
+def _check_match(request: Request, tag: bytes | None) -> None:
+    if_match = request.header(_IF_MATCH)
+    if if_match is not None and (tag is None or not _names(if_match, tag, is_strong=True)):
         raise PreconditionFailed(name="If-Match", error_detail="the entity is in another state")
 
 
-def _names(header: str, tag: bytes, *, strong: bool = False) -> bool:
+def _names(header: str, tag: bytes, *, is_strong: bool = False) -> bool:
     """Whether a header names a tag. The suffix of a content coding (gzip, zstd) is ignored."""
-    text = tag.decode().strip('"')
-    found = (_CODING.sub("", each) for weak, each in _TAG.findall(header) if not (weak and strong))
-    return header.strip() == "*" or text in found
+    own_text = tag.decode().strip('"')
+    tags = (
+        _CODING.sub("", tag_text) for weak_prefix, tag_text in _TAG.findall(header) if not (weak_prefix and is_strong)
+    )
+    return header.strip() == "*" or own_text in tags

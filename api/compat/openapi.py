@@ -16,13 +16,13 @@ from api.openapi.problems import OWN_PROBLEM_NAME, PROBLEM_NAME, problem_respons
 from domain.compat.legacy_apis import LegacyApi
 
 
-def compat_openapi_document(family: LegacyApi, base: str) -> dict[str, Any]:
-    """The complete OpenAPI document of one legacy API. base: absolute URL of the registry."""
+def compat_openapi_document(family: LegacyApi, base_url: str) -> dict[str, Any]:
+    """The complete OpenAPI document of one legacy API. base_url: absolute URL of the registry."""
     described, problems = DESCRIPTIONS[family.name], problem_schemas()
     return {
         "openapi": "3.1.0",
         "info": described["info"],
-        "servers": [{"url": base + family.base}],
+        "servers": [{"url": base_url + family.base}],
         "security": [{}, {"bearer": []}],
         "paths": add_coding_to_paths(described["paths"]),
         "components": {

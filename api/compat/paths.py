@@ -103,24 +103,24 @@ class CompatTarget:
         return tuple(self.path.parameters)
 
 
-def resolve_path(raw: str) -> CompatTarget:
-    """The target of a canonical path. The target may not exist. raw: the undecoded path, including `/compat`.
+def resolve_path(raw_path: str) -> CompatTarget:
+    """The target of a canonical path. The target may not exist. raw_path: the undecoded path, including `/compat`.
 
     Raises: ApiNotFound for an unknown path; BadRequest for an invalid id; NotFound for an invalid Version number.
     """
-    parts = raw.split("/")[1:]
-    if len(parts) > 1 and not parts[-1]:
-        parts = parts[:-1]  # LEG-107: a slash at the end has no meaning
-    family = _FAMILIES.get(tuple(map(unquote, parts[1:3])))
+    path_segments = raw_path.split("/")[1:]
+    if len(path_segments) > 1 and not path_segments[-1]:
+        path_segments = path_segments[:-1]  # LEG-107: a slash at the end has no meaning
+    family = _FAMILIES.get(tuple(map(unquote, path_segments[1:3])))
     if family is None:
         raise problems.ApiNotFound()
-    segments = [family.lookup] if _is_spaced(family, parts[3:]) else parts[3:]
+    segments = [family.lookup] if _is_spaced(family, path_segments[3:]) else path_segments[3:]
     path = _PATHS[family.name].get(_route(segments))
     if path is None:
         raise problems.ApiNotFound()
-    named = segments[1::2]
-    group, child = (*map(_id, named[:2]), "", "")[:2]
-    return CompatTarget(family, path, group, child, _number(named[2], raw) if len(named) > 2 else 0)
+    id_segments = segments[1::2]
+    group, child = (*map(_id, id_segments[:2]), "", "")[:2]
+    return CompatTarget(family, path, group, child, _number(id_segments[2], raw_path) if len(id_segments) > 2 else 0)
 
 
 def _is_spaced(family: LegacyApi, segments: Sequence[str]) -> bool:
@@ -136,8 +136,8 @@ def _id(segment: str) -> str:
     return id
 
 
-def _number(segment: str, raw: str) -> int:
+def _number(segment: str, raw_path: str) -> int:
     """The number of a Version. Raises: NotFound if the segment is not a Version number (LEG-209)."""
     if not is_number(segment):
-        raise problems.NotFound(raw)
+        raise problems.NotFound(raw_path)
     return int(segment)

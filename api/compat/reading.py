@@ -52,9 +52,9 @@ class CompatReadContext(NamedTuple):
 class CompatReadHandler:
     """Handles GET and HEAD requests. root: the registry URL that is the prefix of stored URLs."""
 
-    def __init__(self, registry: Registry, moments: Snapshots, root: str) -> None:
+    def __init__(self, registry: Registry, snapshots: Snapshots, root: str) -> None:
         self._readers = registry.readers
-        self._moments = moments
+        self._moments = snapshots
         self._root = root
         self._handlers: Mapping[CompatPathKind, Callable[[CompatReadContext], Response]] = {
             CompatPathKind.GROUPS: _groups,
@@ -68,105 +68,109 @@ class CompatReadHandler:
 
     async def answer(self, request: Request, target: CompatTarget) -> Response:
         """The response to a read. Raises: Problem, NotModified."""
-        given = query_params(request, target)
-        if ASOF not in given:
-            return await asyncio.to_thread(self._read, request, target, given)
-        then = await self._moments.find(given[ASOF])
-        if then.position == 0:  # the registry did not exist yet
+        parameters = query_params(request, target)
+        if ASOF not in parameters:
+            return await asyncio.to_thread(self._read, request, target, parameters)
+        snapshot = await self._moments.find(parameters[ASOF])
+        if snapshot.position == 0:  # the registry did not exist yet
             raise not_found(request)
         try:
-            answer = await asyncio.to_thread(self._read, request, target, given, then)
-        except conditional.NotModified as unchanged:
-            answer = conditional.not_modified_response(request, unchanged)
-        return then.add_headers(answer, request)
+            response = await asyncio.to_thread(self._read, request, target, parameters, snapshot)
+        except conditional.NotModified as not_modified:
+            response = conditional.not_modified_response(request, not_modified)
+        return snapshot.add_headers(response, request)
 
     def _read(
-        self, request: Request, target: CompatTarget, given: Mapping[str, str], then: Snapshot | None = None
+        self, request: Request, target: CompatTarget, parameters: Mapping[str, str], snapshot: Snapshot | None = None
     ) -> Response:
         roots = tuple(dict.fromkeys((self._root, request.base)))
         with self._readers.view() as view:
-            seen = then.view(view) if then else view
-            return self._handlers[target.kind](CompatReadContext(request, target, given, seen, roots))
+            seen_view = snapshot.view(view) if snapshot else view
+            return self._handlers[target.kind](CompatReadContext(request, target, parameters, seen_view, roots))
 
 
-def _groups(look: CompatReadContext) -> Response:
-    check_read(look.request.caller, look.target, look.request.path)
-    return _listed(look, member_ids(look.view, f"/{look.target.family.groups}"))
+def _groups(context: CompatReadContext) -> Response:
+    check_read(context.request.caller, context.target, context.request.path)
+    return _listed(context, member_ids(context.view, f"/{context.target.family.groups}"))
 
 
-def _group(look: CompatReadContext) -> Response:
-    row = look.view.entity(look.target.groupxid)
-    whole = check_read(look.request.caller, look.target, look.request.path)
+def _group(context: CompatReadContext) -> Response:
+    row = context.view.entity(context.target.groupxid)
+    may_read_all = check_read(context.request.caller, context.target, context.request.path)
     if row is None:
-        raise not_found(look.request)
-    found = group_object(row, look.target.family)
-    if not whole:
-        return json_response(look.request, 200, {"id": found["id"]})
+        raise not_found(context.request)
+    members = group_object(row, context.target.family)
+    if not may_read_all:
+        return json_response(context.request, 200, {"id": members["id"]})
     tag = group_entity_tag(row)
-    check_conditions(look.request, tag)
-    return json_response(look.request, 200, found, conditional.tag_headers(tag))
+    check_conditions(context.request, tag)
+    return json_response(context.request, 200, members, conditional.tag_headers(tag))
 
 
-def _children(look: CompatReadContext) -> Response:
-    _check_group(look)
-    return _listed(look, member_ids(look.view, look.target.collection))
+def _children(context: CompatReadContext) -> Response:
+    _check_group(context)
+    return _listed(context, member_ids(context.view, context.target.collection))
 
 
-def _versions(look: CompatReadContext) -> Response:
-    _check_group(look)
-    if look.view.entity(look.target.xid) is None:
-        raise not_found(look.request)
-    return _listed(look, CompatVersions(look.view).numbers(look.target.xid))
+def _versions(context: CompatReadContext) -> Response:
+    _check_group(context)
+    if context.view.entity(context.target.xid) is None:
+        raise not_found(context.request)
+    return _listed(context, CompatVersions(context.view).numbers(context.target.xid))
 
 
-def _latest(look: CompatReadContext) -> Response:
-    _check_group(look)
-    return _document(look, look.target.xid, CompatVersions(look.view).latest(look.target.xid))
+def _latest(context: CompatReadContext) -> Response:
+    _check_group(context)
+    return _document(context, context.target.xid, CompatVersions(context.view).latest(context.target.xid))
 
 
-def _version(look: CompatReadContext) -> Response:
-    _check_group(look)
-    xid = look.target.xid
-    return _document(look, xid, CompatVersions(look.view).version(xid, look.target.number))
+def _version(context: CompatReadContext) -> Response:
+    _check_group(context)
+    xid = context.target.xid
+    return _document(context, xid, CompatVersions(context.view).version(xid, context.target.number))
 
 
-def _looked_up(look: CompatReadContext) -> Response:
+def _looked_up(context: CompatReadContext) -> Response:
     """The response with the Version that has a URI.
 
     A Version that the caller may not read is not found, so that a caller cannot probe for URIs (LEG-1104).
     """
-    uri = look.params.get(URI)
+    uri = context.params.get(URI)
     if not uri:
         raise invalid_definition(URI, "the URI of exactly one version is needed", "LEG-212")
-    shown = version_by_uri(look.view, look.target.family, uri, look.roots)
-    if shown is None or not look.request.caller.can_read(shown.row.xid):
-        raise not_found(look.request)
-    return _document(look, xids.join(*xids.segments(shown.row.xid)[:4]), shown)
+    compat_version = version_by_uri(context.view, context.target.family, uri, context.roots)
+    if compat_version is None or not context.request.caller.can_read(compat_version.row.xid):
+        raise not_found(context.request)
+    return _document(context, xids.join(*xids.segments(compat_version.row.xid)[:4]), compat_version)
 
 
-def _document(look: CompatReadContext, xid: str, shown: CompatVersion | None) -> Response:
-    found = read_definition(look.view, look.target.family, xid, shown, look.roots[0]) if shown is not None else None
-    if found is None:
-        raise not_found(look.request)
-    if found.remote_url is None:
-        check_conditions(look.request, found.etag)
-    return document_response(found, look.request, look.asof_suffix)
+def _document(context: CompatReadContext, xid: str, compat_version: CompatVersion | None) -> Response:
+    definition = (
+        read_definition(context.view, context.target.family, xid, compat_version, context.roots[0])
+        if compat_version is not None
+        else None
+    )
+    if definition is None:
+        raise not_found(context.request)
+    if definition.remote_url is None:
+        check_conditions(context.request, definition.etag)
+    return document_response(definition, context.request, context.asof_suffix)
 
 
-def _check_group(look: CompatReadContext) -> None:
+def _check_group(context: CompatReadContext) -> None:
     """Checks that the Group exists and that the caller may read it.
 
     Raises: NotFound; Forbidden if the Group exists and the caller may learn only that.
     """
-    known = look.view.entity(look.target.groupxid) is not None
+    exists = context.view.entity(context.target.groupxid) is not None
     try:
-        check_read(look.request.caller, look.target, look.request.path)
+        check_read(context.request.caller, context.target, context.request.path)
     except problems.Problem:
-        if not known:
-            raise not_found(look.request) from None
+        if not exists:
+            raise not_found(context.request) from None
         raise
-    if not known:
-        raise not_found(look.request)
+    if not exists:
+        raise not_found(context.request)
 
 
 def not_found(request: Request) -> problems.Problem:
@@ -174,25 +178,25 @@ def not_found(request: Request) -> problems.Problem:
     return problems.NotFound(request.path)
 
 
-def _listed(look: CompatReadContext, members: Sequence[Any]) -> Response:
+def _listed(context: CompatReadContext, members: Sequence[Any]) -> Response:
     """All members, or one page of them with a link to the next page (LEG-203). Raises: InvalidDefinition."""
-    limit, after = look.params.get(LIMIT), look.params.get(AFTER)
-    start = bisect_right(members, _position(members, after)) if after is not None else 0
+    limit, after_member = context.params.get(LIMIT), context.params.get(AFTER)
+    start_index = bisect_right(members, _position(members, after_member)) if after_member is not None else 0
     if limit is None:
-        return json_response(look.request, 200, members[start:], [conditional.NO_CACHE])
+        return json_response(context.request, 200, members[start_index:], [conditional.NO_CACHE])
     size = _size(limit)
-    page = members[start : start + size]
-    links = [_next(look, limit, str(page[-1]))] if start + size < len(members) else []
-    return json_response(look.request, 200, page, [conditional.NO_CACHE, *links])
+    page = members[start_index : start_index + size]
+    links = [_next(context, limit, str(page[-1]))] if start_index + size < len(members) else []
+    return json_response(context.request, 200, page, [conditional.NO_CACHE, *links])
 
 
-def _position(members: Sequence[Any], after: str) -> Any:
+def _position(members: Sequence[Any], after_member: str) -> Any:
     """The value after which a page begins, of the same type as the members. Raises: InvalidDefinition."""
     if not members or isinstance(members[0], str):
-        return after
-    if not (after.isascii() and after.isdecimal() and len(after) < 19):
-        raise invalid_definition(AFTER, f"{after!r} is not a number", "LEG-203")
-    return int(after)
+        return after_member
+    if not (after_member.isascii() and after_member.isdecimal() and len(after_member) < 19):
+        raise invalid_definition(AFTER, f"{after_member!r} is not a number", "LEG-203")
+    return int(after_member)
 
 
 def _size(limit: str) -> int:
@@ -201,7 +205,9 @@ def _size(limit: str) -> int:
     return int(limit)
 
 
-def _next(look: CompatReadContext, limit: str, last: str) -> tuple[bytes, bytes]:
-    path = look.request.raw_path.rstrip("/")
-    url = with_asof(f"{look.request.base}{path}?limit={limit}&after={quote(last, safe='')}", look.asof_suffix)
+def _next(context: CompatReadContext, limit: str, last_member: str) -> tuple[bytes, bytes]:
+    path = context.request.raw_path.rstrip("/")
+    url = with_asof(
+        f"{context.request.base}{path}?limit={limit}&after={quote(last_member, safe='')}", context.asof_suffix
+    )
     return b"link", f"<{escape_link_url(url)}>;rel=next".encode("latin-1", "replace")

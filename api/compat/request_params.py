@@ -44,38 +44,38 @@ def query_params(request: Request, target: CompatTarget) -> Mapping[str, str]:
     Raises: BadFlag for `asof` on a write or `dryrun` on a read; BadRequest for an unknown or repeated parameter, and
     for values that are not UTF-8.
     """
-    known = target.path.parameters["GET" if request.is_read else request.method]
-    found: dict[str, str] = {}
+    known_names = target.path.parameters["GET" if request.is_read else request.method]
+    parameters: dict[str, str] = {}
     for parameter in filter(None, request.query.decode("latin-1").split("&")):
-        raw, _, value = parameter.partition("=")
-        name = _decoded(raw, "the query")
-        if name not in known:
+        raw_name, _, value = parameter.partition("=")
+        name = _decoded(raw_name, "the query")
+        if name not in known_names:
             if name in (ASOF, DRYRUN):
                 raise problems.BadFlag(flag=name)
-            reason = f"it is unknown; this path takes: {', '.join(sorted(known))}"
+            reason = f"it is unknown; this path takes: {', '.join(sorted(known_names))}"
             raise invalid_definition(name, reason, "LEG-501")
-        if name in found:
+        if name in parameters:
             raise invalid_definition(name, "it may appear only once", "LEG-212" if name == URI else "LEG-501")
-        found[name] = _decoded(value, f'the parameter "{name}"')
-    return found
+        parameters[name] = _decoded(value, f'the parameter "{name}"')
+    return parameters
 
 
-def parse_attributes(request: Request, family: LegacyApi, given: Mapping[str, str]) -> DocumentAttributes:
-    """The attributes of a POST request. given: its query parameters.
+def parse_attributes(request: Request, family: LegacyApi, parameters: Mapping[str, str]) -> DocumentAttributes:
+    """The attributes of a POST request. parameters: its query parameters.
 
     Raises: InvalidDefinition if the query, the headers and the media type contradict each other (LEG-501, LEG-504).
     """
-    found: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     for name, (parameter, header) in request_names(family).items():
-        values = {*([given[parameter]] if parameter in given else []), *_headers(request, header)}
+        values = {*([parameters[parameter]] if parameter in parameters else []), *_headers(request, header)}
         if len(values) > 1:
             raise invalid_definition(
                 parameter, f"the query and the header {header} have different values for it", "LEG-501"
             )
         value = values.pop() if values else None
         if value or (value is not None and name in _TEXTS):
-            found[name] = value
-    return DocumentAttributes(**_with_format_of(request, found))
+            attributes[name] = value
+    return DocumentAttributes(**_with_format_of(request, attributes))
 
 
 def sent_content_type(request: Request) -> str | None:
@@ -83,38 +83,38 @@ def sent_content_type(request: Request) -> str | None:
     return request.header(_TYPE) or None
 
 
-async def read_content(request: Request, receive: Receive, most: int) -> bytes:
+async def read_content(request: Request, receive: Receive, max_size: int) -> bytes:
     """The bytes of a body, decompressed if its coding is gzip.
 
-    most: maximum number of bytes, both compressed and decompressed. Raises: UnsupportedCoding, BodyTooLarge,
+    max_size: maximum number of bytes, both compressed and decompressed. Raises: UnsupportedCoding, BodyTooLarge,
     BadRequest, ClientDisconnected.
     """
     coding = (request.header(_CODING) or "identity").strip().lower()
     if coding == "identity":
-        return await read_body(request, receive, most)
+        return await read_body(request, receive, max_size)
     if coding not in ("gzip", "x-gzip"):
         raise UnsupportedCoding(coding=coding)
-    plain = [header for header in request.headers if header[0] != _CODING]
-    return _unzipped(await read_body(request.with_headers(plain), receive, most), most)
+    other_headers = [header for header in request.headers if header[0] != _CODING]
+    return _unzipped(await read_body(request.with_headers(other_headers), receive, max_size), max_size)
 
 
-async def read_object(request: Request, receive: Receive, most: int) -> dict[str, Any]:
+async def read_object(request: Request, receive: Receive, max_size: int) -> dict[str, Any]:
     """The JSON object of a body; an empty object if there is no body.
 
     Raises: UnsupportedMediaType, ParsingData, InvalidDefinition for JSON that is not an object, and what `read_content`
     raises.
     """
-    content = await read_content(request, receive, most)
+    content = await read_content(request, receive, max_size)
     if not content:
         return {}
     check_json_media_type(request)
     try:
-        found = loads(content)
+        members = loads(content)
     except InvalidJson as error:
         raise problems.ParsingData(error_detail=str(error)) from None
-    if not isinstance(found, dict):
+    if not isinstance(members, dict):
         raise invalid_definition("body", "a JSON object is needed", "LEG-204")
-    return found
+    return members
 
 
 def check_json_media_type(request: Request) -> None:
@@ -122,54 +122,56 @@ def check_json_media_type(request: Request) -> None:
 
     Raises: UnsupportedMediaType.
     """
-    given = sent_content_type(request)
-    kind = (given or "application/json").partition(";")[0].strip().lower()
+    contenttype = sent_content_type(request)
+    kind = (contenttype or "application/json").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
         raise UnsupportedMediaType(list="application/json, *+json")
 
 
-def _with_format_of(request: Request, found: dict[str, str]) -> dict[str, str]:
+def _with_format_of(request: Request, attributes: dict[str, str]) -> dict[str, str]:
     """The attributes with the format that the media type names, if no other place names a format (LEG-504).
 
     Raises: InvalidDefinition if the media type and another place name different formats.
     """
     try:
-        named = formats.format_parameter(sent_content_type(request) or "")
+        media_type_format = formats.format_parameter(sent_content_type(request) or "")
     except ValueError as error:
         raise invalid_definition("format", str(error), "LEG-504") from None
-    if named is None:
-        return found
-    stated = found.setdefault("format", named)
-    if not formats.is_same_format(stated, named):
-        raise invalid_definition("format", f"the media type says {named!r}, the request {stated!r}", "LEG-504")
-    return found
+    if media_type_format is None:
+        return attributes
+    given_format = attributes.setdefault("format", media_type_format)
+    if not formats.is_same_format(given_format, media_type_format):
+        raise invalid_definition(
+            "format", f"the media type says {media_type_format!r}, the request {given_format!r}", "LEG-504"
+        )
+    return attributes
 
 
 def _headers(request: Request, name: str) -> list[str]:
     """The decoded values of a header. Raises: HeaderError."""
-    wanted = name.lower().encode()
+    lower_name = name.lower().encode()
     try:
-        return [decode(value.decode("latin-1")) for key, value in request.headers if key == wanted]
+        return [decode(value.decode("latin-1")) for key, value in request.headers if key == lower_name]
     except InvalidHeaderValue as error:
         raise problems.HeaderError(name=name, error_detail=str(error)) from None
 
 
-def _decoded(text: str, place: str) -> str:
+def _decoded(text: str, location: str) -> str:
     try:
         return unquote_to_bytes(text.encode("latin-1")).decode()
     except UnicodeDecodeError:
-        raise BadRequest(error_detail=f"{place} is not percent-encoded UTF-8") from None
+        raise BadRequest(error_detail=f"{location} is not percent-encoded UTF-8") from None
 
 
-def _unzipped(content: bytes, most: int) -> bytes:
-    """The content of a gzip body. Raises: BodyTooLarge before it holds more than `most` + 1 bytes; BadRequest."""
+def _unzipped(content: bytes, max_size: int) -> bytes:
+    """The content of a gzip body. Raises: BodyTooLarge before it holds more than `max_size` + 1 bytes; BadRequest."""
     reader = zlib.decompressobj(31)
     try:
-        found = reader.decompress(content, most + 1)
+        decompressed = reader.decompress(content, max_size + 1)
     except zlib.error as error:
         raise BadRequest(error_detail=f"the body is not gzip: {error}") from None
-    if len(found) > most:
-        raise BodyTooLarge(max_size=most)
+    if len(decompressed) > max_size:
+        raise BodyTooLarge(max_size=max_size)
     if not reader.eof or reader.unused_data:
         raise BadRequest(error_detail="the body is not exactly one whole gzip member")
-    return found
+    return decompressed

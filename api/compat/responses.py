@@ -34,27 +34,27 @@ def no_content_response(request: Request, headers: Headers) -> Response:
     return Response(204, [root_link(request.base), *headers])
 
 
-def document_response(definition: CompatDefinition, request: Request, moment: str) -> Response:
+def document_response(definition: CompatDefinition, request: Request, asof_suffix: str) -> Response:
     """The document as the client sent it, with its attributes in headers.
 
     A document that is stored elsewhere gives a redirect (LEG-1206).
     """
-    attributes = attribute_headers(definition, request.base, moment)
-    place = version_location(definition, request.base, moment)
+    attributes = attribute_headers(definition, request.base, asof_suffix)
+    location = version_location(definition, request.base, asof_suffix)
     if definition.remote_url is not None:
         return Response(
             303,
             [
                 root_link(request.base),
                 *location_headers(definition.remote_url),
-                (b"content-location", place),
+                (b"content-location", location),
                 *attributes,
             ],
         )
     headers = [
         (b"content-type", content_type_value(definition.contenttype)),
         root_link(request.base),
-        (b"location", place),
+        (b"location", location),
         *attributes,
         (b"etag", definition.etag),
         NO_CACHE,
@@ -66,21 +66,21 @@ def document_response(definition: CompatDefinition, request: Request, moment: st
 
 def post_response(definition: CompatDefinition, request: Request, headers: Headers) -> Response:
     """The response to a POST, whether or not it created a new Version (LEG-521)."""
-    place = (b"location", version_location(definition, request.base, ""))
+    location_header = (b"location", version_location(definition, request.base, ""))
     attributes = attribute_headers(definition, request.base, "")
-    return json_response(request, 200, {"id": definition.version.id}, [place, *attributes, *headers])
+    return json_response(request, 200, {"id": definition.version.id}, [location_header, *attributes, *headers])
 
 
-def attribute_headers(definition: CompatDefinition, root: str, moment: str) -> Headers:
+def attribute_headers(definition: CompatDefinition, root: str, asof_suffix: str) -> Headers:
     """The headers that carry attributes.
 
     Attributes without a value are left out; values are percent-encoded (LEG-503).
     """
-    family, shown = definition.family, definition.version
-    lookup = lookup_url(root, family, shown.uri, moment)
+    family, compat_version = definition.family, definition.version
+    id_location = lookup_url(root, family, compat_version.uri, asof_suffix)
     values = {
-        "Id": shown.id,
-        "Version": str(shown.number),
+        "Id": compat_version.id,
+        "Version": str(compat_version.number),
         "Group-Id": encode_segment(definition.group),
         "Name": encode_segment(definition.child),
         "Format": definition.format,
@@ -89,17 +89,17 @@ def attribute_headers(definition: CompatDefinition, root: str, moment: str) -> H
         "Version-Description": definition.description,
         "Createdtimeutc": definition.createdat,
         "Updatedtimeutc": definition.modifiedat,
-        "Version-Createdtimeutc": shown.row.createdat,
+        "Version-Createdtimeutc": compat_version.row.createdat,
     }
     prefix = family.headers.lower()
-    found = [(f"{prefix}-{name.lower()}".encode(), encode(value).encode()) for name, value in values.items() if value]
-    return [*found, (f"{prefix}-id-location".encode(), lookup.encode())]
+    headers = [(f"{prefix}-{name.lower()}".encode(), encode(value).encode()) for name, value in values.items() if value]
+    return [*headers, (f"{prefix}-id-location".encode(), id_location.encode())]
 
 
-def version_location(definition: CompatDefinition, root: str, moment: str) -> bytes:
+def version_location(definition: CompatDefinition, root: str, asof_suffix: str) -> bytes:
     """The URL of the Version."""
     number = definition.version.number
-    return version_url(root, definition.family, definition.group, definition.child, number, moment).encode()
+    return version_url(root, definition.family, definition.group, definition.child, number, asof_suffix).encode()
 
 
 def content_type_value(contenttype: str | None) -> bytes:

@@ -27,17 +27,18 @@ __all__ = ["COMPAT", "CompatRoutes"]
 class CompatRoutes:
     """The surface of all paths below `/compat`.
 
-    most: maximum size of a request body in bytes. inbound: whether a write may name another registry as its authority.
+    max_body: maximum size of a request body in bytes. accepts_foreign_authority: whether a write may name another
+    registry as its authority.
     """
 
-    def __init__(self, registry: Registry, most: int, inbound: bool = True) -> None:
+    def __init__(self, registry: Registry, max_body: int, accepts_foreign_authority: bool = True) -> None:
         self._quick = registry.readers.quick_view
-        self._latest = latest = registry.definitions
+        self._latest = definitions_cache = registry.definitions
         root = registry.store.public_url or UNCONFIGURED_URL
         self._read_handler = CompatReadHandler(
-            registry, Snapshots(registry.readers, latest, registry.store.clock), root
+            registry, Snapshots(registry.readers, definitions_cache, registry.store.clock), root
         )
-        self._writing = CompatWriteHandler(registry, latest, root, most, inbound)
+        self._writing = CompatWriteHandler(registry, definitions_cache, root, max_body, accepts_foreign_authority)
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`."""
@@ -60,5 +61,5 @@ class CompatRoutes:
 
 
 def _allow(target: CompatTarget) -> str:
-    first, *others = target.methods
-    return ", ".join((first, "HEAD", "OPTIONS", *others))
+    first_method, *other_methods = target.methods
+    return ", ".join((first_method, "HEAD", "OPTIONS", *other_methods))

@@ -19,11 +19,11 @@ def group_path(family: LegacyApi, group: str) -> str:
     return f"/{family.path}/{encode_segment(group)}"
 
 
-def version_url(root: str, family: LegacyApi, group: str, child: str, number: int, moment: str = "") -> str:
-    """The absolute URL of a Version. moment: the suffix for URLs in responses about the past."""
-    return with_asof(root + family.base + default_version_path(family, group, child, number), moment)
+def version_url(root: str, family: LegacyApi, group: str, child: str, number: int, asof_suffix: str = "") -> str:
+    """The absolute URL of a Version. asof_suffix: the suffix for URLs in responses about the past."""
+    return with_asof(root + family.base + default_version_path(family, group, child, number), asof_suffix)
 
 
-def lookup_url(root: str, family: LegacyApi, uri: str, moment: str = "") -> str:
+def lookup_url(root: str, family: LegacyApi, uri: str, asof_suffix: str = "") -> str:
     """The absolute URL that finds a Version by its URI."""
-    return with_asof(f"{root}{family.base}/{family.lookup}?uri={quote(uri, safe='')}", moment)
+    return with_asof(f"{root}{family.base}/{family.lookup}?uri={quote(uri, safe='')}", asof_suffix)

@@ -60,16 +60,24 @@ Handler = Callable[[Request, CompatTarget, Receive], Awaitable[Response]]
 class CompatWriteHandler:
     """Handles requests that change the registry. root: the registry URL that is the prefix of stored URLs.
 
-    most: maximum size of a body in bytes. inbound: whether a document may name another registry as its authority.
+    max_body: maximum size of a body in bytes. accepts_foreign_authority: whether a document may name another registry
+    as its authority.
     """
 
-    def __init__(self, registry: Registry, latest: DefinitionsCache, root: str, most: int, inbound: bool) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        definitions_cache: DefinitionsCache,
+        root: str,
+        max_body: int,
+        accepts_foreign_authority: bool,
+    ) -> None:
         self._command_bus = registry.command_bus
         self._readers = registry.readers
-        self._latest = latest
+        self._latest = definitions_cache
         self._root = root
-        self._max_objects = most
-        self._inbound = inbound
+        self._max_objects = max_body
+        self._inbound = accepts_foreign_authority
         self._handlers: Mapping[str, Handler] = {"PUT": self._put_group, "POST": self._post, "DELETE": self._delete}
 
     async def answer(self, request: Request, target: CompatTarget, receive: Receive) -> Response:
@@ -82,42 +90,44 @@ class CompatWriteHandler:
         """201 or 200 with the Group (S3)."""
         dryrun = DRYRUN in query_params(request, target)
         body = await read_object(request, receive, self._max_objects)
-        made = partial(group_command, target.family, target.groupxid, self._root + target.family.base, body)
+        build_command = partial(group_command, target.family, target.groupxid, self._root + target.family.base, body)
 
-        def shown(transaction: Transaction, recorded: Recorded) -> object:
+        def build_response(transaction: Transaction, recorded: Recorded) -> object:
             row = View.of_connection(transaction.connection).entity(target.groupxid)
             return (group_object(row, target.family), group_entity_tag(row)) if row is not None else None
 
-        recorded = await self._submit(request, target, made, shown, dryrun)
+        recorded = await self._submit(request, target, build_command, build_response, dryrun)
         if isinstance(recorded, Response):
             return recorded
-        found, tag = recorded.answer
+        members, tag = recorded.answer
         headers = [(b"etag", tag), *_recorded(recorded)]
         if not _is_new(recorded, target.groupxid):
-            return json_response(request, 200, found, headers)
-        place = request.base + target.family.base + group_path(target.family, target.group)
-        return json_response(request, 201, found, [(b"location", place.encode()), *headers])
+            return json_response(request, 200, members, headers)
+        group_url = request.base + target.family.base + group_path(target.family, target.group)
+        return json_response(request, 201, members, [(b"location", group_url.encode()), *headers])
 
     async def _post(self, request: Request, target: CompatTarget, receive: Receive) -> Response:
         """200 with the Version that has the document: a new Version, or an existing one with the same document (S7)."""
         family = target.family
-        given = query_params(request, target)
-        told, contenttype = parse_attributes(request, family, given), sent_content_type(request)
-        self._check_authority(told.authority, self._root + family.base, request)
+        parameters = query_params(request, target)
+        attributes, contenttype = parse_attributes(request, family, parameters), sent_content_type(request)
+        self._check_authority(attributes.authority, self._root + family.base, request)
         content = await read_content(request, receive, self._max_objects)
         if not content:
             raise invalid_definition("document", "the body is empty", "LEG-512")
-        base = self._root + family.base
+        base_url = self._root + family.base
         if family is SCHEMAREGISTRY:
-            made = partial(schema_command, target.xid, base, told, content, contenttype)
+            build_command = partial(schema_command, target.xid, base_url, attributes, content, contenttype)
         else:
             format = await asyncio.to_thread(self._format, request, target)
-            made = partial(message_command, target.xid, base, told, content, contenttype, format, self._find(request))
+            build_command = partial(
+                message_command, target.xid, base_url, attributes, content, contenttype, format, self._find(request)
+            )
 
-        def shown(transaction: Transaction, recorded: Recorded) -> CompatDefinition | None:
+        def build_response(transaction: Transaction, recorded: Recorded) -> CompatDefinition | None:
             return _processed(View.of_connection(transaction.connection), target, recorded, self._root)
 
-        recorded = await self._submit(request, target, made, shown, DRYRUN in given)
+        recorded = await self._submit(request, target, build_command, build_response, DRYRUN in parameters)
         if isinstance(recorded, Response):
             return recorded
         return post_response(recorded.answer, request, _recorded(recorded))
@@ -129,12 +139,12 @@ class CompatWriteHandler:
         recorded = await self._submit(request, target, lambda: command, None, dryrun)
         return recorded if isinstance(recorded, Response) else no_content_response(request, _recorded(recorded))
 
-    def _check_authority(self, authority: str | None, base: str, request: Request) -> None:
+    def _check_authority(self, authority: str | None, base_url: str, request: Request) -> None:
         """Checks the authority of a document against the `inbound` setting (LEG-908).
 
         Raises: Forbidden if the authority is another registry and this registry accepts no inbound documents.
         """
-        if self._inbound or authority is None or normalize_uri(authority).rstrip("/") == normalize_uri(base):
+        if self._inbound or authority is None or normalize_uri(authority).rstrip("/") == normalize_uri(base_url):
             return
         raise Forbidden(
             caller=request.caller.name, detail="this registry does not accept definitions of other authorities"
@@ -157,19 +167,19 @@ class CompatWriteHandler:
         self,
         request: Request,
         target: CompatTarget,
-        made: Callable[[], Command],
-        shown: Built | None,
+        build_command: Callable[[], Command],
+        build_response: Built | None,
         dryrun: bool,
     ) -> Recorded | Response:
         """The recorded outcome of a command; for a dry run, its response. Raises: Problem."""
         tagged = target.kind is not CompatPathKind.CHILDREN  # a list has no entity tag
-        holds = write_condition(request, partial(_tag, self._root, target)) if tagged else None
+        condition = write_condition(request, partial(_tag, self._root, target)) if tagged else None
         try:
-            command = await asyncio.to_thread(made)
+            command = await asyncio.to_thread(build_command)
             if dryrun:
-                return await dry_run(request, self._command_bus, command, holds, shown)
-            submitted = self._command_bus.submit(command, request.caller, shown, holds, again=made)
-            return await asyncio.wrap_future(submitted)
+                return await dry_run(request, self._command_bus, command, condition, build_response)
+            future = self._command_bus.submit(command, request.caller, build_response, condition, rebuild=build_command)
+            return await asyncio.wrap_future(future)
         except Problem as problem:
             raise _compat_problem(problem, request) from None
 
@@ -200,17 +210,20 @@ def _compat_problem(problem: Problem, request: Request) -> Problem:
     """The problem of the legacy API for a problem of the registry (LEG-211). NotFound names the requested path."""
     if isinstance(problem, problems.NotFound):
         return not_found(request)
-    told = to_legacy_problem(problem)
+    legacy_problem = to_legacy_problem(problem)
     # A DELETE has no content that could be invalid, so stored data is the cause, such as a future `removal` time.
-    if (told.status == 400 and request.method == "DELETE") or isinstance(told, _OF_MODEL):
+    if (legacy_problem.status == 400 and request.method == "DELETE") or isinstance(legacy_problem, _OF_MODEL):
         return Conflict(error_detail=problem.text(), detail=problem.detail, extensions=problem.extensions)
-    return told
+    return legacy_problem
 
 
 def _recorded(recorded: Recorded) -> Headers:
     """The headers of a write: the number of findings, and the correlation id if something was recorded (LEG-108)."""
-    known = recorded.xregcorrelationid
-    return [*findings_headers(recorded), *([(CORRELATION_HEADER, known.encode())] if known is not None else [])]
+    correlation_id = recorded.xregcorrelationid
+    return [
+        *findings_headers(recorded),
+        *([(CORRELATION_HEADER, correlation_id.encode())] if correlation_id is not None else []),
+    ]
 
 
 def _is_new(recorded: Recorded, xid: str) -> bool:
@@ -219,10 +232,12 @@ def _is_new(recorded: Recorded, xid: str) -> bool:
 
 def _processed(view: View, target: CompatTarget, recorded: Recorded, root: str) -> CompatDefinition:
     """The Version that a POST created or found."""
-    shown = CompatVersions(view).version(target.xid, recorded.number) if recorded.number is not None else None
-    told = read_definition(view, target.family, target.xid, shown, root) if shown is not None else None
-    assert told is not None, "a POST that succeeds has a Version"
-    return told
+    compat_version = CompatVersions(view).version(target.xid, recorded.number) if recorded.number is not None else None
+    definition = (
+        read_definition(view, target.family, target.xid, compat_version, root) if compat_version is not None else None
+    )
+    assert definition is not None, "a POST that succeeds has a Version"
+    return definition
 
 
 def _tag(root: str, target: CompatTarget, view: View) -> bytes | None:
@@ -231,6 +246,8 @@ def _tag(root: str, target: CompatTarget, view: View) -> bytes | None:
         row = view.entity(target.groupxid)
         return group_entity_tag(row) if row is not None else None
     versions = CompatVersions(view)
-    shown = versions.version(target.xid, target.number) if target.number else versions.latest(target.xid)
-    found = read_definition(view, target.family, target.xid, shown, root) if shown is not None else None
-    return found.etag if found is not None else None
+    compat_version = versions.version(target.xid, target.number) if target.number else versions.latest(target.xid)
+    definition = (
+        read_definition(view, target.family, target.xid, compat_version, root) if compat_version is not None else None
+    )
+    return definition.etag if definition is not None else None

@@ -47,19 +47,21 @@ class DocumentsRoutes:
         if (options := read_only_options(request)) is not None:
             return options
         sha256 = request.segments[2]
-        found = await self._feeds.run(self._find, sha256, request.caller) if _SHA256.match(sha256) else None
-        if found is None:
+        content = await self._feeds.run(self._find, sha256, request.caller) if _SHA256.match(sha256) else None
+        if content is None:
             raise problems.NotFound(request.path)
         tag = f'"{sha256}"'.encode()
-        kept = [(b"etag", tag), _FOR_EVER, root_link(request.base)]
+        cache_headers = [(b"etag", tag), _FOR_EVER, root_link(request.base)]
         try:
             conditional.check_conditions(request, tag)
         except conditional.NotModified:
-            return Response(304, kept)
-        return Response(200, [*_HEADERS, *kept], found)
+            return Response(304, cache_headers)
+        return Response(200, [*_HEADERS, *cache_headers], content)
 
     def _find(self, sha256: str, caller: Caller) -> bytes | None:
         with self._store.engine.connect() as connection:
-            db = drivers.database_of(connection)
-            readable = caller.role is not None or any(is_document_below(db, sha256, group) for group in caller.groups)
-            return document_bytes(db, sha256) if readable else None
+            database = drivers.database_of(connection)
+            may_read = caller.role is not None or any(
+                is_document_below(database, sha256, group) for group in caller.groups
+            )
+            return document_bytes(database, sha256) if may_read else None

@@ -38,10 +38,10 @@ class EventFeedRoutes:
             raise problems.ApiNotFound()
         if (options := read_only_options(request)) is not None:
             return options
-        sees = visible_subjects(request.caller)
-        form = negotiate_format(request.header(b"accept"), EVENT_FORMATS)
-        wanted = parse_feed_params(request, SELECTION_PARAMS)
-        tests = [lambda message: sees(message.xid)] if sees else []
-        families = selected_families(wanted.values, self._families)
-        source = EventFeedSource(self._feeds.log, parse_selection(wanted.values, *tests), families)
-        return await self._feeds.answer(request, receive, wanted, form, source)
+        may_see = visible_subjects(request.caller)
+        feed_format = negotiate_format(request.header(b"accept"), EVENT_FORMATS)
+        feed_params = parse_feed_params(request, SELECTION_PARAMS)
+        message_tests = [lambda message: may_see(message.xid)] if may_see else []
+        families = selected_families(feed_params.values, self._families)
+        source = EventFeedSource(self._feeds.log, parse_selection(feed_params.values, *message_tests), families)
+        return await self._feeds.answer(request, receive, feed_params, feed_format, source)

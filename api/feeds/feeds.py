@@ -49,16 +49,16 @@ _VARY: Final = (b"vary", b"accept")
 class Feeds:
     """The feeds of one registry.
 
-    following: receives a notice of each commit. Call its `stop` before the server waits for open responses.
+    log_head_watcher: receives a notice of each commit. Call its `stop` before the server waits for open responses.
     """
 
-    def __init__(self, registry: Registry, following: LogHeadWatcher) -> None:
+    def __init__(self, registry: Registry, log_head_watcher: LogHeadWatcher) -> None:
         self._readers = registry.readers
         self._clock = registry.store.clock
-        self._log_head = following
+        self._log_head = log_head_watcher
         self._shared_pieces = SharedPieces()
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="annals-feed")
-        following.start(lambda: registry.readers.quick_view().log.head().last)
+        log_head_watcher.start(lambda: registry.readers.quick_view().log.head().last)
 
     def log(self) -> Log:
         """The log, through the calling thread's connection."""
@@ -69,109 +69,117 @@ class Feeds:
         return self.log().head() if asof is None else self.log().as_of(asof, self._clock())
 
     async def answer(
-        self, request: Request, receive: Receive, asked: FeedParams, form: FeedFormat, source: FeedSource
+        self, request: Request, receive: Receive, feed_params: FeedParams, feed_format: FeedFormat, source: FeedSource
     ) -> Response:
         """The feed response, from the position that the reader asks for. Raises: BadRequest, ClientDisconnected."""
-        after = await self.run(self._after, asked)
-        if form.is_endless:
-            headers = [form.content_type, root_link(request.base), _UNKEPT, _VARY]
-            endless = self._endless(FeedReader(source, form, after, asked.limit), form, source, receive)
-            return Response(200, headers, endless, first_chunks=(RETRY_LINE,))
-        limit = asked.limit or form.limit
-        reader = FeedReader(source, form, after, min(limit, MAX_LIMIT) if limit and source.limits_by_count else None)
-        until = time.monotonic() + asked.wait + PAGE_SECONDS
-        async with _watch_client(receive) as gone:
-            first, end = await self._first_piece(reader, source, limit, asked.wait, gone)
+        after = await self.run(self._after, feed_params)
+        if feed_format.is_endless:
+            headers = [feed_format.content_type, root_link(request.base), _UNKEPT, _VARY]
+            event_stream = self._endless(
+                FeedReader(source, feed_format, after, feed_params.limit), feed_format, source, receive
+            )
+            return Response(200, headers, event_stream, first_chunks=(RETRY_LINE,))
+        limit = feed_params.limit or feed_format.limit
+        reader = FeedReader(
+            source, feed_format, after, min(limit, MAX_LIMIT) if limit and source.limits_by_count else None
+        )
+        deadline = time.monotonic() + feed_params.wait + PAGE_SECONDS
+        async with _watch_client(receive) as client_gone:
+            first_piece, end = await self._first_piece(reader, source, limit, feed_params.wait, client_gone)
             if reader.limit is None:
                 return Response(
-                    200, _headers(request, form, asked, end), self._following_pieces(reader, form, first, end)
+                    200,
+                    _headers(request, feed_format, feed_params, end),
+                    self._following_pieces(reader, feed_format, first_piece, end),
                 )
-            pieces = [first]
-            while not (reader.has_reached(end) or time.monotonic() > until):
-                pieces.append(await self._next_piece(reader, end, gone, until))
-        body = b"".join((form.before, *pieces, form.after))
-        return Response(200, _headers(request, form, asked, reader.position), body)
+            pieces = [first_piece]
+            while not (reader.has_reached(end) or time.monotonic() > deadline):
+                pieces.append(await self._next_piece(reader, end, client_gone, deadline))
+        body = b"".join((feed_format.before, *pieces, feed_format.after))
+        return Response(200, _headers(request, feed_format, feed_params, reader.position), body)
 
-    async def run(self, work: Callable[..., T], *arguments: object) -> T:
+    async def run(self, function: Callable[..., T], *arguments: object) -> T:
         """The result of a function that uses the store; a thread of the feed pool runs it."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
 
     def close(self) -> None:
         """Waits for the pieces in progress."""
         self._pool.shutdown()
 
-    def _after(self, asked: FeedParams) -> int:
+    def _after(self, feed_params: FeedParams) -> int:
         """The position after which the reader resumes. Raises: BadRequest."""
-        last = self.log().as_of(asked.after, self._clock(), asked.name).last
-        return int(asked.after) if asked.after.isdigit() else last
+        last_position = self.log().as_of(feed_params.after, self._clock(), feed_params.name).last
+        return int(feed_params.after) if feed_params.after.isdigit() else last_position
 
     async def _first_piece(
-        self, reader: FeedReader, source: FeedSource, limit: int | None, wait: float, gone: ClientGone
+        self, reader: FeedReader, source: FeedSource, limit: int | None, wait_seconds: float, client_gone: ClientGone
     ) -> tuple[bytes, int]:
         """The first piece with content, and the position at which the response ends.
 
-        Waits up to `wait` seconds for such a piece; the piece is empty if none appears.
+        Waits up to `wait_seconds` seconds for such a piece; the piece is empty if none appears.
         """
-        until = time.monotonic() + wait
+        deadline = time.monotonic() + wait_seconds
         while True:
             end = await self.run(source.end, reader.position, limit)
-            piece = await self._next_piece(reader, end, gone, until + PAGE_SECONDS)
-            left = until - time.monotonic()
-            if piece or left <= 0 or not await self._log_head.wait_beyond(reader.position, left, gone):
+            piece = await self._next_piece(reader, end, client_gone, deadline + PAGE_SECONDS)
+            remaining = deadline - time.monotonic()
+            if piece or remaining <= 0 or not await self._log_head.wait_beyond(reader.position, remaining, client_gone):
                 return piece, end
 
-    async def _next_piece(self, reader: FeedReader, end: int, gone: ClientGone, until: float) -> bytes:
+    async def _next_piece(self, reader: FeedReader, end: int, client_gone: ClientGone, deadline: float) -> bytes:
         """The next piece with content; empty if there is none up to `end`, or if the time is over.
 
-        until: a time of the monotonic clock. Raises: ClientDisconnected.
+        deadline: a time of the monotonic clock. Raises: ClientDisconnected.
         """
         piece = b""
         while not (piece or reader.has_reached(end)):
-            if gone.done():
+            if client_gone.done():
                 raise ClientDisconnected
             piece = await self.run(reader.next_piece, end)
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 break
         return piece
 
     async def _following_pieces(
-        self, reader: FeedReader, form: FeedFormat, first: bytes, end: int
+        self, reader: FeedReader, feed_format: FeedFormat, first_piece: bytes, end: int
     ) -> AsyncGenerator[bytes, None]:
-        yield form.before + first
+        yield feed_format.before + first_piece
         while not reader.has_reached(end):
             yield await self.run(reader.next_piece, end)
-        yield form.after
+        yield feed_format.after
 
     async def _endless(
-        self, reader: FeedReader, form: FeedFormat, source: FeedSource, receive: Receive
+        self, reader: FeedReader, feed_format: FeedFormat, source: FeedSource, receive: Receive
     ) -> AsyncGenerator[bytes, None]:
-        async with _watch_client(receive) as gone:
-            while not (reader.is_full or gone.done() or self._log_head.stopped):
-                if found := await self._shared_piece(reader, form, source):
-                    yield found
-                end = await self.run(source.end, reader.position, None) if found is None else reader.position
-                while not (reader.has_reached(end) or gone.done() or self._log_head.stopped):
+        async with _watch_client(receive) as client_gone:
+            while not (reader.is_full or client_gone.done() or self._log_head.stopped):
+                if shared_content := await self._shared_piece(reader, feed_format, source):
+                    yield shared_content
+                end = await self.run(source.end, reader.position, None) if shared_content is None else reader.position
+                while not (reader.has_reached(end) or client_gone.done() or self._log_head.stopped):
                     yield await self.run(reader.next_piece, end)
-                if not reader.is_full and not await self._log_head.wait_beyond(end, HEARTBEAT_SECONDS, gone):
+                if not reader.is_full and not await self._log_head.wait_beyond(end, HEARTBEAT_SECONDS, client_gone):
                     yield heartbeat(reader.position)
 
-    async def _shared_piece(self, reader: FeedReader, form: FeedFormat, source: FeedSource) -> bytes | None:
+    async def _shared_piece(self, reader: FeedReader, feed_format: FeedFormat, source: FeedSource) -> bytes | None:
         """Everything after the reader's position, from a piece that readers at this position share; moves the reader.
 
         None if the reader shares nothing with others, or if one piece does not reach the end of the log.
         """
         if source.share_key is None or reader.limit is not None:
             return None
-        place = (source.share_key, form.content_type, reader.position)
-        piece = await self._shared_pieces.get(place, partial(self.run, self._read_piece, source, form, reader.position))
+        piece_key = (source.share_key, feed_format.content_type, reader.position)
+        piece = await self._shared_pieces.get(
+            piece_key, partial(self.run, self._read_piece, source, feed_format, reader.position)
+        )
         if not piece.is_complete:
             return None
         reader.position = piece.position
         return piece.content
 
-    def _read_piece(self, source: FeedSource, form: FeedFormat, after: int) -> FeedPiece:
+    def _read_piece(self, source: FeedSource, feed_format: FeedFormat, after: int) -> FeedPiece:
         end = source.end(after, None)
-        reader = FeedReader(source, form, after, None)
+        reader = FeedReader(source, feed_format, after, None)
         content = reader.next_piece(end)
         return FeedPiece(content, reader.position, reader.has_reached(end))
 
@@ -179,11 +187,11 @@ class Feeds:
 @asynccontextmanager
 async def _watch_client(receive: Receive) -> AsyncIterator[ClientGone]:
     """A future that is done when the client disconnects. Sending alone does not report a disconnect."""
-    watching = asyncio.ensure_future(_left(receive))
+    client_gone = asyncio.ensure_future(_left(receive))
     try:
-        yield watching
+        yield client_gone
     finally:
-        watching.cancel()
+        client_gone.cancel()
 
 
 async def _left(receive: Receive) -> None:
@@ -191,8 +199,8 @@ async def _left(receive: Receive) -> None:
         pass
 
 
-def _headers(request: Request, form: FeedFormat, asked: FeedParams, position: int) -> Headers:
+def _headers(request: Request, feed_format: FeedFormat, feed_params: FeedParams, position: int) -> Headers:
     """The headers of a finite response. position: where the `next` link continues, even if nothing follows yet."""
-    query = "&".join(filter(None, (asked.query, f"after={position}")))
-    onwards = f"<{escape_link_url(f'{request.base}{request.path}?{query}')}>;rel=next"
-    return [form.content_type, root_link(request.base), (b"link", onwards.encode("latin-1")), _UNKEPT, _VARY]
+    query = "&".join(filter(None, (feed_params.query, f"after={position}")))
+    next_link = f"<{escape_link_url(f'{request.base}{request.path}?{query}')}>;rel=next"
+    return [feed_format.content_type, root_link(request.base), (b"link", next_link.encode("latin-1")), _UNKEPT, _VARY]

@@ -48,16 +48,16 @@ class FeedFormat:
     is_endless: bool = False
 
 
-def _array(groups: Iterable[PositionLines], first: bool) -> bytes:
-    joined = b",".join([item.data for group in groups for item in group.items])
-    return joined if first or not joined else b"," + joined
+def _array(groups: Iterable[PositionLines], is_first: bool) -> bytes:
+    joined_items = b",".join([item.data for group in groups for item in group.items])
+    return joined_items if is_first or not joined_items else b"," + joined_items
 
 
-def _lines(groups: Iterable[PositionLines], first: bool) -> bytes:
+def _lines(groups: Iterable[PositionLines], is_first: bool) -> bytes:
     return b"".join([item.data + b"\n" for group in groups for item in group.items])
 
 
-def _server_sent(groups: Iterable[PositionLines], first: bool) -> bytes:
+def _server_sent(groups: Iterable[PositionLines], is_first: bool) -> bytes:
     """The groups as server-sent events.
 
     Only the last line of a position carries the id. A reader that disconnects earlier receives the whole position
@@ -105,24 +105,24 @@ LOG_FORMATS: Final = {
 }
 
 
-def negotiate_format(accept: str | None, forms: dict[str, FeedFormat]) -> FeedFormat:
+def negotiate_format(accept: str | None, formats: dict[str, FeedFormat]) -> FeedFormat:
     """The format that the client prefers; the first of several with equal weight. Raises: NotAcceptable."""
-    ranges = [_range(part) for part in (accept or "*/*").lower().split(",")]
-    weights = {name: _weight(name, ranges) for name in forms}
-    best = max(forms, key=weights.__getitem__)
-    if not weights[best]:
-        raise NotAcceptable(list=", ".join(forms))
-    return forms[best]
+    media_ranges = [_range(part) for part in (accept or "*/*").lower().split(",")]
+    weights = {name: _weight(name, media_ranges) for name in formats}
+    preferred = max(formats, key=weights.__getitem__)
+    if not weights[preferred]:
+        raise NotAcceptable(list=", ".join(formats))
+    return formats[preferred]
 
 
-def _range(part: str) -> tuple[str, float]:
-    name, *parameters = (each.strip() for each in part.split(";"))
-    found = next(filter(None, map(_WEIGHT.match, parameters)), None)
-    return name, float(found[1]) if found else 1.0
+def _range(media_range: str) -> tuple[str, float]:
+    name, *parameters = (parameter.strip() for parameter in media_range.split(";"))
+    match = next(filter(None, map(_WEIGHT.match, parameters)), None)
+    return name, float(match[1]) if match else 1.0
 
 
-def _weight(name: str, ranges: Sequence[tuple[str, float]]) -> float:
+def _weight(name: str, media_ranges: Sequence[tuple[str, float]]) -> float:
     """The weight of a media type, from the most specific range that matches it."""
-    given = dict(ranges)
-    wanted = (name, name.partition("/")[0] + "/*", "*/*")
-    return next((given[each] for each in wanted if each in given), 0.0)
+    weights = dict(media_ranges)
+    matching_ranges = (name, name.partition("/")[0] + "/*", "*/*")
+    return next((weights[media_range] for media_range in matching_ranges if media_range in weights), 0.0)

@@ -48,12 +48,12 @@ class LogHeadWatcher:
         """The number of waiting readers."""
         return len(self._waiting)
 
-    async def wait_beyond(self, position: int, seconds: float, gone: asyncio.Future[None]) -> bool:
+    async def wait_beyond(self, position: int, seconds: float, client_gone: asyncio.Future[None]) -> bool:
         """Whether the log grew past a position within so many seconds.
 
-        gone: done as soon as the client has disconnected, which ends the wait, as `stop` does.
+        client_gone: done as soon as the client has disconnected, which ends the wait, as `stop` does.
         """
-        if self.stopped or gone.done():
+        if self.stopped or client_gone.done():
             return False
         self._loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = self._loop.create_future()
@@ -63,15 +63,15 @@ class LogHeadWatcher:
                 waiter.set_result(False)
 
         self._waiting[waiter] = position
-        gone.add_done_callback(give_up)
-        over = self._loop.call_later(seconds, give_up)
+        client_gone.add_done_callback(give_up)
+        timer = self._loop.call_later(seconds, give_up)
         try:
             self._schedule_check()  # after registration: a commit before it would not wake this reader
             self._looking = self._looking or asyncio.create_task(self._keep_looking())
             return await waiter  # asyncio.wait would cost as much as the rest of this function
         finally:
-            over.cancel()
-            gone.remove_done_callback(give_up)
+            timer.cancel()
+            client_gone.remove_done_callback(give_up)
             del self._waiting[waiter]
 
     async def _keep_looking(self) -> None:
@@ -101,6 +101,6 @@ class LogHeadWatcher:
             if not waiter.done():
                 waiter.set_result(False)
 
-    def _in_loop(self, work: Callable[[], None]) -> None:
+    def _in_loop(self, callback: Callable[[], None]) -> None:
         if self._waiting and self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(work)
+            self._loop.call_soon_threadsafe(callback)

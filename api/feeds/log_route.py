@@ -38,38 +38,47 @@ class LogFeedRoutes:
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`. Raises: NotAcceptable, BadRequest, Forbidden, ApiNotFound."""
-        below = request.segments[2:]
-        if below not in ((), (HEAD,), (UPSTREAM,)):
+        subpath = request.segments[2:]
+        if subpath not in ((), (HEAD,), (UPSTREAM,)):
             raise problems.ApiNotFound()
         if (options := read_only_options(request)) is not None:
             return options
         check_reads_everything(request.caller)
-        if below:
-            return await (self._head if below == (HEAD,) else self._followed)(request)
-        form = negotiate_format(request.header(b"accept"), LOG_FORMATS)
-        wanted = parse_feed_params(request, (_DOCUMENTS,))
-        documents = is_switched_on(wanted.values, _DOCUMENTS)
+        if subpath:
+            return await (self._head if subpath == (HEAD,) else self._followed)(request)
+        feed_format = negotiate_format(request.header(b"accept"), LOG_FORMATS)
+        feed_params = parse_feed_params(request, (_DOCUMENTS,))
+        documents = is_switched_on(feed_params.values, _DOCUMENTS)
         source = LogFeedSource(self._feeds.log, visible_streams(request.caller), documents=documents)
-        return await self._feeds.answer(request, receive, wanted, form, source)
+        return await self._feeds.answer(request, receive, feed_params, feed_format, source)
 
     async def _head(self, request: Request) -> Response:
         """The head of the log, now or as of a moment.
 
         The position alone determines the body, so it makes the entity tag.
         """
-        moment = single_value(query_params(request, (_ASOF,)), _ASOF)
-        ended = await self._feeds.run(self._feeds.head, moment)
-        tag = conditional.log_tag(ended.last, request, (0, 0))
+        asof = single_value(query_params(request, (_ASOF,)), _ASOF)
+        interaction = await self._feeds.run(self._feeds.head, asof)
+        tag = conditional.log_tag(interaction.last, request, (0, 0))
         conditional.check_conditions(request, tag)
-        return conditional.add_entity_tag(json_response(request, 200, _shown(ended)), tag)
+        return conditional.add_entity_tag(json_response(request, 200, _shown(interaction)), tag)
 
     async def _followed(self, request: Request) -> Response:
         """The id of this registry and of the registries that it follows, for a registry that wants to follow it."""
         query_params(request, ())
-        found = await self._feeds.run(self._upstream)
-        return json_response(request, 200, found, [(b"cache-control", b"no-store")])
+        upstream = await self._feeds.run(self._upstream)
+        return json_response(request, 200, upstream, [(b"cache-control", b"no-store")])
 
 
-def _shown(ended: Interaction) -> dict[str, object]:
-    named = {} if ended is NO_INTERACTION else {"time": ended.time, "xregcorrelationid": ended.xregcorrelationid}
-    return {"position": ended.last, **named, "chain": ended.chain.hex(), "state": ended.state.hex()}
+def _shown(interaction: Interaction) -> dict[str, object]:
+    interaction_members = (
+        {}
+        if interaction is NO_INTERACTION
+        else {"time": interaction.time, "xregcorrelationid": interaction.xregcorrelationid}
+    )
+    return {
+        "position": interaction.last,
+        **interaction_members,
+        "chain": interaction.chain.hex(),
+        "state": interaction.state.hex(),
+    }

@@ -22,12 +22,12 @@ class FeedReader:
     is_full: whether the reader has all events that it wants.
     """
 
-    def __init__(self, source: FeedSource, form: FeedFormat, after: int, limit: int | None) -> None:
+    def __init__(self, source: FeedSource, feed_format: FeedFormat, after: int, limit: int | None) -> None:
         self.limit = limit
         self.position = after
         self.is_full = False
         self._source = source
-        self._form = form
+        self._form = feed_format
         self._count = 0
         self._has_begun = False
         self._groups: Iterator[PositionLines] | None = None
@@ -42,23 +42,28 @@ class FeedReader:
         end: has to stay the same from one piece to the next until the reader reaches it.
         """
         groups = self._next(end)
-        first, self._has_begun = not self._has_begun, self._has_begun or any(group.items for group in groups)
-        return self._form.write(groups, first)
+        is_first, self._has_begun = not self._has_begun, self._has_begun or any(group.items for group in groups)
+        return self._form.write(groups, is_first)
 
     def _next(self, end: int) -> list[PositionLines]:
-        found: list[PositionLines] = []
-        size, until = 0, time.monotonic() + MAX_PIECE_SECONDS
+        groups: list[PositionLines] = []
+        size, deadline = 0, time.monotonic() + MAX_PIECE_SECONDS
         self._groups = self._groups or self._source.groups(self.position, end)
         for group in self._groups:
             if not self._has_room(group):
-                return found
-            found.append(group)
+                return groups
+            groups.append(group)
             self.position = group.position
             size += sum([len(item.data) for item in group.items])
-            if self.is_full or size > MAX_PIECE_BYTES or len(found) == MAX_PIECE_POSITIONS or time.monotonic() > until:
-                return found
+            if (
+                self.is_full
+                or size > MAX_PIECE_BYTES
+                or len(groups) == MAX_PIECE_POSITIONS
+                or time.monotonic() > deadline
+            ):
+                return groups
         self.position, self._groups = max(end, self.position), None
-        return found
+        return groups
 
     def _has_room(self, group: PositionLines) -> bool:
         """Whether a group fits into the limit; counts its events.

@@ -40,17 +40,20 @@ class FeedParams:
     query: str
 
 
-def parse_feed_params(request: Request, choosing: Iterable[str] = ()) -> FeedParams:
-    """The feed parameters of a request. choosing: names of the parameters that select events. Raises: BadRequest."""
-    given = query_params(request, {*_PAGING, *choosing})
-    resumed = request.header(_RESUMED)
-    after = resumed if resumed else single_value(given, _AFTER) or "0"
+def parse_feed_params(request: Request, selection_names: Iterable[str] = ()) -> FeedParams:
+    """The feed parameters of a request. selection_names: names of the parameters that select events.
+
+    Raises: BadRequest.
+    """
+    parameters = query_params(request, {*_PAGING, *selection_names})
+    last_event_id = request.header(_RESUMED)
+    after = last_event_id if last_event_id else single_value(parameters, _AFTER) or "0"
     return FeedParams(
         after=after.strip(),
-        name=_RESUMED.decode() if resumed else _AFTER,
-        limit=_limit(single_value(given, "limit")),
-        wait=_wait(single_value(given, "wait")),
-        values={name: values for name, values in given.items() if name not in _PAGING},
+        name=_RESUMED.decode() if last_event_id else _AFTER,
+        limit=_limit(single_value(parameters, "limit")),
+        wait=_wait(single_value(parameters, "wait")),
+        values={name: values for name, values in parameters.items() if name not in _PAGING},
         query=query_without(request, _AFTER),
     )
 

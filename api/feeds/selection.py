@@ -47,33 +47,38 @@ class EventSelection:
     def position_range(self, log: Log, after: int, end: int) -> tuple[int, int]:
         """The part of a log range that can contain selected messages."""
         if self.since is not None or self.until is not None:
-            first, last = log.positions_between(self.since or _EVER, self.until or _FOREVER)
-            after, end = max(after, first), min(end, last)
+            first_position, last_position = log.positions_between(self.since or _EVER, self.until or _FOREVER)
+            after, end = max(after, first_position), min(end, last_position)
         if self.interaction is not None:
-            found = log.interaction(self.interaction)
-            after, end = (max(after, found.first - 1), min(end, found.last)) if found else (end, end)
+            interaction = log.interaction(self.interaction)
+            after, end = (max(after, interaction.first - 1), min(end, interaction.last)) if interaction else (end, end)
         return after, end
 
 
-def parse_selection(given: QueryParams, *more: MessageTest) -> EventSelection:
-    """The selection of a request. more: additional tests, not from the request. Raises: BadRequest."""
+def parse_selection(parameters: QueryParams, *extra_tests: MessageTest) -> EventSelection:
+    """The selection of a request. extra_tests: additional tests, not from the request. Raises: BadRequest."""
     return EventSelection(
-        (*(MESSAGE_TESTS[name](values) for name, values in given.items() if name in MESSAGE_TESTS), *more),
-        _time(given, _FROM),
-        _time(given, _UNTIL),
-        single_value(given, _INTERACTION),
+        (*(MESSAGE_TESTS[name](values) for name, values in parameters.items() if name in MESSAGE_TESTS), *extra_tests),
+        _time(parameters, _FROM),
+        _time(parameters, _UNTIL),
+        single_value(parameters, _INTERACTION),
     )
 
 
-def selected_families(given: QueryParams, families: Sequence[EventFamily]) -> list[EventFamily]:
+def selected_families(parameters: QueryParams, families: Sequence[EventFamily]) -> list[EventFamily]:
     """The event families that a request names, in their own order; the registry's family by default.
 
     Raises: BadRequest for an unknown family.
     """
-    known, wanted = [family.name for family in families], _parts(given.get(_FAMILY, [XRegistryFamily.name]))
-    if unknown := wanted.difference(known):
-        raise invalid_param(_FAMILY, f"the family {min(unknown)!r} is unknown; use one of: {', '.join(known)}")
-    return [family for family in families if family.name in wanted]
+    known_names, requested_names = (
+        [family.name for family in families],
+        _parts(parameters.get(_FAMILY, [XRegistryFamily.name])),
+    )
+    if unknown_names := requested_names.difference(known_names):
+        raise invalid_param(
+            _FAMILY, f"the family {min(unknown_names)!r} is unknown; use one of: {', '.join(known_names)}"
+        )
+    return [family for family in families if family.name in requested_names]
 
 
 def _parts(values: list[str]) -> set[str]:
@@ -82,12 +87,12 @@ def _parts(values: list[str]) -> set[str]:
 
 def _type_test(values: list[str]) -> MessageTest:
     """A test for event types; a type with `*` at its end matches all types with that prefix."""
-    wanted = _parts(values)
-    if not all(name and "*" not in name[:-1] for name in wanted):
+    types = _parts(values)
+    if not all(name and "*" not in name[:-1] for name in types):
         raise invalid_param("type", "it takes types with commas between them, and * at the end of a type only")
-    exact = frozenset(name for name in wanted if not name.endswith("*"))
-    starts = tuple(name[:-1] for name in wanted if name.endswith("*"))
-    return lambda message: message.type in exact or message.type.startswith(starts)
+    exact_types = frozenset(name for name in types if not name.endswith("*"))
+    prefixes = tuple(name[:-1] for name in types if name.endswith("*"))
+    return lambda message: message.type in exact_types or message.type.startswith(prefixes)
 
 
 def _subject_test(values: list[str]) -> MessageTest:
@@ -101,8 +106,8 @@ def _subject_test(values: list[str]) -> MessageTest:
     return partial(_is_at_or_below, subject.rstrip("/"), subject.rstrip("/") + "/")
 
 
-def _is_at_or_below(xid: str, start: str, message: ChangeEvent) -> bool:
-    return message.subject == xid or message.subject.startswith(start)
+def _is_at_or_below(xid: str, prefix: str, message: ChangeEvent) -> bool:
+    return message.subject == xid or message.subject.startswith(prefix)
 
 
 def _cesql_test(values: list[str]) -> MessageTest:
@@ -124,8 +129,8 @@ MESSAGE_TESTS: Final[Mapping[str, Callable[[list[str]], MessageTest]]] = {
 SELECTION_PARAMS: Final = (*MESSAGE_TESTS, _FROM, _UNTIL, _INTERACTION, _FAMILY)
 
 
-def _time(given: QueryParams, name: str) -> str | None:
-    text = single_value(given, name)
+def _time(parameters: QueryParams, name: str) -> str | None:
+    text = single_value(parameters, name)
     if text is None:
         return None
     try:

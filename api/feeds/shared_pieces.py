@@ -33,19 +33,19 @@ class SharedPieces:
     def __init__(self) -> None:
         self._pieces: OrderedDict[Hashable, asyncio.Task[FeedPiece]] = OrderedDict()
 
-    async def get(self, place: Hashable, make: Callable[[], Coroutine[Any, Any, FeedPiece]]) -> FeedPiece:
+    async def get(self, piece_key: Hashable, make_piece: Callable[[], Coroutine[Any, Any, FeedPiece]]) -> FeedPiece:
         """The piece for a place, which is the feed as a reader sees it and the position.
 
-        An empty piece is removed at once, because later events will follow. Raises: what `make` raises.
+        An empty piece is removed at once, because later events will follow. Raises: what `make_piece` raises.
         """
-        task = self._pieces.get(place)
+        task = self._pieces.get(piece_key)
         if task is None:
-            task = self._pieces[place] = asyncio.create_task(make())
-            task.add_done_callback(lambda done: self._settle(place, done))
+            task = self._pieces[piece_key] = asyncio.create_task(make_piece())
+            task.add_done_callback(lambda done: self._settle(piece_key, done))
         return task.result() if task.done() else await asyncio.shield(task)
 
-    def _settle(self, place: Hashable, done: asyncio.Task[FeedPiece]) -> None:
-        if done.cancelled() or done.exception() is not None or not done.result().content:
-            self._pieces.pop(place, None)
+    def _settle(self, piece_key: Hashable, task: asyncio.Task[FeedPiece]) -> None:
+        if task.cancelled() or task.exception() is not None or not task.result().content:
+            self._pieces.pop(piece_key, None)
         while len(self._pieces) > CACHE_SIZE:
             self._pieces.popitem(last=False)

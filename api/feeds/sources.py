@@ -42,10 +42,10 @@ class EventFeedSource:
     limits_by_count: Final = True
     share_key: Final = None
 
-    def __init__(self, logs: OpenLog, choice: EventSelection, families: Sequence[EventFamily]) -> None:
-        self._logs = logs
-        self._choice = choice
-        self._test = choice.accepts if choice.tests else None
+    def __init__(self, open_log: OpenLog, selection: EventSelection, families: Sequence[EventFamily]) -> None:
+        self._logs = open_log
+        self._choice = selection
+        self._test = selection.accepts if selection.tests else None
         self._families = families
 
     def groups(self, after: int, end: int) -> Iterator[PositionLines]:
@@ -61,16 +61,20 @@ class EventFeedSource:
 
     def _position_lines(self, interaction: Interaction, rows: Iterator[LogRow]) -> Iterator[PositionLines]:
         items: list[LogLine] = []
-        position, last, passed, test = 0, 0, 0, self._test
+        position, skipped_position, skipped_count, accepts = 0, 0, 0, self._test
         for _, message in published_events(
             self._families, interaction, (row for row in rows if is_public_stream(row.stream))
         ):
-            if test is not None and not test(message):
-                if message.position != last:
-                    last, passed = message.position, passed + bool(last)
-                    if passed >= MAX_SILENT_POSITIONS and position < last:
-                        yield PositionLines(position, items, len(items)) if items else PositionLines(last - 1, (), 0)
-                        items, passed = [], 0
+            if accepts is not None and not accepts(message):
+                if message.position != skipped_position:
+                    skipped_position, skipped_count = message.position, skipped_count + bool(skipped_position)
+                    if skipped_count >= MAX_SILENT_POSITIONS and position < skipped_position:
+                        yield (
+                            PositionLines(position, items, len(items))
+                            if items
+                            else PositionLines(skipped_position - 1, (), 0)
+                        )
+                        items, skipped_count = [], 0
                 continue
             if message.position != position:
                 if items:
@@ -86,10 +90,10 @@ class LogFeedSource:
 
     limits_by_count: Final = False
 
-    def __init__(self, logs: OpenLog, sees: VisibilityTest | None, *, documents: bool = False) -> None:
-        """sees: which streams the reader may see; None for all. documents: whether to include documents."""
-        self._logs = logs
-        self._sees = sees
+    def __init__(self, open_log: OpenLog, may_see: VisibilityTest | None, *, documents: bool = False) -> None:
+        """may_see: which streams the reader may see; None for all. documents: whether to include documents."""
+        self._logs = open_log
+        self._sees = may_see
         self._documents = documents
 
     @property
@@ -98,10 +102,10 @@ class LogFeedSource:
 
     def groups(self, after: int, end: int) -> Iterator[PositionLines]:
         """See FeedSource."""
-        sees, document = self._sees, self._document if self._documents else None
+        may_see, document = self._sees, self._document if self._documents else None
         for interaction, rows in interactions(self._logs, after, end):
-            seen = rows if sees is None else (row for row in rows if sees(row.stream))
-            for position, items in log_lines(interaction, seen, document):
+            visible_rows = rows if may_see is None else (row for row in rows if may_see(row.stream))
+            for position, items in log_lines(interaction, visible_rows, document):
                 yield PositionLines(position, items, 1)
 
     def end(self, after: int, limit: int | None) -> int:

@@ -36,24 +36,24 @@ class CanonicalLinks:
         """Makes the next read load the links again."""
         self._expires = 0.0
 
-    def add_header(self, answer: Response, request: Request) -> Response:
+    def add_header(self, response: Response, request: Request) -> Response:
         """The response to a read, with a link to the canonical URL if the entity or collection is a copy."""
         links = self._inbound()
-        if not links or answer.status >= 400:
-            return answer
+        if not links or response.status >= 400:
+            return response
         xid = xids.join(*request.segments)
         link = link_of_copy(xid, links, self._private(xid) if not all(link.follows_log for link in links) else {})
         if link is None or not link.url.startswith("http"):
-            return answer
+            return response
         details = "$details" if request.details and link.follows_log else ""
         header = f"<{quote(authority_url(link, xid), safe=_KEPT)}{details}>;rel=canonical"
-        return replace(answer, headers=[*answer.headers, (b"link", header.encode("ascii"))])
+        return replace(response, headers=[*response.headers, (b"link", header.encode("ascii"))])
 
     def _inbound(self) -> tuple[Link, ...]:
         if time.monotonic() >= self._expires:
             self._expires = time.monotonic() + MAX_AGE_SECONDS
-            found = self._readers.quick_view().links.all()
-            self._links = tuple(link for link in found if link.is_inbound and not link.promoted)
+            links = self._readers.quick_view().links.all()
+            self._links = tuple(link for link in links if link.is_inbound and not link.promoted)
         return self._links
 
     def _private(self, xid: str) -> dict[str, Any]:
@@ -61,6 +61,6 @@ class CanonicalLinks:
         segments = xids.segments(xid)
         if len(segments) == 1:
             return {}
-        marked = segments[: _RESOURCE if len(segments) >= _RESOURCE else _GROUP]
-        row = self._readers.quick_view().entity(xids.join(*marked))
+        marked_segments = segments[: _RESOURCE if len(segments) >= _RESOURCE else _GROUP]
+        row = self._readers.quick_view().entity(xids.join(*marked_segments))
         return dict(loads(row.private)) if row is not None else {}

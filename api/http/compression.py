@@ -37,30 +37,32 @@ _CODINGS: Final[dict[str, Callable[[], Compressor]]] = {
 }
 
 
-async def compress_response(answer: Response, accepted: str | None) -> Response:
-    """The response in the coding that the client prefers. accepted: its Accept-Encoding header."""
-    if not _ours(answer):
-        return answer
-    headers = [*answer.headers, VARY]
-    coding = choose_coding(accepted) if accepted and answer.status != 304 else None
-    if coding is None or (isinstance(answer.body, bytes) and not answer.first_chunks and len(answer.body) < MIN_SIZE):
-        return Response(answer.status, headers, answer.body, None, answer.first_chunks)
+async def compress_response(response: Response, accept_encoding: str | None) -> Response:
+    """The response in the coding that the client prefers. accept_encoding: its Accept-Encoding header."""
+    if not _ours(response):
+        return response
+    headers = [*response.headers, VARY]
+    coding = choose_coding(accept_encoding) if accept_encoding and response.status != 304 else None
+    if coding is None or (
+        isinstance(response.body, bytes) and not response.first_chunks and len(response.body) < MIN_SIZE
+    ):
+        return Response(response.status, headers, response.body, None, response.first_chunks)
     headers = [*(_tag_with_coding(header, coding) for header in headers), (b"content-encoding", coding.encode())]
-    if not isinstance(answer.body, bytes):
-        return replace(answer, headers=headers, compressor=_CODINGS[coding]())
-    body = b"".join((*answer.first_chunks, answer.body))
+    if not isinstance(response.body, bytes):
+        return replace(response, headers=headers, compressor=_CODINGS[coding]())
+    body = b"".join((*response.first_chunks, response.body))
     if len(body) > THREAD_SIZE:
-        return Response(answer.status, headers, await asyncio.to_thread(_whole, body, coding))
-    return Response(answer.status, headers, _whole(body, coding))
+        return Response(response.status, headers, await asyncio.to_thread(_whole, body, coding))
+    return Response(response.status, headers, _whole(body, coding))
 
 
 @lru_cache(maxsize=256)
-def choose_coding(accepted: str) -> str | None:
+def choose_coding(accept_encoding: str) -> str | None:
     """The coding for an Accept-Encoding header; None for none."""
-    weights = dict(map(_weight, accepted.lower().split(",")))
-    usable = {name: weights.get(name, weights.get("*", 0.0)) for name in _CODINGS}
-    best = max(usable, key=usable.__getitem__)
-    return best if usable[best] > 0 else None
+    weights = dict(map(_weight, accept_encoding.lower().split(",")))
+    weights_by_coding = {name: weights.get(name, weights.get("*", 0.0)) for name in _CODINGS}
+    preferred = max(weights_by_coding, key=weights_by_coding.__getitem__)
+    return preferred if weights_by_coding[preferred] > 0 else None
 
 
 def _weight(item: str) -> tuple[str, float]:
@@ -72,11 +74,11 @@ def _weight(item: str) -> tuple[str, float]:
         return name.strip(), 0.0
 
 
-def _ours(answer: Response) -> bool:
+def _ours(response: Response) -> bool:
     """Whether the body is data of the registry. Documents are sent as stored."""
-    if answer.is_document:
+    if response.is_document:
         return False
-    return any(name == b"content-type" and value.startswith(COMPRESSIBLE_TYPES) for name, value in answer.headers)
+    return any(name == b"content-type" and value.startswith(COMPRESSIBLE_TYPES) for name, value in response.headers)
 
 
 def _tag_with_coding(header: tuple[bytes, bytes], coding: str) -> tuple[bytes, bytes]:

@@ -50,8 +50,8 @@ def row_tag(row: EntityRow, request: Request, positions: tuple[int, int]) -> byt
 
     positions: of the model and the capabilities under which the response is made.
     """
-    pointer = row.type.count(".") == 1 and '"xref":' in row.attributes
-    return None if pointer else _tag(base36(row.since), request, positions)
+    has_xref = row.type.count(".") == 1 and '"xref":' in row.attributes
+    return None if has_xref else _tag(base36(row.since), request, positions)
 
 
 def log_tag(position: int, request: Request, positions: tuple[int, int]) -> bytes:
@@ -59,36 +59,38 @@ def log_tag(position: int, request: Request, positions: tuple[int, int]) -> byte
     return _tag(_at(position), request, positions)
 
 
-def check_conditions(request: Request, current: bytes | None) -> None:
+def check_conditions(request: Request, tag: bytes | None) -> None:
     """Checks If-Match and If-None-Match of a read.
 
     Raises: NotModified if the client already has the response; PreconditionFailed if the client requires another state.
     """
-    if current is None or not is_conditional(request):
+    if tag is None or not is_conditional(request):
         return
-    wanted, known = request.header(_IF_MATCH), request.header(_IF_NONE_MATCH)
-    text = current.decode().strip('"')
-    if wanted is not None and not _meets(wanted, True, {_state(text)}):
+    if_match, if_none_match = request.header(_IF_MATCH), request.header(_IF_NONE_MATCH)
+    text = tag.decode().strip('"')
+    if if_match is not None and not _meets(if_match, True, {_state(text)}):
         raise PreconditionFailed(name="If-Match", error_detail="the entity is in another state")
-    if known is not None and (same := current if known.strip() == "*" else _listed(known, text)):
-        raise NotModified(same)
+    if if_none_match is not None and (
+        matching_tag := tag if if_none_match.strip() == "*" else _listed(if_none_match, text)
+    ):
+        raise NotModified(matching_tag)
 
 
-def add_entity_tag(answer: Response, current: bytes | None) -> Response:
+def add_entity_tag(response: Response, tag: bytes | None) -> Response:
     """A response with its entity tag. A redirect gets none."""
-    if current is None or answer.status != 200:
-        return answer
-    return replace(answer, headers=[*answer.headers, *tag_headers(current)])
+    if tag is None or response.status != 200:
+        return response
+    return replace(response, headers=[*response.headers, *tag_headers(tag)])
 
 
-def tag_headers(current: bytes) -> Headers:
+def tag_headers(tag: bytes) -> Headers:
     """The headers that allow a cache to store the response and revalidate it."""
-    return [(b"etag", current), NO_CACHE]
+    return [(b"etag", tag), NO_CACHE]
 
 
-def not_modified_response(request: Request, unchanged: NotModified) -> Response:
+def not_modified_response(request: Request, not_modified: NotModified) -> Response:
     """The 304 response. The client's copy may have another coding than a new response would have."""
-    return Response(304, [root_link(request.base), *tag_headers(unchanged.tag), VARY])
+    return Response(304, [root_link(request.base), *tag_headers(not_modified.tag), VARY])
 
 
 def write_condition(request: Request, xid: str) -> Callable[[WriteTransaction], None] | None:
@@ -98,17 +100,17 @@ def write_condition(request: Request, xid: str) -> Callable[[WriteTransaction], 
     """
     if not is_conditional(request):
         return None
-    wanted, unwanted = request.header(_IF_MATCH), request.header(_IF_NONE_MATCH)
+    if_match, if_none_match = request.header(_IF_MATCH), request.header(_IF_NONE_MATCH)
 
-    def holds(transaction: WriteTransaction) -> None:
+    def check_states(transaction: WriteTransaction) -> None:
         entity = transaction.world.get(xid)
-        now = {_at(transaction.log_end.position)} | ({base36(entity.position)} if entity else set())
-        if wanted is not None and not _meets(wanted, entity is not None, now):
+        current_states = {_at(transaction.log_end.position)} | ({base36(entity.position)} if entity else set())
+        if if_match is not None and not _meets(if_match, entity is not None, current_states):
             raise PreconditionFailed(name="If-Match", error_detail="the entity is in another state")
-        if unwanted is not None and _meets(unwanted, entity is not None, now):
+        if if_none_match is not None and _meets(if_none_match, entity is not None, current_states):
             raise PreconditionFailed(name="If-None-Match", error_detail="the entity is in that state")
 
-    return holds
+    return check_states
 
 
 def is_conditional(request: Request) -> bool:
@@ -116,19 +118,19 @@ def is_conditional(request: Request) -> bool:
     return any(name in _CONDITIONS for name, _ in request.headers)
 
 
-def _meets(header: str, exists: bool, now: set[str]) -> bool:
-    return exists if header.strip() == "*" else bool(now & set(_states(header)))
+def _meets(header: str, exists: bool, current_states: set[str]) -> bool:
+    return exists if header.strip() == "*" else bool(current_states & set(_states(header)))
 
 
-def _listed(header: str, current: str) -> bytes | None:
+def _listed(header: str, state: str) -> bytes | None:
     """The tag in a header that equals the current one, ignoring its coding suffix; None if there is none."""
-    same = (f'"{text}"'.encode() for _, text in _TAG.findall(header) if _CODING.sub("", text) == current)
-    return next(same, None)
+    matching_tags = (f'"{text}"'.encode() for _, text in _TAG.findall(header) if _CODING.sub("", text) == state)
+    return next(matching_tags, None)
 
 
 def _states(header: str) -> list[str]:
     """The states in the strong tags of a header."""
-    return [_state(text) for weak, text in _TAG.findall(header) if not weak]
+    return [_state(text) for weak_prefix, text in _TAG.findall(header) if not weak_prefix]
 
 
 def _state(text: str) -> str:
@@ -145,6 +147,6 @@ def _tag(state: str, request: Request, positions: tuple[int, int]) -> bytes:
 
 
 @lru_cache(maxsize=1024)
-def _form(base: str, query: bytes, details: bool, positions: tuple[int, int]) -> str:
-    text = repr((_PROGRAM, base, query, details, positions))
+def _form(base_url: str, query: bytes, details: bool, positions: tuple[int, int]) -> str:
+    text = repr((_PROGRAM, base_url, query, details, positions))
     return blake2s(text.encode(), digest_size=6).hexdigest()

@@ -17,23 +17,23 @@ T = TypeVar("T")
 MAX_BODY: Final = 256 << 20
 
 
-async def read_body(request: Request, receive: Receive, most: int = MAX_BODY) -> bytes:
-    """The whole request body. most: maximum size in bytes. Raises: ClientDisconnected, BodyTooLarge, BadRequest."""
+async def read_body(request: Request, receive: Receive, max_size: int = MAX_BODY) -> bytes:
+    """The whole request body. max_size: maximum size in bytes. Raises: ClientDisconnected, BodyTooLarge, BadRequest."""
     check_unencoded(request)
-    if _announced(request) > most:
-        raise BodyTooLarge(max_size=most)
-    parts: list[bytes] = []
+    if _announced(request) > max_size:
+        raise BodyTooLarge(max_size=max_size)
+    chunks: list[bytes] = []
     size = 0
     while True:
         message: Any = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnected
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > most:
-            raise BodyTooLarge(max_size=most)
+        chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
+        if size > max_size:
+            raise BodyTooLarge(max_size=max_size)
         if not message.get("more_body"):
-            return b"".join(parts)
+            return b"".join(chunks)
 
 
 def check_unencoded(request: Request) -> None:
@@ -44,15 +44,15 @@ def check_unencoded(request: Request) -> None:
         raise BadRequest(error_detail=f'the body has the content coding "{coding}"; send it without one')
 
 
-def limit_rows(rows: Iterable[T], most: int) -> Iterator[T]:
-    """The same rows, all read at once. most: maximum number.
+def limit_rows(rows: Iterable[T], max_rows: int) -> Iterator[T]:
+    """The same rows, all read at once. max_rows: maximum number.
 
     Raises: ResponseTooLarge, before any part of the response is sent (FLAG-35).
     """
-    found = list(islice(rows, most + 1))
-    if len(found) > most:
+    read_rows = list(islice(rows, max_rows + 1))
+    if len(read_rows) > max_rows:
         raise TooLarge()
-    return iter(found)
+    return iter(read_rows)
 
 
 def check_path(request: Request) -> None:

@@ -67,8 +67,8 @@ def post_only_options(request: Request) -> Response | None:
 
 def _options(request: Request, methods: Collection[str], allow: str) -> Response | None:
     if request.method == "OPTIONS":
-        allowed = ((name, allow.encode()) for name in (b"allow", b"access-control-allow-methods"))
-        return Response(200, [root_link(request.base), *allowed])
+        allow_headers = ((name, allow.encode()) for name in (b"allow", b"access-control-allow-methods"))
+        return Response(200, [root_link(request.base), *allow_headers])
     if request.method not in methods:
         raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), allow)
     return None

@@ -28,14 +28,14 @@ _TOLD_SO: Final = frozenset((OWN_PREFIX, SUBSCRIPTIONS, COMPAT))
 
 def problem_response(problem: Problem, request: Request, allow: str | None = None) -> Response:
     """The response to a refused request. allow: the Allow header of a 405."""
-    own = bool(request.segments) and request.segments[0] in _TOLD_SO
-    headers = [PROBLEM_JSON if own else JSON, root_link(request.base)]
+    is_own_path = bool(request.segments) and request.segments[0] in _TOLD_SO
+    headers = [PROBLEM_JSON if is_own_path else JSON, root_link(request.base)]
     if allow is not None:
         headers.append((b"allow", allow.encode()))
     if problem.status == ServerBusy.status:
         headers.append(RETRY_AFTER)
     body = problem_body(problem, request)
-    if own:
+    if is_own_path:
         body = {"type": body["type"], "status": problem.status, **body}
     if request.segments[:1] == (COMPAT,):
         body = {**body, "detail": problem.detail or body["title"], "instance": _instance(request)}
@@ -56,9 +56,9 @@ def problem_body(problem: Problem, request: Request) -> dict[str, Json]:
 
 
 @lru_cache(maxsize=64)
-def root_link(base: str) -> tuple[bytes, bytes]:
+def root_link(base_url: str) -> tuple[bytes, bytes]:
     """The Link header of every response."""
-    return b"link", f"<{base}>;rel=xregistry-root".encode("latin-1", "replace")
+    return b"link", f"<{base_url}>;rel=xregistry-root".encode("latin-1", "replace")
 
 
 def _instance(request: Request) -> str:

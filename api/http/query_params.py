@@ -19,29 +19,29 @@ _SWITCH: Final = {"": True, "true": True, "false": False}
 QueryParams = Mapping[str, list[str]]
 
 
-def query_params(request: Request, known: Iterable[str]) -> QueryParams:
+def query_params(request: Request, known_names: Iterable[str]) -> QueryParams:
     """Decoded values by parameter. Raises: BadRequest for an unknown parameter."""
-    known, given = set(known), dict[str, list[str]]()
+    known_names, parameters = set(known_names), dict[str, list[str]]()
     for parameter in filter(None, request.query.decode("latin-1").split("&")):
         name, _, value = parameter.partition("=")
-        given.setdefault(unquote_plus(name), []).append(unquote_plus(value))
-    for name in given:
-        if name not in known:
-            raise invalid_param(name, f"it is unknown; this path takes: {', '.join(sorted(known)) or 'none'}")
-    return given
+        parameters.setdefault(unquote_plus(name), []).append(unquote_plus(value))
+    for name in parameters:
+        if name not in known_names:
+            raise invalid_param(name, f"it is unknown; this path takes: {', '.join(sorted(known_names)) or 'none'}")
+    return parameters
 
 
-def single_value(given: QueryParams, name: str) -> str | None:
+def single_value(parameters: QueryParams, name: str) -> str | None:
     """The value of a parameter that may appear once. Raises: BadRequest."""
-    values = given.get(name, [])
+    values = parameters.get(name, [])
     if len(values) > 1:
         raise invalid_param(name, "it may appear only once")
     return values[0] if values else None
 
 
-def is_switched_on(given: QueryParams, name: str) -> bool:
+def is_switched_on(parameters: QueryParams, name: str) -> bool:
     """Whether a parameter without a required value is present and not `false`. Raises: BadRequest."""
-    value = single_value(given, name)
+    value = single_value(parameters, name)
     if value not in (None, *_SWITCH):
         raise invalid_param(name, f"it takes {' or '.join(filter(None, _SWITCH))}, or no value")
     return value is not None and _SWITCH[value]

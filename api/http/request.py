@@ -50,10 +50,10 @@ class Request:
         """The absolute URL of the request."""
         return self.base + self.path + ("?" + self.query.decode("latin-1") if self.query else "")
 
-    def with_path(self, raw: str) -> Request:
-        """The same request for another path. raw: the undecoded path."""
-        path, segments, details = _parts(raw)
-        return replace(self, path=path, segments=segments, details=details, raw_path=raw)
+    def with_path(self, raw_path: str) -> Request:
+        """The same request for another path. raw_path: the undecoded path."""
+        path, segments, details = _parts(raw_path)
+        return replace(self, path=path, segments=segments, details=details, raw_path=raw_path)
 
     def with_headers(self, headers: list[tuple[bytes, bytes]]) -> Request:
         """The same request with other headers."""
@@ -67,26 +67,26 @@ class Request:
 def build_request(scope: Scope, public_url: str | None = None, proxies: TrustedProxies = _NONE) -> Request:
     """The request in an ASGI scope. public_url: root of the registry if configured."""
     root = scope.get("app_root_path", scope.get("root_path", ""))
-    raw = scope["raw_path"].decode("latin-1")
-    raw = raw[len(root) :] if root and raw.startswith(root) else raw
-    path, segments, details = _parts(raw)
-    base = public_url if public_url is not None else (proxies.root_url(scope) or _base(scope)) + root
+    raw_path = scope["raw_path"].decode("latin-1")
+    raw_path = raw_path[len(root) :] if root and raw_path.startswith(root) else raw_path
+    path, segments, details = _parts(raw_path)
+    base_url = public_url if public_url is not None else (proxies.root_url(scope) or _base(scope)) + root
     query, headers = scope["query_string"], scope["headers"]
-    return Request(scope["method"], path, segments, details, query, headers, base, raw)
+    return Request(scope["method"], path, segments, details, query, headers, base_url, raw_path)
 
 
-def _parts(raw: str) -> tuple[str, tuple[str, ...], bool]:
+def _parts(raw_path: str) -> tuple[str, tuple[str, ...], bool]:
     """The decoded path, its segments, and whether the last segment had `$details`, which is removed."""
     # The path is split before decoding, so that an encoded slash never separates segments.
-    segments = tuple(raw.rstrip("/").split("/")[1:])
-    if "%" in raw:
+    segments = tuple(raw_path.rstrip("/").split("/")[1:])
+    if "%" in raw_path:
         segments = tuple(unquote(segment) for segment in segments)
-        raw = unquote(raw)
+        raw_path = unquote(raw_path)
     details = bool(segments) and segments[-1].endswith(DETAILS_SUFFIX)
     if details:
-        last = segments[-1].removesuffix(DETAILS_SUFFIX)
-        segments = (*segments[:-1], last) if last else segments[:-1]
-    return raw or "/", segments, details
+        last_segment = segments[-1].removesuffix(DETAILS_SUFFIX)
+        segments = (*segments[:-1], last_segment) if last_segment else segments[:-1]
+    return raw_path or "/", segments, details
 
 
 def request_host(scope: Scope, proxies: TrustedProxies = _NONE) -> str:

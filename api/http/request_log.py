@@ -29,11 +29,11 @@ def start_timer() -> float:
     return time.perf_counter()
 
 
-def log_response(request: Request, status: int, since: float) -> None:
+def log_response(request: Request, status: int, started_at: float) -> None:
     """Logs one response. Nearly free unless debug lines are enabled."""
     if _STANDARD.isEnabledFor(logging.DEBUG):
-        took = round((time.perf_counter() - since) * 1000, 3)
-        _LOG.debug("request", method=request.method, path=request.path, status=status, milliseconds=took)
+        milliseconds = round((time.perf_counter() - started_at) * 1000, 3)
+        _LOG.debug("request", method=request.method, path=request.path, status=status, milliseconds=milliseconds)
 
 
 def log_failure(request: Request, error: BaseException) -> None:

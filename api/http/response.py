@@ -41,60 +41,62 @@ class Response:
     is_document: bool = False
 
 
-async def buffer_short_body(answer: Response) -> Response:
+async def buffer_short_body(response: Response) -> Response:
     """The same response; a streamed body of one piece becomes a complete body, with a length and without a stream.
 
     A response with parts in `ahead` is unchanged, because its next piece may take long.
 
     Raises: what making the first two pieces raises.
     """
-    if isinstance(answer.body, bytes) or answer.first_chunks:
-        return answer
-    first = await anext(answer.body, b"")
-    second = await anext(answer.body, None)
-    if second is None:
-        return Response(answer.status, answer.headers, first)
-    return Response(answer.status, answer.headers, answer.body, first_chunks=(first, second))
+    if isinstance(response.body, bytes) or response.first_chunks:
+        return response
+    first_chunk = await anext(response.body, b"")
+    second_chunk = await anext(response.body, None)
+    if second_chunk is None:
+        return Response(response.status, response.headers, first_chunk)
+    return Response(response.status, response.headers, response.body, first_chunks=(first_chunk, second_chunk))
 
 
 async def send_response(
-    answer: Response, receive: Receive, send: Send, head: bool = False, also: Headers = NO_HEADERS
+    response: Response, receive: Receive, send: Send, is_head: bool = False, extra_headers: Headers = NO_HEADERS
 ) -> None:
-    """Sends a response; for a HEAD request (`head`) without the body. It stops if the client disconnects.
+    """Sends a response; for a HEAD request (`is_head`) without the body. It stops if the client disconnects.
 
-    also: additional headers.
+    extra_headers: additional headers.
     """
-    if isinstance(answer.body, bytes):
-        await _send_whole(answer, answer.body, send, head, also)
+    if isinstance(response.body, bytes):
+        await _send_whole(response, response.body, send, is_head, extra_headers)
         return
-    async with aclosing(answer.body) as chunks:
-        await send(_start(answer.status, answer.headers + also))
-        if head or await _send_chunks(answer, chunks, receive, send):
-            await send(_part(answer.compressor.flush() if answer.compressor and not head else b"", more=False))
+    async with aclosing(response.body) as chunks:
+        await send(_start(response.status, response.headers + extra_headers))
+        if is_head or await _send_chunks(response, chunks, receive, send):
+            await send(
+                _part(response.compressor.flush() if response.compressor and not is_head else b"", has_more=False)
+            )
 
 
-async def _send_whole(answer: Response, body: bytes, send: Send, head: bool, also: Headers) -> None:
-    length = (
+async def _send_whole(response: Response, body: bytes, send: Send, is_head: bool, extra_headers: Headers) -> None:
+    length_headers = (
         []
-        if answer.status in BODYLESS_STATUSES
-        else [(b"content-length", b"%d" % (sum(map(len, answer.first_chunks)) + len(body)))]
+        if response.status in BODYLESS_STATUSES
+        else [(b"content-length", b"%d" % (sum(map(len, response.first_chunks)) + len(body)))]
     )
-    await send(_start(answer.status, answer.headers + length + also))
-    for part in () if head else answer.first_chunks:
-        await send(_part(part, more=True))
-    await send(_part(b"" if head else body, more=False))
+    await send(_start(response.status, response.headers + length_headers + extra_headers))
+    for chunk in () if is_head else response.first_chunks:
+        await send(_part(chunk, has_more=True))
+    await send(_part(b"" if is_head else body, has_more=False))
 
 
-async def _send_chunks(answer: Response, chunks: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> bool:
+async def _send_chunks(response: Response, chunks: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> bool:
     """Sends a streamed body. False if the client disconnected meanwhile."""
     client = _Client(receive)
     try:
-        for chunk in answer.first_chunks:
-            await _send_chunk(chunk, answer.compressor, send)
+        for chunk in response.first_chunks:
+            await _send_chunk(chunk, response.compressor, send)
         async for chunk in chunks:
             if client.is_gone():
                 return False
-            await _send_chunk(chunk, answer.compressor, send)
+            await _send_chunk(chunk, response.compressor, send)
         return True
     finally:
         client.close()
@@ -123,14 +125,14 @@ class _Client:
 
 async def _send_chunk(chunk: bytes, compressor: Compressor | None, send: Send) -> None:
     """Sends a chunk, compressed if needed. The compressor may produce no output yet."""
-    part = chunk if compressor is None else await asyncio.to_thread(compressor.compress, chunk)
-    if part:
-        await send(_part(part, more=True))
+    compressed = chunk if compressor is None else await asyncio.to_thread(compressor.compress, chunk)
+    if compressed:
+        await send(_part(compressed, has_more=True))
 
 
 def _start(status: int, headers: Headers) -> dict[str, Any]:
     return {"type": "http.response.start", "status": status, "headers": headers}
 
 
-def _part(body: bytes, more: bool) -> dict[str, Any]:
-    return {"type": "http.response.body", "body": body, "more_body": more}
+def _part(body: bytes, has_more: bool) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": body, "more_body": has_more}

@@ -30,9 +30,9 @@ class ClientStalled(Exception):
 class StreamingPool:
     """A pool of threads that make responses."""
 
-    def __init__(self, threads: int = THREADS, patience: float = STALL_SECONDS) -> None:
-        """patience: seconds that a job waits for a client that reads nothing; then its response is cut off."""
-        self._patience = patience
+    def __init__(self, threads: int = THREADS, stall_seconds: float = STALL_SECONDS) -> None:
+        """stall_seconds: seconds that a job waits for a client that reads nothing; then its response is cut off."""
+        self._patience = stall_seconds
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="annals-reader")
 
     async def start(self, job: Job) -> tuple[Any, AsyncGenerator[bytes, None]]:
@@ -46,21 +46,21 @@ class StreamingPool:
         self._pool.shutdown()
 
     async def _run(self, job: Job) -> AsyncGenerator[Any, None]:
-        relay = _ChunkQueue(asyncio.get_running_loop(), self._patience)
-        running = asyncio.wrap_future(self._pool.submit(relay.fill, job))
-        running.add_done_callback(_retrieve_exception)
+        chunk_queue = _ChunkQueue(asyncio.get_running_loop(), self._patience)
+        future = asyncio.wrap_future(self._pool.submit(chunk_queue.fill, job))
+        future.add_done_callback(_retrieve_exception)
         try:
-            while (item := await relay.get()) is not _END:
+            while (item := await chunk_queue.get()) is not _END:
                 yield item
-            await running
+            await future
         finally:
-            relay.stop()
+            chunk_queue.stop()
 
 
-def _retrieve_exception(running: asyncio.Future[None]) -> None:
+def _retrieve_exception(future: asyncio.Future[None]) -> None:
     """Retrieves the exception of a job, because no other code does after the client has disconnected."""
-    if not running.cancelled():
-        running.exception()
+    if not future.cancelled():
+        future.exception()
 
 
 _END: Final = object()
@@ -73,9 +73,9 @@ class _ChunkQueue:
     for example with ending its transaction: both share one interpreter lock.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, patience: float) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, stall_seconds: float) -> None:
         self._loop = loop
-        self._patience = patience
+        self._patience = stall_seconds
         self._queue: asyncio.Queue[Any] = asyncio.Queue()
         self._room = Semaphore(0)
         self._has_begun = False

@@ -32,8 +32,8 @@ def locate_messages(segments: tuple[str, ...], definitions: RegistryDefinitions)
     Raises: NotFound; BadRequest for any other path.
     """
     target = resolve_path(segments, definitions.model)
-    one = target.kind in _ONE and target.resource is not None and target.resource.plural == MESSAGES
-    if not one and not is_message_group(target):
+    is_message = target.kind in _ONE and target.resource is not None and target.resource.plural == MESSAGES
+    if not is_message and not is_message_group(target):
         raise problems.BadRequest(error_detail=f'"{target.xid}" is neither a message nor a Group that has messages')
     return target
 
@@ -53,11 +53,15 @@ def resolved_message(target: RequestTarget, messages: MessageDefinitions) -> dic
 
 def resolved_messages(target: RequestTarget, view: View, messages: MessageDefinitions) -> dict[str, Any]:
     """The response body for the effective messages of a Group, each resolved. Raises: NotFound."""
-    found = message_groups(target, view, messages)
+    groups = message_groups(target, view, messages)
     assert target.group is not None, "asked of Groups only"
     type = target.group.resources[MESSAGES]
-    members = [_members(each.xid, each.resolved, type) for each in effective_messages(found.groups, messages)]
-    return {"xid": target.xid, "messages": members, "unresolved": [_unresolved(each) for each in found.unresolved]}
+    members = [_members(message.xid, message.resolved, type) for message in effective_messages(groups.groups, messages)]
+    return {
+        "xid": target.xid,
+        "messages": members,
+        "unresolved": [_unresolved(message) for message in groups.unresolved],
+    }
 
 
 def effective_messages_of(target: RequestTarget, view: View, messages: MessageDefinitions) -> list[EffectiveMessage]:
@@ -73,17 +77,21 @@ def message_groups(target: RequestTarget, view: View, messages: MessageDefinitio
     return group_references(target.xid, loads(row.attributes).get(MESSAGEGROUPS), messages)
 
 
-def _members(xid: str, resolved: ResolvedMessage, type: ResourceType) -> dict[str, Any]:
+def _members(xid: str, message: ResolvedMessage, type: ResourceType) -> dict[str, Any]:
     """One message in a response. A cross reference shows the attributes of its target under its own id."""
-    attributes, implied = add_implied_values(resolved.attributes)
-    named = {**attributes, type.singular + "id": xids.segments(xid)[3], "xid": xid}
-    shown: dict[str, Any] = {"xid": xid, "message": type.version.order(named), "bases": list(resolved.bases)}
-    if implied:
-        shown["implied"] = list(implied)
-    if resolved.unresolved is not None:
-        shown["unresolved"] = _unresolved(resolved.unresolved)
-    return shown
+    attributes, implied_names = add_implied_values(message.attributes)
+    shown_attributes = {**attributes, type.singular + "id": xids.segments(xid)[3], "xid": xid}
+    members: dict[str, Any] = {
+        "xid": xid,
+        "message": type.version.order(shown_attributes),
+        "bases": list(message.bases),
+    }
+    if implied_names:
+        members["implied"] = list(implied_names)
+    if message.unresolved is not None:
+        members["unresolved"] = _unresolved(message.unresolved)
+    return members
 
 
-def _unresolved(found: UnresolvedReference) -> dict[str, str]:
-    return {"uri": found.uri, "reason": found.reason.value}
+def _unresolved(unresolved_reference: UnresolvedReference) -> dict[str, str]:
+    return {"uri": unresolved_reference.uri, "reason": unresolved_reference.reason.value}

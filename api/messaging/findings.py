@@ -82,57 +82,73 @@ class FindingsRoutes:
         """
         if (options := read_only_options(request)) is not None:
             return options
-        xid, wanted = subject_xid(request), _wanted(request)
-        if wanted.asof is None:
+        xid, findings_request = subject_xid(request), _wanted(request)
+        if findings_request.asof is None:
             return await stream_table(
                 self._registry,
                 request,
-                wanted.common,
-                lambda view: self._read_findings(view, request, xid, wanted, self._latest.current(view).model),
+                findings_request.common,
+                lambda view: self._read_findings(
+                    view, request, xid, findings_request, self._latest.current(view).model
+                ),
             )
-        return await self._then(request, xid, wanted, await self._moments.find(wanted.asof))
+        return await self._then(request, xid, findings_request, await self._moments.find(findings_request.asof))
 
-    async def _then(self, request: Request, xid: str, wanted: _FindingsRequest, then: Snapshot) -> Response:
-        if then.position == 0:
+    async def _then(
+        self, request: Request, xid: str, findings_request: _FindingsRequest, snapshot: Snapshot
+    ) -> Response:
+        if snapshot.position == 0:
             raise problems.NotFound(request.path)
         # Another release of this program may find more, so findings about the past are not cached forever.
-        then = replace(then, is_immutable=False)
+        snapshot = replace(snapshot, is_immutable=False)
 
-        def look(view: View) -> TableContent:
-            return self._read_findings(then.view(view), request, xid, wanted, then.definitions.model)
+        def read_table(view: View) -> TableContent:
+            return self._read_findings(snapshot.view(view), request, xid, findings_request, snapshot.definitions.model)
 
         try:
-            return then.add_headers(await stream_table(self._registry, request, wanted.common, look), request)
-        except conditional.NotModified as unchanged:
-            return then.add_headers(conditional.not_modified_response(request, unchanged), request)
+            return snapshot.add_headers(
+                await stream_table(self._registry, request, findings_request.common, read_table), request
+            )
+        except conditional.NotModified as not_modified:
+            return snapshot.add_headers(conditional.not_modified_response(request, not_modified), request)
 
     def _read_findings(
-        self, view: View, request: Request, xid: str, wanted: _FindingsRequest, model: Model
+        self, view: View, request: Request, xid: str, findings_request: _FindingsRequest, model: Model
     ) -> TableContent:
         _check_there(view, request, xid, model)
-        check, reads = _checks(self._registry.checker), request.caller.can_read
-        each = (one for one in read_findings(view, xid, model, check, reads, wanted.after) if wanted.has(one.finding))
-        things, links = _page(request, wanted.common.limit, each)
-        return TableContent(_TABLE, things, view.position(), ListWrapper({"xid": xid}, FINDINGS), links)
+        check, may_read = _checks(self._registry.checker), request.caller.can_read
+        located_findings = (
+            located_finding
+            for located_finding in read_findings(view, xid, model, check, may_read, findings_request.after)
+            if findings_request.has(located_finding.finding)
+        )
+        findings, links = _page(request, findings_request.common.limit, located_findings)
+        return TableContent(_TABLE, findings, view.position(), ListWrapper({"xid": xid}, FINDINGS), links)
 
 
 def _wanted(request: Request) -> _FindingsRequest:
     """The parameters of a request. Raises: BadRequest."""
-    given = query_params(request, PARAMETERS)
-    level, rule, asof = single_value(given, "level"), single_value(given, "rule"), single_value(given, "asof")
+    parameters = query_params(request, PARAMETERS)
+    level, rule, asof = (
+        single_value(parameters, "level"),
+        single_value(parameters, "rule"),
+        single_value(parameters, "asof"),
+    )
     if level is not None and level not in _LEVELS:
         raise invalid_param("level", f"it takes {' or '.join(_LEVELS)}")
     rules = frozenset(part.strip() for part in (rule or "").split(",")) - {""}
-    return _FindingsRequest(common(request.query, _SHARED), level, rules, _after(single_value(given, "after")), asof)
+    return _FindingsRequest(
+        common(request.query, _SHARED), level, rules, _after(single_value(parameters, "after")), asof
+    )
 
 
 def _after(value: str | None) -> FindingCursor | None:
     if value is None:
         return None
-    parsed = _AFTER.match(value)
-    if parsed is None:
+    match = _AFTER.match(value)
+    if match is None:
         raise invalid_param("after", "it takes what a link to the next page has")
-    return FindingCursor(parsed[2], int(parsed[1]))
+    return FindingCursor(match[2], int(match[1]))
 
 
 def _check_there(view: View, request: Request, xid: str, model: Model) -> None:
@@ -147,24 +163,24 @@ def _checks(checker: DocumentChecker) -> SchemaCheck:
     """The check for inline schemas. The processes that check documents run it, once per document."""
 
     def check(name: str, document: bytes) -> str | None:
-        question = FormatCheck(name.lower(), digest(document))
-        verdict = checker.check([question], lambda sha256: document)[question]
-        return verdict[0].text if verdict else None
+        format_check = FormatCheck(name.lower(), digest(document))
+        violations = checker.check([format_check], lambda sha256: document)[format_check]
+        return violations[0].text if violations else None
 
     return check
 
 
-def _page(request: Request, limit: int | None, each: Iterator[LocatedFinding]) -> tuple[Iterator[Finding], Headers]:
+def _page(request: Request, limit: int | None, findings: Iterator[LocatedFinding]) -> tuple[Iterator[Finding], Headers]:
     """As many findings as the request asks for, or all without a limit; and the link to the next page."""
     if limit is None:
-        return (one.finding for one in each), []
-    listed = list(islice(each, limit + 1))
-    links = [_next(request, listed[limit - 1].place)] if len(listed) > limit else []
-    return (one.finding for one in listed[:limit]), links
+        return (located_finding.finding for located_finding in findings), []
+    page = list(islice(findings, limit + 1))
+    links = [_next(request, page[limit - 1].place)] if len(page) > limit else []
+    return (located_finding.finding for located_finding in page[:limit]), links
 
 
-def _next(request: Request, place: FindingCursor) -> tuple[bytes, bytes]:
-    after = f"after={quote(f'{place.number}:{place.xid}', safe='')}"
+def _next(request: Request, findings_cursor: FindingCursor) -> tuple[bytes, bytes]:
+    after = f"after={quote(f'{findings_cursor.number}:{findings_cursor.xid}', safe='')}"
     query = "&".join(filter(None, (query_without(request, "after"), after)))
     path = quote(xids.join(*request.segments), safe="/:@$~!*'(),;=&+")
     return b"link", f"<{request.base}{path}?{query}>;rel=next".encode("latin-1")

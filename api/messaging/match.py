@@ -57,14 +57,14 @@ class MatchRoutes:
 
     def _match(self, request: Request, body: bytes) -> Response:
         value = _parsed(body)
-        messages = [_taken(each) for each in (value if isinstance(value, list) else [value])]
+        messages = [_taken(item) for item in (value if isinstance(value, list) else [value])]
         with self._readers.view() as view:
             target = locate_messages(request.segments[_ABOVE:], self._latest.current(view))
             if not is_message_group(target):
                 raise problems.BadRequest(error_detail=f'"{target.xid}" is not a Group that has messages')
             definitions = effective_messages_of(target, view, MessageDefinitions(view, request.caller.can_read))
-        found = [{"matches": _matches(definitions, message)} for message in messages]
-        return json_response(request, 200, found if isinstance(value, list) else found[0])
+        results = [{"matches": _matches(definitions, message)} for message in messages]
+        return json_response(request, 200, results if isinstance(value, list) else results[0])
 
 
 def _parsed(body: bytes) -> Json:
@@ -82,5 +82,12 @@ def _taken(value: Json) -> MessageParts:
 
 
 def _matches(definitions: Sequence[EffectiveMessage], message: MessageParts) -> list[dict[str, Any]]:
-    found = ((each.xid, match_message(each.resolved.attributes, message)) for each in definitions)
-    return [{"xid": xid, "bindings": met.bindings, "parts": list(met.parts)} for xid, met in found if met is not None]
+    matches = (
+        (message_definition.xid, match_message(message_definition.resolved.attributes, message))
+        for message_definition in definitions
+    )
+    return [
+        {"xid": xid, "bindings": match.bindings, "parts": list(match.parts)}
+        for xid, match in matches
+        if match is not None
+    ]

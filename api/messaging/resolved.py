@@ -50,25 +50,25 @@ class ResolvedMessagesRoutes:
         asof = single_value(query_params(request, {_ASOF}), _ASOF)
         if asof is None:
             return await asyncio.to_thread(self._resolve, request, None)
-        then = await self._moments.find(asof)
-        if then.position == 0:
+        snapshot = await self._moments.find(asof)
+        if snapshot.position == 0:
             raise problems.NotFound(request.path)
         try:
-            return then.add_headers(await asyncio.to_thread(self._resolve, request, then), request)
-        except conditional.NotModified as unchanged:
-            return then.add_headers(conditional.not_modified_response(request, unchanged), request)
+            return snapshot.add_headers(await asyncio.to_thread(self._resolve, request, snapshot), request)
+        except conditional.NotModified as not_modified:
+            return snapshot.add_headers(conditional.not_modified_response(request, not_modified), request)
 
-    def _resolve(self, request: Request, then: Snapshot | None) -> Response:
-        with self._readers.view() as now:
-            view = then.view(now) if then else now
-            definitions = then.definitions if then else self._latest.current(view)
+    def _resolve(self, request: Request, snapshot: Snapshot | None) -> Response:
+        with self._readers.view() as current_view:
+            view = snapshot.view(current_view) if snapshot else current_view
+            definitions = snapshot.definitions if snapshot else self._latest.current(view)
             tag = conditional.log_tag(view.position(), request, definitions.positions)
             conditional.check_conditions(request, tag)
             target = locate_messages(request.segments[_ABOVE:], definitions)
             messages = MessageDefinitions(view, request.caller.can_read)
-            found = (
+            document = (
                 resolved_messages(target, view, messages)
                 if is_message_group(target)
                 else resolved_message(target, messages)
             )
-        return conditional.add_entity_tag(json_response(request, 200, found), tag)
+        return conditional.add_entity_tag(json_response(request, 200, document), tag)

@@ -27,14 +27,17 @@ def json_content(schema: Schema) -> Schema:
     return {"content": {"application/json": {"schema": schema}}}
 
 
-def or_dry_run(answer: Schema | None) -> Schema:
+def or_dry_run(response: Schema | None) -> Schema:
     """The 200 response of a write that may also be a dry run.
 
-    answer: the response of the write itself; None or empty if it has no 200 response.
+    response: the response of the write itself; None or empty if it has no 200 response.
     """
-    found = answer or {"description": "What it would append.", "headers": response_headers("Link", FINDINGS_NAME)}
-    shown = found.get("content", {}).get("application/json")
-    lines = {"$ref": f"#/components/schemas/{DRY_RUN}"}
-    schema = {"anyOf": [shown["schema"], lines]} if shown else lines
+    described_response = response or {
+        "description": "What it would append.",
+        "headers": response_headers("Link", FINDINGS_NAME),
+    }
+    json_content = described_response.get("content", {}).get("application/json")
+    lines_reference = {"$ref": f"#/components/schemas/{DRY_RUN}"}
+    schema = {"anyOf": [json_content["schema"], lines_reference]} if json_content else lines_reference
     content = {"application/json": {"schema": schema}, "application/x-ndjson": {"schema": STRING_SCHEMA}}
-    return {**found, "content": content}
+    return {**described_response, "content": content}

@@ -15,8 +15,8 @@ Schema = dict[str, Any]
 
 def _kinds(kind: type[Problem]) -> Iterator[type[Problem]]:
     """The concrete problem types below a type, without their abstract bases."""
-    for below in kind.__subclasses__():
-        yield from _kinds(below) if below.__subclasses__() else (below,)
+    for subclass in kind.__subclasses__():
+        yield from _kinds(subclass) if subclass.__subclasses__() else (subclass,)
 
 
 #: Every error type: those of the specifications, and those of this program.
@@ -45,10 +45,14 @@ _MEMBERS: Final[dict[str, Schema]] = {
 
 def problem_schemas() -> dict[str, Schema]:
     """The schemas of all error types, and of their common members."""
-    common: Schema = {"type": "object", "properties": _MEMBERS, "required": ["type", "title"]}
+    problem_schema: Schema = {"type": "object", "properties": _MEMBERS, "required": ["type", "title"]}
     status: Schema = {"properties": {"status": {"type": "integer"}}, "required": ["status"]}
-    own: Schema = {"allOf": [_reference(PROBLEM_NAME), status]}
-    return {PROBLEM_NAME: common, OWN_PROBLEM_NAME: own, **{_name(kind): _schema(kind) for kind in ALL_PROBLEM_TYPES}}
+    own_problem_schema: Schema = {"allOf": [_reference(PROBLEM_NAME), status]}
+    return {
+        PROBLEM_NAME: problem_schema,
+        OWN_PROBLEM_NAME: own_problem_schema,
+        **{_name(kind): _schema(kind) for kind in ALL_PROBLEM_TYPES},
+    }
 
 
 def problem_responses() -> dict[str, Schema]:

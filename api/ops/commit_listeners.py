@@ -8,14 +8,14 @@ from commands.command_bus import CommitListener
 class CommitListeners:
     """Calls each listener in order, from the thread that commits."""
 
-    def __init__(self, *others: CommitListener) -> None:
-        self._listeners = list(others)
+    def __init__(self, *listeners: CommitListener) -> None:
+        self._listeners = list(listeners)
 
-    def add(self, other: CommitListener) -> None:
+    def add(self, listener: CommitListener) -> None:
         """Adds a listener for all later commits."""
-        self._listeners.append(other)
+        self._listeners.append(listener)
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
         """See `commands.command_bus.CommitListener`."""
-        for other in self._listeners:
-            other.committed(commands, refused, seconds)
+        for listener in self._listeners:
+            listener.committed(commands, refused, seconds)

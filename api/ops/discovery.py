@@ -20,10 +20,10 @@ DISCOVERY_PATHS: Final[tuple[tuple[str, ...], ...]] = ((".xregistry",), (".well-
 
 
 class DiscoveryRoutes:
-    """The surface of both paths. others: URLs of other registries."""
+    """The surface of both paths. other_registries: URLs of other registries."""
 
-    def __init__(self, others: Sequence[str] = ()) -> None:
-        self._other_registries = others
+    def __init__(self, other_registries: Sequence[str] = ()) -> None:
+        self._other_registries = other_registries
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """This registry's URL and those of the others. Raises: MethodNotAllowed."""

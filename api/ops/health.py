@@ -44,14 +44,14 @@ class HealthRoutes:
         try:
             head = self._registry.store.log_end().position
             with self._registry.readers.view() as view:
-                applied = view.position()
+                applied_position = view.position()
         except Exception as error:
             if not self._registry.store.damage.note(error):
                 reason = f"the store cannot be reached ({type(error).__name__})"
                 return 503, {"status": "unavailable", "reason": reason}
-        if (damaged := self._registry.store.damage.first_damage) is not None:
-            return 503, {"status": "unavailable", "reason": f"the store cannot be used: {damaged}"}
-        if not isinstance(applied, int) or applied < head:
+        if (damage := self._registry.store.damage.first_damage) is not None:
+            return 503, {"status": "unavailable", "reason": f"the store cannot be used: {damage}"}
+        if not isinstance(applied_position, int) or applied_position < head:
             reason = "the read model is behind the log"
-            return 503, {"status": "unavailable", "reason": reason, "position": applied, "head": head}
-        return 200, {"status": "ok", "position": applied, "head": head}
+            return 503, {"status": "unavailable", "reason": reason, "position": applied_position, "head": head}
+        return 200, {"status": "ok", "position": applied_position, "head": head}

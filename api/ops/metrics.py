@@ -28,10 +28,10 @@ ReadPositions = Callable[[], tuple[int, int]]
 
 
 class ServerMetrics:
-    """The metrics of one process. own: names below `/-/` that are served."""
+    """The metrics of one process. own_names: names below `/-/` that are served."""
 
-    def __init__(self, own: frozenset[str] = frozenset()) -> None:
-        self._own = own
+    def __init__(self, own_names: frozenset[str] = frozenset()) -> None:
+        self._own = own_names
         #: The Prometheus registry of all metrics. Other parts of the process may register theirs.
         self.registry = self._registry = CollectorRegistry()
         self._requests = self._counter("http_requests", "Requests answered.", "route", "method", "status")
@@ -42,12 +42,15 @@ class ServerMetrics:
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         ProcessCollector(registry=self._registry)
 
-    def count_response(self, request: Request, status: int, since: float) -> None:
-        """Counts one response. since: `time.perf_counter()` at the start of the request. Cost: two microseconds."""
+    def count_response(self, request: Request, status: int, started_at: float) -> None:
+        """Counts one response.
+
+        started_at: `time.perf_counter()` at the start of the request. Cost: two microseconds.
+        """
         key = (route_label(request, self._own), request.method if request.method in _METHODS else "other", status)
         counter, histogram = self._children.get(key) or self._child(key)
         counter.inc()
-        histogram.observe(time.perf_counter() - since)
+        histogram.observe(time.perf_counter() - started_at)
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
         """See `commands.command_bus.CommitListener`."""
@@ -66,8 +69,8 @@ class ServerMetrics:
 
     def _child(self, key: tuple[str, str, int]) -> tuple[Counter, Histogram]:
         kind, method, status = key
-        found = self._requests.labels(kind, method, str(status)), self._seconds.labels(kind, method)
-        return self._children.setdefault(key, found)
+        child = self._requests.labels(kind, method, str(status)), self._seconds.labels(kind, method)
+        return self._children.setdefault(key, child)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"annals_{name}", text, labels, registry=self._registry)
@@ -76,12 +79,12 @@ class ServerMetrics:
         return Histogram(f"annals_{name}", text, labels, buckets=buckets, registry=self._registry)
 
 
-def route_label(request: Request, own: frozenset[str] = frozenset()) -> str:
+def route_label(request: Request, own_names: frozenset[str] = frozenset()) -> str:
     """The kind of the requested path, one of about twenty."""
     segments = request.segments
     if segments[:1] == (OWN_PREFIX,):
         name = segments[1] if len(segments) > 1 else ""
-        return f"/-/{name}" if name in own else "/-/"
+        return f"/-/{name}" if name in own_names else "/-/"
     if segments[:1] == (COMPAT,):
         return COMPAT
     if len(segments) == 1 and segments[0] in FIXED_PATHS:
@@ -96,6 +99,8 @@ class _PositionsCollector(Collector):
         self._positions = positions
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        head, applied = self._positions()
+        head, applied_position = self._positions()
         yield GaugeMetricFamily("annals_log_position", "Position of the last event in the log.", value=head)
-        yield GaugeMetricFamily("annals_read_model_position", "Position that the read model reaches.", value=applied)
+        yield GaugeMetricFamily(
+            "annals_read_model_position", "Position that the read model reaches.", value=applied_position
+        )

@@ -44,17 +44,17 @@ class DefinitionsCache:
 
         Costs one small query if nothing has changed.
         """
-        found = self.read_uncached(view)
-        if found is not self.definitions:
+        current_definitions = self.read_uncached(view)
+        if current_definitions is not self.definitions:
             with self._lock:
-                if found.positions > self.definitions.positions:
-                    self.definitions = found
-        return found
+                if current_definitions.positions > self.definitions.positions:
+                    self.definitions = current_definitions
+        return current_definitions
 
     def read_uncached(self, view: View) -> RegistryDefinitions:
         """The definitions in force in a view; not cached, because an uncommitted write may still be undone."""
-        known = self.definitions
-        return known if view.definitions() == known.positions else read_definitions(view)
+        cached = self.definitions
+        return cached if view.definitions() == cached.positions else read_definitions(view)
 
 
 def read_definitions(view: View) -> RegistryDefinitions:
@@ -72,9 +72,9 @@ def _model(row: EntityRow | None) -> Model:
 # The response to a model change reads the new model first, in a thread. So the event loop, which all requests share,
 # later finds it compiled.
 @lru_cache(maxsize=4)
-def _loaded(attributes: str, private: str) -> Model:
-    stored = loads(attributes)
-    return Model.load(stored["modelsource"], stored["model"], loads(private).get("origins"))
+def _loaded(attributes: str, private_attributes: str) -> Model:
+    stored_model = loads(attributes)
+    return Model.load(stored_model["modelsource"], stored_model["model"], loads(private_attributes).get("origins"))
 
 
 def _capabilities(row: EntityRow | None) -> Capabilities:

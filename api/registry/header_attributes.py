@@ -40,35 +40,35 @@ class HeaderCodec:
         self.type = type
         self._types: dict[str, str] = dict(_types(type.version.definitions))
 
-    def encode(self, shown: Mapping[str, Json]) -> Headers:
+    def encode(self, attributes: Mapping[str, Json]) -> Headers:
         """The headers of attributes, in their order. Values that are not scalars or maps of scalars are left out."""
-        found: Headers = []
-        for name, value in shown.items():
+        headers: Headers = []
+        for name, value in attributes.items():
             if isinstance(value, dict):
-                found.extend(self._map(name, value))
+                headers.extend(self._map(name, value))
             elif not isinstance(value, list) and name != "contenttype":
-                found.append((_header_name(name), _header_value(value)))
-        return found
+                headers.append((_header_name(name), _header_value(value)))
+        return headers
 
-    def decode(self, given: Iterable[tuple[str, str]], xid: str) -> dict[str, Json]:
+    def decode(self, headers: Iterable[tuple[str, str]], xid: str) -> dict[str, Json]:
         """The attributes in the headers of a document write.
 
-        given: names in lower case without prefix, and raw values.
+        headers: names in lower case without prefix, and raw values.
         Raises: ExtraXregistryHeader, HeaderError, InvalidAttribute.
         """
-        found: dict[str, Json] = {}
-        for header, raw in given:
+        attributes: dict[str, Json] = {}
+        for header, raw_value in headers:
             name, _, key = header.partition(".")
             self._check(header)
-            value = _decoded(header, raw)
+            value = _decoded(header, raw_value)
             if key:
-                self._put(found, name, key, value, xid)
-            elif name in found:
+                self._put(attributes, name, key, value, xid)
+            elif name in attributes:
                 raise problems.HeaderError(name=HEADER_PREFIX + header, error_detail="it is given more than once")
             else:
                 kind = self._types.get(name, self._types.get("*", "string"))
-                found[name] = None if value == NULL_VALUE else _value(kind, value, xid, name)
-        return found
+                attributes[name] = None if value == NULL_VALUE else _value(kind, value, xid, name)
+        return attributes
 
     def _map(self, name: str, value: Mapping[str, Json]) -> Iterator[tuple[bytes, bytes]]:
         if self._types.get(name, self._types.get("*")) == "map":
@@ -83,8 +83,8 @@ class HeaderCodec:
                 )
                 raise problems.ExtraXregistryHeader(name=HEADER_PREFIX + header, error_detail=detail)
 
-    def _put(self, found: dict[str, Json], name: str, key: str, value: str, xid: str) -> None:
-        entries = found.setdefault(name, {})
+    def _put(self, attributes: dict[str, Json], name: str, key: str, value: str, xid: str) -> None:
+        entries = attributes.setdefault(name, {})
         if not isinstance(entries, dict) or key in entries:
             raise problems.HeaderError(name=f"{HEADER_PREFIX}{name}.{key}", error_detail="it is given more than once")
         if self._types.get(name) in ("array", "object"):
@@ -93,9 +93,9 @@ class HeaderCodec:
             entries[key] = _value(self._types.get(f"{name}.*", "string"), value, xid, f"{name}.{key}")
 
 
-def contenttype_headers(shown: Mapping[str, Json]) -> Headers:
+def contenttype_headers(attributes: Mapping[str, Json]) -> Headers:
     """The Content-Type header of a document; none if no `contenttype` is stored."""
-    contenttype = shown.get("contenttype")
+    contenttype = attributes.get("contenttype")
     return [] if contenttype is None else [(b"content-type", encode_text(contenttype).encode())]
 
 
@@ -140,9 +140,9 @@ def _header_value(value: Json) -> bytes:
     return dumps(value)
 
 
-def _decoded(header: str, raw: str) -> str:
+def _decoded(header: str, raw_value: str) -> str:
     try:
-        return decode(raw)
+        return decode(raw_value)
     except InvalidHeaderValue as error:
         raise problems.HeaderError(name=HEADER_PREFIX + header, error_detail=str(error)) from None
 

@@ -83,12 +83,12 @@ def open_registry(
     clock: Clock | None = None,
     new_id: NewId | None = None,
     new_salt: NewSalt | None = None,
-    observer: CommitListener | None = None,
+    commit_listener: CommitListener | None = None,
     address: str | None = None,
 ) -> Registry:
     """The registry of the settings; creates it if it does not exist.
 
-    observer: receives each commit. address: the URL that a new store records if none is configured.
+    commit_listener: receives each commit. address: the URL that a new store records if none is configured.
     """
     store = Store(
         settings.database,
@@ -100,15 +100,15 @@ def open_registry(
         vault=Vault(settings.master_keys),
         published=SqlPublications,
     )
-    entities = EntityProjection(most=settings.indexed_leaves)
+    entities = EntityProjection(max_leaves=settings.indexed_leaves)
     store.create()
     if address:
         store.ensure_public_url(address)
     with store.writing() as transaction:
         entities.create(transaction.connection)
     checker = DocumentChecker(CheckLimits(settings.check_workers, settings.check_seconds, settings.check_memory << 20))
-    road = CommandBus(store, [entities], observer=observer, checker=checker)
-    registry = Registry(store, road, ViewPool(settings.database), checker)
+    command_bus = CommandBus(store, [entities], observer=commit_listener, checker=checker)
+    registry = Registry(store, command_bus, ViewPool(settings.database), checker)
     try:
         rebuild_if_stale(store, settings.indexed_leaves)
         _create(registry, settings.registryid)
@@ -127,11 +127,11 @@ def _create(registry: Registry, registryid: str) -> None:
     if registry.store.log_end().position:
         return
 
-    def first(writing: WriteTransaction, recorded: Recorded) -> Any:
+    def check_first(transaction: WriteTransaction, recorded: Recorded) -> Any:
         if recorded.events[0][0] != 1:
             raise _AlreadyCreated
 
     try:
-        registry.command_bus.submit(CreateRegistry(registryid, default_source()), answer=first).result()
+        registry.command_bus.submit(CreateRegistry(registryid, default_source()), build_answer=check_first).result()
     except _AlreadyCreated:
         return

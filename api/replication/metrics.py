@@ -33,15 +33,15 @@ class _LinkMetricsCollector(Collector):
         self._replication = replication
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        lags = GaugeMetricFamily("annals_link_lag_positions", _LAG, labels=("link",))
-        states = GaugeMetricFamily("annals_link_state", _STATE, labels=("link", "state"))
-        equal = GaugeMetricFamily("annals_link_equal", _EQUAL, labels=("link",))
+        lag_gauge = GaugeMetricFamily("annals_link_lag_positions", _LAG, labels=("link",))
+        state_gauge = GaugeMetricFamily("annals_link_state", _STATE, labels=("link", "state"))
+        equal_gauge = GaugeMetricFamily("annals_link_equal", _EQUAL, labels=("link",))
         for link in self._readers.quick_view().links.all():
             progress = self._replication.progress(link)
             if (lag := replication_lag(progress)) is not None:
-                lags.add_metric((link.id,), lag["positions"])
+                lag_gauge.add_metric((link.id,), lag["positions"])
             for name in LINK_STATES:
-                states.add_metric((link.id, name), float(name == link_state_name(link, progress)))
+                state_gauge.add_metric((link.id, name), float(name == link_state_name(link, progress)))
             if (verdict := progress.status.get("verdict")) is not None:
-                equal.add_metric((link.id,), float(verdict == "equal"))
-        return (lags, states, equal)
+                equal_gauge.add_metric((link.id,), float(verdict == "equal"))
+        return (lag_gauge, state_gauge, equal_gauge)

@@ -49,8 +49,8 @@ _REQUIRED: Final = ("specversion", "id", "source", "type")
 class LinkNotificationHandler:
     """The surface of these paths. It needs no authentication."""
 
-    def __init__(self, parts: LinkApiContext) -> None:
-        self._parts = parts
+    def __init__(self, context: LinkApiContext) -> None:
+        self._parts = context
         self._running_count = 0
         self._waking: set[asyncio.Future[None]] = set()
 
@@ -88,16 +88,16 @@ class LinkNotificationHandler:
 
         The response does not wait: its duration would reveal the link.
         """
-        work = asyncio.to_thread(self._parts.replication.wake, link.id, subjects if link.is_legacy else ())
-        waking = asyncio.ensure_future(work)
+        wake_call = asyncio.to_thread(self._parts.replication.wake, link.id, subjects if link.is_legacy else ())
+        wake_task = asyncio.ensure_future(wake_call)
         self._running_count += 1
-        self._waking.add(waking)
-        waking.add_done_callback(self._woken)
+        self._waking.add(wake_task)
+        wake_task.add_done_callback(self._woken)
 
-    def _woken(self, waking: asyncio.Future[None]) -> None:
+    def _woken(self, wake_task: asyncio.Future[None]) -> None:
         self._running_count -= 1
-        self._waking.discard(waking)
-        if not waking.cancelled() and (error := waking.exception()) is not None:
+        self._waking.discard(wake_task)
+        if not wake_task.cancelled() and (error := wake_task.exception()) is not None:
             _LOG.warning("a link cannot be notified and reads again after its interval: %s", error)
 
 
@@ -134,10 +134,10 @@ def _subjects(request: Request, body: bytes) -> Sequence[str]:
 
 
 def _subjects_of(events: Any) -> Sequence[str]:
-    if not isinstance(events, list) or not all(_is_event(each) for each in events):
+    if not isinstance(events, list) or not all(_is_event(item) for item in events):
         raise problems.BadRequest(error_detail="these are not CloudEvents")
     return [str(event.get("subject") or "") for event in events]
 
 
-def _is_event(found: Any) -> bool:
-    return isinstance(found, dict) and all(isinstance(found.get(name), str) for name in _REQUIRED)
+def _is_event(item: Any) -> bool:
+    return isinstance(item, dict) and all(isinstance(item.get(name), str) for name in _REQUIRED)

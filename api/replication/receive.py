@@ -32,8 +32,8 @@ _AFTER: Final = "after"
 class LogReceiveHandler:
     """Handles pushed logs; see the module."""
 
-    def __init__(self, parts: LinkApiContext) -> None:
-        self._parts = parts
+    def __init__(self, context: LinkApiContext) -> None:
+        self._parts = context
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="annals-receiving")
 
     async def answer(self, request: Request, receive: Receive) -> Response:
@@ -43,16 +43,16 @@ class LogReceiveHandler:
         Raises: NotFound, NotReceiving, LogGap, Diverged, BadRequest, UnsupportedMediaType, BodyTooLarge,
         ClientDisconnected.
         """
-        given = single_value(query_params(request, (_AFTER,)), _AFTER) or "0"
-        if not (given.isascii() and given.isdecimal() and len(given) < 19):
-            raise invalid_param(_AFTER, f"{given!r} is not a position")
+        after_text = single_value(query_params(request, (_AFTER,)), _AFTER) or "0"
+        if not (after_text.isascii() and after_text.isdecimal() and len(after_text) < 19):
+            raise invalid_param(_AFTER, f"{after_text!r} is not a position")
         if (request.header(b"content-type") or "").partition(";")[0].strip().lower() != NDJSON:
             raise UnsupportedMediaType(list=NDJSON)
         check_unencoded(request)
         body = _RequestBody(receive)
         try:
-            work = self._pool.submit(self._received, request.segments[2], int(given), body)
-            position = await asyncio.wrap_future(work)
+            future = self._pool.submit(self._received, request.segments[2], int(after_text), body)
+            position = await asyncio.wrap_future(future)
         except BrokenFeed as error:
             raise BadRequest(error_detail=str(error)) from None
         finally:
@@ -78,16 +78,16 @@ class _RequestBody:
 
         Raises: ClientDisconnected if the body breaks off or the request was given up; BodyTooLarge.
         """
-        rest = b""
-        more = True
-        while more:
+        incomplete_line = b""
+        has_more = True
+        while has_more:
             message = self._next()
-            *whole, rest = (rest + message.get("body", b"")).split(b"\n")
-            yield from whole
-            if len(rest) > _LONGEST:
+            *complete_lines, incomplete_line = (incomplete_line + message.get("body", b"")).split(b"\n")
+            yield from complete_lines
+            if len(incomplete_line) > _LONGEST:
                 raise BodyTooLarge(max_size=_LONGEST)
-            more = message.get("more_body", False)
-        yield rest
+            has_more = message.get("more_body", False)
+        yield incomplete_line
 
     def end(self) -> None:
         """Stops reading: the request is over."""

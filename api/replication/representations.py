@@ -53,27 +53,27 @@ def check_admin(caller: Caller) -> None:
 
 def find_link(view: View, id: str) -> Link:
     """A link. Raises: NotFound."""
-    found = view.links.get(id)
-    if found is None:
+    link = view.links.get(id)
+    if link is None:
         raise problems.NotFound(f"{COLLECTION}/{id}")
-    return found
+    return link
 
 
 def link_document(link: Link) -> dict[str, Any]:
     """The response body of a link without its status."""
-    shown: Mapping[str, Any] = link.attributes
-    return {"id": link.id, **{name: shown[name] for name in PROPERTIES if name in shown}}
+    attributes: Mapping[str, Any] = link.attributes
+    return {"id": link.id, **{name: attributes[name] for name in PROPERTIES if name in attributes}}
 
 
 def link_status_document(link: Link, progress: LinkProgress) -> dict[str, Any]:
     """The status of a link: state, position, lag, whether both ends are equal, and the last error."""
-    facts = {name: value for name, value in progress.status.items() if name not in _INNER}
-    found: dict[str, Any] = {"state": link_state_name(link, progress), "position": progress.cursor or 0}
+    stored_members = {name: value for name, value in progress.status.items() if name not in _INNER}
+    status: dict[str, Any] = {"state": link_state_name(link, progress), "position": progress.cursor or 0}
     if (lag := replication_lag(progress)) is not None:
-        found["lag"] = lag
+        status["lag"] = lag
     if link.follows_log:
-        found["verdict"] = UNKNOWN
-    return {**found, **facts}
+        status["verdict"] = UNKNOWN
+    return {**status, **stored_members}
 
 
 def link_state_name(link: Link, progress: LinkProgress) -> str:
@@ -93,12 +93,15 @@ def replication_lag(progress: LinkProgress) -> dict[str, Any] | None:
     positions: number of log positions. seconds: from the last received interaction to the end of the other log. None if
     the link has never read the other log.
     """
-    head, taken = progress.status.get("head"), progress.status.get("taken")
+    head, read_at = progress.status.get("head"), progress.status.get("taken")
     if not isinstance(head, dict):
         return None
-    behind = max(0, head["position"] - (progress.cursor or 0))
-    if not behind:
+    missing_positions = max(0, head["position"] - (progress.cursor or 0))
+    if not missing_positions:
         return {"positions": 0, "seconds": 0}
-    if not head.get("time") or not taken:
-        return {"positions": behind}
-    return {"positions": behind, "seconds": max(0.0, (parse_time(head["time"]) - parse_time(taken)).total_seconds())}
+    if not head.get("time") or not read_at:
+        return {"positions": missing_positions}
+    return {
+        "positions": missing_positions,
+        "seconds": max(0.0, (parse_time(head["time"]) - parse_time(read_at)).total_seconds()),
+    }

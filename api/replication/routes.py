@@ -51,14 +51,14 @@ Handler = Callable[[Request, Receive], Awaitable[Response]]
 
 
 class LinksRoutes:
-    """The surface of `/-/links`. gate: authenticates callers, except the senders of notifications."""
+    """The surface of `/-/links`. authenticator: authenticates callers, except the senders of notifications."""
 
-    def __init__(self, parts: LinkApiContext, gate: Authenticator) -> None:
-        self._parts = parts
-        self._gate = gate
-        self._sink = LinkNotificationHandler(parts)
-        self._receiving = LogReceiveHandler(parts)
-        self._registry: Registry = parts.registry
+    def __init__(self, context: LinkApiContext, authenticator: Authenticator) -> None:
+        self._parts = context
+        self._gate = authenticator
+        self._sink = LinkNotificationHandler(context)
+        self._receiving = LogReceiveHandler(context)
+        self._registry: Registry = context.registry
         self._handlers: Mapping[int, Mapping[str, Handler]] = {
             0: {"GET": self._list, "POST": self._create},
             1: {"GET": self._read_link, "PUT": self._put, "DELETE": self._delete},
@@ -74,12 +74,12 @@ class LinksRoutes:
 
         Raises: Forbidden, NotFound, InvalidLink, ParsingData, BadRequest, MethodNotAllowed.
         """
-        below = request.segments[2:]
-        if len(below) == 2 and below[1] == _EVENTS:
+        subpath = request.segments[2:]
+        if len(subpath) == 2 and subpath[1] == _EVENTS:
             return await self._sink.answer(request, receive)
         request = replace(request, caller=await self._gate.caller(request))
-        handlers = self._actions_of(below) or self._handlers.get(len(below))
-        if handlers is None or not all(below):
+        handlers = self._actions_of(subpath) or self._handlers.get(len(subpath))
+        if handlers is None or not all(subpath):
             raise problems.ApiNotFound()
         allow = ", ".join((*handlers, "OPTIONS"))
         if request.method == "OPTIONS":
@@ -90,10 +90,10 @@ class LinksRoutes:
             raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), allow)
         return await handler(request, receive)
 
-    def _actions_of(self, below: tuple[str, ...]) -> Mapping[str, Handler] | None:
-        if len(below) == 3 and below[1] == "actions" and below[2] in self._actions:
-            return {"POST": self._actions[below[2]]}
-        return {"POST": self._receiving.answer} if len(below) == 2 and below[1] == _LOG else None
+    def _actions_of(self, subpath: tuple[str, ...]) -> Mapping[str, Handler] | None:
+        if len(subpath) == 3 and subpath[1] == "actions" and subpath[2] in self._actions:
+            return {"POST": self._actions[subpath[2]]}
+        return {"POST": self._receiving.answer} if len(subpath) == 2 and subpath[1] == _LOG else None
 
     async def _list(self, request: Request, receive: Receive) -> Response:
         query_params(request, ())
@@ -103,8 +103,10 @@ class LinksRoutes:
 
     async def _read_link(self, request: Request, receive: Receive) -> Response:
         query_params(request, ())
-        found = await asyncio.to_thread(lambda: self._link_with_status(find_link(self._quick(), request.segments[2])))
-        return _json_response(request, 200, found)
+        document = await asyncio.to_thread(
+            lambda: self._link_with_status(find_link(self._quick(), request.segments[2]))
+        )
+        return _json_response(request, 200, document)
 
     async def _create(self, request: Request, receive: Receive) -> Response:
         body = await _document(request, receive)
@@ -118,36 +120,36 @@ class LinksRoutes:
         body = await _document(request, receive)
         if isinstance(body, dict) and body.get("id") not in (None, id):
             raise InvalidLink.at("idmismatch", "/id", "the path has another id")
-        there = await asyncio.to_thread(lambda: self._quick().links.get(id))
-        if there is None and not ID.match(id):
+        stored_link = await asyncio.to_thread(lambda: self._quick().links.get(id))
+        if stored_link is None and not ID.match(id):
             raise InvalidLink.at("value", "/id", "it is not the id of a link")
-        return await self._write(request, id, body, there is None)
+        return await self._write(request, id, body, stored_link is None)
 
-    async def _write(self, request: Request, id: str, body: Any, new: bool) -> Response:
-        found = parse_link(body)
-        if found.secrets and not self._registry.store.vault.has_key:
+    async def _write(self, request: Request, id: str, body: Any, is_new: bool) -> Response:
+        link_properties = parse_link(body)
+        if link_properties.secrets and not self._registry.store.vault.has_key:
             reason = "this server has no master key, so it cannot store secrets; set ANNALS_MASTER_KEY"
             raise InvalidLink.at("credentialsunavailable", f"/{CREDENTIAL.strip('.')}", reason)
-        command = WriteLink(f"{COLLECTION}/{id}", new, found.attributes, found.secrets)
-        if not new:
+        command = WriteLink(f"{COLLECTION}/{id}", is_new, link_properties.attributes, link_properties.secrets)
+        if not is_new:
             return await self._submit(request, command, 200)
         await asyncio.to_thread(self._forget, command.xid)
         await asyncio.to_thread(self._check_ring, command)
-        answer = await self._submit(request, command, 201)
+        response = await self._submit(request, command, 201)
         try:  # checks again: two concurrent requests may close a cycle, and the later check sees both links
             await asyncio.to_thread(self._check_ring, command)
         except InvalidLink:
             await self._submit(request, DeleteLink(command.xid), 204)
             raise
-        return answer
+        return response
 
     async def _delete(self, request: Request, receive: Receive) -> Response:
-        found = await asyncio.to_thread(lambda: find_link(self._quick(), request.segments[2]))
-        return await self._submit(request, DeleteLink(found.xid), 204)
+        link = await asyncio.to_thread(lambda: find_link(self._quick(), request.segments[2]))
+        return await self._submit(request, DeleteLink(link.xid), 204)
 
     async def _control(self, name: str, request: Request, receive: Receive) -> Response:
-        found = await asyncio.to_thread(lambda: find_link(self._quick(), request.segments[2]))
-        return await self._submit(request, ControlLink(found.xid, name), 200)
+        link = await asyncio.to_thread(lambda: find_link(self._quick(), request.segments[2]))
+        return await self._submit(request, ControlLink(link.xid, name), 200)
 
     async def _check(self, request: Request, receive: Receive) -> Response:
         link = await self._call_remote(request, self._parts.replication.check)
@@ -161,7 +163,7 @@ class LinksRoutes:
             request, 200, {**await asyncio.to_thread(self._link_with_status, link), "repaired": counts[0]}
         )
 
-    async def _call_remote(self, request: Request, work: Callable[[Link], None]) -> Link:
+    async def _call_remote(self, request: Request, call_remote: Callable[[Link], None]) -> Link:
         """The link after work that calls the other registry. Raises: RemoteUnavailable, BadRequest."""
         if _DRYRUN in query_params(request, (_DRYRUN,)):
             raise problems.BadRequest(
@@ -170,18 +172,18 @@ class LinksRoutes:
         id = request.segments[2]
         link = await asyncio.to_thread(lambda: find_link(self._quick(), id))
         try:
-            await asyncio.to_thread(work, link)
+            await asyncio.to_thread(call_remote, link)
         except (RemoteError, BrokenFeed, LookupError) as error:
             raise RemoteUnavailable(link.xid, error_detail=str(error)) from None
         return await asyncio.to_thread(lambda: find_link(self._quick(), id))
 
     async def _submit(self, request: Request, command: LinkCommand, code: int) -> Response:
         if _DRYRUN in query_params(request, (_DRYRUN,)):
-            return await dry_run(request, self._registry.command_bus, command, None, own=True)
+            return await dry_run(request, self._registry.command_bus, command, None, is_unrestricted=True)
         recorded: Recorded = await asyncio.wrap_future(self._registry.command_bus.submit(command, request.caller))
         self._parts.on_change()
-        known = recorded.xregcorrelationid
-        headers = [(CORRELATION_HEADER, known.encode())] if known is not None else []
+        correlation_id = recorded.xregcorrelationid
+        headers = [(CORRELATION_HEADER, correlation_id.encode())] if correlation_id is not None else []
         if code == 204:
             return Response(204, [root_link(request.base), *headers])
         if code == 201:
@@ -197,8 +199,8 @@ class LinksRoutes:
 
     def _check_ring(self, command: WriteLink) -> None:
         """Checks that a new link closes no cycle. Raises: InvalidLink."""
-        made = Entity(command.xid, TYPE, 1, dict(command.attributes), {})
-        self._parts.replication.check_cycle(Link.of(made, 0), command.secrets)
+        entity = Entity(command.xid, TYPE, 1, dict(command.attributes), {})
+        self._parts.replication.check_cycle(Link.of(entity, 0), command.secrets)
 
     def _link_with_status(self, link: Link) -> dict[str, Any]:
         return {**link_document(link), "status": link_status_document(link, self._parts.replication.progress(link))}

@@ -30,14 +30,16 @@ from projections.replication.service import ReplicationService
 class PassiveReplication:
     """Replication in a process that does not run links: it reads and writes their stored states."""
 
-    def __init__(self, states: LinkStates, tools: LinkWorkerContext) -> None:
+    def __init__(self, states: LinkStates, context: LinkWorkerContext) -> None:
         self._states = states
-        self._tools = tools
+        self._tools = context
 
     def progress(self, link: Link) -> LinkProgress:
         """The progress and the state of a link."""
-        found = self._states.read(link.id)
-        return found if link.is_inbound else outbound_progress(found, self._tools.readers.quick_view().log)
+        link_progress = self._states.read(link.id)
+        return (
+            link_progress if link.is_inbound else outbound_progress(link_progress, self._tools.readers.quick_view().log)
+        )
 
     def wake(self, link: str, subjects: Sequence[str] = ()) -> None:
         """Makes a link read the other registry now. Another process runs the link and polls for this note.
@@ -60,9 +62,9 @@ class PassiveReplication:
 
         Raises: InvalidLink.
         """
-        tools = replace(self._tools, reveal=lambda link: secrets)
-        with closing(tools.connect(link)) as remote:
-            check_cycle_promptly(link, tools, remote)
+        check_context = replace(self._tools, reveal=lambda link: secrets)
+        with closing(check_context.connect(link)) as remote:
+            check_cycle_promptly(link, check_context, remote)
 
     def forget(self, link: str) -> None:
         """Removes the stored progress of a deleted link. link: its id."""
@@ -83,8 +85,8 @@ class PassiveReplication:
 class ActiveReplication(PassiveReplication):
     """Replication in a process that also runs the links."""
 
-    def __init__(self, states: LinkStates, tools: LinkWorkerContext, service: ReplicationService) -> None:
-        super().__init__(states, tools)
+    def __init__(self, states: LinkStates, context: LinkWorkerContext, service: ReplicationService) -> None:
+        super().__init__(states, context)
         self._service = service
 
     def wake(self, link: str, subjects: Sequence[str] = ()) -> None:

@@ -35,10 +35,10 @@ DEFAULT_HEAD_LIMITS: Final = HeadLimits()
 
 def _database(url: str) -> str:
     try:
-        known = _holds(make_url(url))
+        is_known = _holds(make_url(url))
     except ArgumentError:
-        known = False
-    if not known:
+        is_known = False
+    if not is_known:
         raise ValueError("a URL such as sqlite:///annals.db or postgresql://user:password@host/name is needed")
     return url
 
@@ -53,8 +53,8 @@ def _holds(url: URL) -> bool:
 def _root(url: str | None) -> str | None:
     if url is None:
         return None
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
+    url_parts = urlsplit(url)
+    if url_parts.scheme not in ("http", "https") or not url_parts.netloc or url_parts.query or url_parts.fragment:
         raise ValueError("an absolute http or https URL without query or fragment is needed")
     return url.rstrip("/")
 
@@ -80,8 +80,8 @@ def _id(text: str) -> str:
     return text
 
 
-def _lower(given: object) -> object:
-    return given.lower() if isinstance(given, str) else given
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
 
 
 DEFAULT_PORT: Final = 8080
@@ -91,13 +91,13 @@ _REACHED: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 _OWN: Final = frozenset(("127.0.0.1", "::1", "localhost"))
 
 
-def _plaintext(given: bool | None, info: ValidationInfo) -> bool:
+def _plaintext(value: bool | None, info: ValidationInfo) -> bool:
     """SUB-905: by default only for a trial server, which is reachable from its own machine only and needs no tokens."""
-    if given is not None:
-        return given
-    said = info.data
-    hosts = (said.get("host"), urlsplit(said.get("public_url") or "http://localhost").hostname)
-    return all(host in _OWN for host in hosts) and not (said.get("tokens") or said.get("jwt_keys"))
+    if value is not None:
+        return value
+    other_settings = info.data
+    hosts = (other_settings.get("host"), urlsplit(other_settings.get("public_url") or "http://localhost").hostname)
+    return all(host in _OWN for host in hosts) and not (other_settings.get("tokens") or other_settings.get("jwt_keys"))
 
 
 def _authorities(path: str) -> None:
@@ -270,10 +270,10 @@ class Settings(BaseSettings):
     @property
     def own_hosts(self) -> tuple[str, ...] | None:
         """The host names that the server accepts; None to accept any (ACC-87)."""
-        checked = self.hosts or self.public_url or not (self.tokens or self.jwt_keys)
-        public = urlsplit(self.public_url or "").hostname
-        own = (name for name in (self.host, public) if name)
-        return (*own, *self.compat_hosts, *host_names(self.hosts or "")) if checked else None
+        is_checked = self.hosts or self.public_url or not (self.tokens or self.jwt_keys)
+        public_host = urlsplit(self.public_url or "").hostname
+        configured_hosts = (name for name in (self.host, public_host) if name)
+        return (*configured_hosts, *self.compat_hosts, *host_names(self.hosts or "")) if is_checked else None
 
     @property
     def other_registries(self) -> tuple[str, ...]:
@@ -284,8 +284,8 @@ class Settings(BaseSettings):
 def server_url(settings: Settings, port: int = 0) -> str:
     """The URL at which this machine reaches the server. port: the port that the server listens on."""
     host = _REACHED.get(settings.host, settings.host)
-    at = port or settings.port or DEFAULT_PORT
-    return f"http://[{host}]:{at}" if ":" in host else f"http://{host}:{at}"
+    reachable_port = port or settings.port or DEFAULT_PORT
+    return f"http://[{host}]:{reachable_port}" if ":" in host else f"http://{host}:{reachable_port}"
 
 
 class SettingValue(NamedTuple):

@@ -40,8 +40,8 @@ _DRYRUN: Final = "dryrun"
 class SubscriptionActionHandler:
     """Handles POST of an action: 202 with the status (SUB-509)."""
 
-    def __init__(self, parts: SubscriptionApiContext) -> None:
-        self._parts = parts
+    def __init__(self, context: SubscriptionApiContext) -> None:
+        self._parts = context
 
     async def answer(self, request: Request, receive: Receive) -> Response:
         """The response to an action. Raises: Problem."""
@@ -49,24 +49,26 @@ class SubscriptionActionHandler:
         if name not in _NAMES:
             raise problems.ApiNotFound()
         dryrun = _DRYRUN in query_params(request, (_DRYRUN,))
-        found = await asyncio.to_thread(self._find, request, id)
+        subscription = await asyncio.to_thread(self._find, request, id)
         check_writer(request.caller)
-        given = await read_optional_json(request, receive, self._parts.body)
-        arguments = await asyncio.to_thread(self._arguments, name, given)
-        stopped = await asyncio.to_thread(self._looked, name, found)
-        command = ControlSubscription(subscription_xid(id), name, arguments, stopped)
-        holds = (
-            _no_other_replay(found, write_condition(request, command.xid, request.caller)) if name == "replay" else None
+        body = await read_optional_json(request, receive, self._parts.body)
+        arguments = await asyncio.to_thread(self._arguments, name, body)
+        is_stopped = await asyncio.to_thread(self._looked, name, subscription)
+        command = ControlSubscription(subscription_xid(id), name, arguments, is_stopped)
+        condition = (
+            _no_other_replay(subscription, write_condition(request, command.xid, request.caller))
+            if name == "replay"
+            else None
         )
-        holds = holds or write_condition(request, command.xid, request.caller)
+        condition = condition or write_condition(request, command.xid, request.caller)
         if dryrun:
-            return await dry_run(request, self._parts.registry.command_bus, command, holds, own=True)
-        return await self.record(request, command, holds)
+            return await dry_run(request, self._parts.registry.command_bus, command, condition, is_unrestricted=True)
+        return await self.record(request, command, condition)
 
-    async def record(self, request: Request, command: ControlSubscription, holds: Any) -> Response:
+    async def record(self, request: Request, command: ControlSubscription, condition: Any) -> Response:
         """Records a command and returns the status after it."""
-        road = self._parts.registry.command_bus
-        recorded = await asyncio.wrap_future(road.submit(command, request.caller, condition=holds))
+        command_bus = self._parts.registry.command_bus
+        recorded = await asyncio.wrap_future(command_bus.submit(command, request.caller, condition=condition))
         status = await asyncio.to_thread(self._status, request, name=command.name)
         return json_response(request, 202, status, xregcorrelationid=recorded.xregcorrelationid)
 
@@ -74,71 +76,71 @@ class SubscriptionActionHandler:
         return find_subscription(self._parts.registry.readers.quick_view(), id, request.caller)
 
     def _status(self, request: Request, name: str) -> Mapping[str, Any]:
-        found = self._find(request, request.segments[1])
+        subscription = self._find(request, request.segments[1])
         if name == "pause":
-            self._parts.deliveries.wait_until_applied(found)
-        return self._parts.deliveries.status(found)
+            self._parts.deliveries.wait_until_applied(subscription)
+        return self._parts.deliveries.status(subscription)
 
-    def _looked(self, name: str, found: Subscription) -> bool:
+    def _looked(self, name: str, subscription: Subscription) -> bool:
         """Whether deliveries have stopped without a `pause`. Raises: ReplayRunning."""
-        if name == "replay" and self._parts.deliveries.is_replaying(found):
+        if name == "replay" and self._parts.deliveries.is_replaying(subscription):
             raise ReplayRunning()
-        return name == "resume" and self._parts.deliveries.status(found).get("state") not in _RUNNING
+        return name == "resume" and self._parts.deliveries.status(subscription).get("state") not in _RUNNING
 
-    def _arguments(self, name: str, given: Any) -> Mapping[str, Json]:
+    def _arguments(self, name: str, body: Any) -> Mapping[str, Json]:
         """The arguments of an action, parsed from its body. Raises: InvalidSubscription."""
         place = ErrorPlace()
-        if not isinstance(given, dict):
+        if not isinstance(body, dict):
             raise place.error("type", "an object is needed")
-        for member in given:
+        for member in body:
             if name != "replay" or member not in _REPLAY:
                 raise place.at(member).error("unknown", f"the action {name} does not take this member")
-        return parse_replay_range(given, self._position) if name == "replay" else {}
+        return parse_replay_range(body, self._position) if name == "replay" else {}
 
     def _position(self, time: str) -> int:
         return position_of_time(self._parts.registry.readers.quick_view().log, time)
 
 
-def parse_replay_range(given: Mapping[str, Any], position: Any) -> dict[str, Json]:
+def parse_replay_range(body: Mapping[str, Any], position_of: Any) -> dict[str, Json]:
     """The range of positions that a replay covers (SUB-834).
 
-    position: returns the log position of a time. Raises: InvalidSubscription.
+    position_of: returns the log position of a time. Raises: InvalidSubscription.
     """
     place = ErrorPlace()
-    if (given.get("fromposition") is None) == (given.get("fromtime") is None):
+    if (body.get("fromposition") is None) == (body.get("fromtime") is None):
         raise place.at("fromposition").error("required", "either fromposition or fromtime is needed")
-    found: dict[str, Json] = {}
+    replay_range: dict[str, Json] = {}
     for name, member in (("from", "fromposition"), ("to", "toposition")):
-        if given.get(member) is not None:
-            found[name] = _position(given[member], place.at(member))
-    if given.get("fromtime") is not None:
-        found["from"] = position(_time(given["fromtime"], place.at("fromtime")))
-    if not isinstance(given.get("parallel") or False, bool):
+        if body.get(member) is not None:
+            replay_range[name] = _position(body[member], place.at(member))
+    if body.get("fromtime") is not None:
+        replay_range["from"] = position_of(_time(body["fromtime"], place.at("fromtime")))
+    if not isinstance(body.get("parallel") or False, bool):
         raise place.at("parallel").error("type", "true or false is needed")
-    return found | ({"parallel": True} if given.get("parallel") else {})
+    return replay_range | ({"parallel": True} if body.get("parallel") else {})
 
 
-def _position(given: Any, place: ErrorPlace) -> int:
-    if type(given) is not int or given < 0:
+def _position(value: Any, place: ErrorPlace) -> int:
+    if type(value) is not int or value < 0:
         raise place.error("value", "a position of the log is needed")
-    return max(1, given)
+    return max(1, value)
 
 
-def _time(given: Any, place: ErrorPlace) -> str:
+def _time(value: Any, place: ErrorPlace) -> str:
     try:
-        return to_utc(given)
+        return to_utc(value)
     except (ValueError, OverflowError, TypeError) as error:
         raise place.error("value", f"an RFC 3339 time is needed: {error}") from None
 
 
-def _no_other_replay(found: Subscription, holds: Any) -> Any:
+def _no_other_replay(subscription: Subscription, condition: Any) -> Any:
     """The same condition, which also fails if another caller has requested a replay in the meantime."""
 
-    def still(transaction: Transaction) -> None:
-        holds(transaction)
-        entity = transaction.world.get(subscription_xid(found.id))
-        since = entity is not None and entity.position != found.position
-        if since and entity and entity.private.get("action", {}).get("name") == "replay":
+    def check(transaction: Transaction) -> None:
+        condition(transaction)
+        entity = transaction.world.get(subscription_xid(subscription.id))
+        has_changed = entity is not None and entity.position != subscription.position
+        if has_changed and entity and entity.private.get("action", {}).get("name") == "replay":
             raise ReplayRunning()
 
-    return still
+    return check

@@ -30,34 +30,38 @@ _LIBRARIES: Final = {MQTT3: "paho", MQTT5: "paho", AMQP: "proton", NATS: "nats"}
 @cache
 def available_protocols() -> tuple[str, ...]:
     """The protocols that can deliver events. The first call looks them up, because clients take time to load."""
-    found = load_sinks()
-    return tuple(each for each in PROTOCOLS if each in _ALWAYS or (each in found and find_spec(_LIBRARIES[each])))
-
-
-def server_offer(public_url: str, plaintext: bool, most: int) -> SubscriptionSupport:
-    """What a server with these settings supports. most: maximum number of filters in a subscription."""
-    root = (public_url or UNCONFIGURED_URL).rstrip("/")
-    return SubscriptionSupport(
-        available_protocols(), {family: root + path for family, path in _BASES.items()}, plaintext, most
+    sinks = load_sinks()
+    return tuple(
+        protocol
+        for protocol in PROTOCOLS
+        if protocol in _ALWAYS or (protocol in sinks and find_spec(_LIBRARIES[protocol]))
     )
 
 
-def options_document(offered: SubscriptionSupport) -> dict[str, Any]:
+def server_offer(public_url: str, plaintext: bool, max_filters: int) -> SubscriptionSupport:
+    """What a server with these settings supports. max_filters: maximum number of filters in a subscription."""
+    root = (public_url or UNCONFIGURED_URL).rstrip("/")
+    return SubscriptionSupport(
+        available_protocols(), {family: root + path for family, path in _BASES.items()}, plaintext, max_filters
+    )
+
+
+def options_document(support: SubscriptionSupport) -> dict[str, Any]:
     """The body of OPTIONS on subscriptions."""
     return {
-        "protocols": {name: _protocol(name) for name in offered.protocols},
+        "protocols": {name: _protocol(name) for name in support.protocols},
         "dialects": list(filters.DIALECTS),
         "config": CONFIG_MEMBERS,
-        "families": {name: {"source": source} for name, source in offered.sources.items()},
+        "families": {name: {"source": source} for name, source in support.sources.items()},
         "sinkcredential": {name: describe_members(table) for name, table in credentials.CREDENTIAL_MEMBERS.items()},
-        "filters": {"maximum": offered.filters, "depth": filters.MAX_DEPTH, "nodes": filters.MAX_FILTERS},
+        "filters": {"maximum": support.filters, "depth": filters.MAX_DEPTH, "nodes": filters.MAX_FILTERS},
         "mediatypes": list(MEDIA_TYPES),
     }
 
 
 def subscription_config_types() -> dict[str, str]:
     """The keys of `config` with their types, in the form of an endpoint's `subscriptionconfig`."""
-    return {name: str(each["type"]) for name, each in CONFIG_MEMBERS.items()}
+    return {name: str(member["type"]) for name, member in CONFIG_MEMBERS.items()}
 
 
 def _protocol(name: str) -> dict[str, Any]:

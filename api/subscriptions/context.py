@@ -60,10 +60,10 @@ def can_see(caller: Caller, subscription: Subscription) -> bool:
 
 def find_subscription(view: View, id: str, caller: Caller) -> Subscription:
     """A subscription that the caller may see. Raises: NotFound."""
-    found = view.subscriptions.get(id)
-    if found is None or not can_see(caller, found):
+    subscription = view.subscriptions.get(id)
+    if subscription is None or not can_see(caller, subscription):
         raise problems.NotFound(subscription_xid(id))
-    return found
+    return subscription
 
 
 def subscription_xid(id: str) -> str:
@@ -77,6 +77,8 @@ def position_of_time(log: Log, time: str) -> int:
     time: RFC 3339 in UTC. Fractions finer than a microsecond are rounded up, so that no earlier event is included.
     """
     seconds, _, fraction = to_utc(time).removesuffix("Z").partition(".")
-    moment = datetime.fromisoformat(f"{seconds}.{fraction[:6]:0<6}+00:00")
-    before = moment - _MOMENT if not fraction[6:].strip("0") and moment > datetime.min.replace(tzinfo=UTC) else moment
-    return log.as_of(format_time(before), _FOREVER).last + 1
+    instant = datetime.fromisoformat(f"{seconds}.{fraction[:6]:0<6}+00:00")
+    previous_instant = (
+        instant - _MOMENT if not fraction[6:].strip("0") and instant > datetime.min.replace(tzinfo=UTC) else instant
+    )
+    return log.as_of(format_time(previous_instant), _FOREVER).last + 1

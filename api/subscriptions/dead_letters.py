@@ -27,8 +27,8 @@ MAX_LIMIT: Final = 1000
 class DeadLetterHandler:
     """Handles requests about dead letters."""
 
-    def __init__(self, parts: SubscriptionApiContext) -> None:
-        self._parts = parts
+    def __init__(self, context: SubscriptionApiContext) -> None:
+        self._parts = context
 
     async def list(self, request: Request, receive: Receive) -> Response:
         """A page of dead letters, in their order. Raises: NotFound, BadRequest."""
@@ -46,46 +46,46 @@ class DeadLetterHandler:
 
     async def discard(self, request: Request, receive: Receive) -> Response:
         """200 with the discarded dead letter. Raises: NotFound, Forbidden."""
-        recorded, letter = await self._recorded(request, "discard", self._parts.deliveries.discard)
-        return json_response(request, 200, letter, xregcorrelationid=recorded)
+        recorded, dead_letter = await self._recorded(request, "discard", self._parts.deliveries.discard)
+        return json_response(request, 200, dead_letter, xregcorrelationid=recorded)
 
     async def _recorded(
-        self, request: Request, name: str, effect: Callable[[str, str], None]
+        self, request: Request, name: str, apply_action: Callable[[str, str], None]
     ) -> tuple[str | None, JsonObject]:
-        letter = await asyncio.to_thread(self._find, request)
+        dead_letter = await asyncio.to_thread(self._find, request)
         check_writer(request.caller)
         query_params(request, ())
         id, sequence = request.segments[1], request.segments[3]
         command = ControlSubscription(subscription_xid(id), name, {"sequence": sequence})
         recorded = await asyncio.wrap_future(self._parts.registry.command_bus.submit(command, request.caller))
-        await asyncio.to_thread(effect, id, sequence)
-        return recorded.xregcorrelationid, letter
+        await asyncio.to_thread(apply_action, id, sequence)
+        return recorded.xregcorrelationid, dead_letter
 
     def _list(self, request: Request) -> Response:
-        given = query_params(request, ("after", "limit"))
-        limit = _limit(single_value(given, "limit"))
+        parameters = query_params(request, ("after", "limit"))
+        limit = _limit(single_value(parameters, "limit"))
         subscription = self._subscription(request)
-        after = self._after(single_value(given, "after"))
-        found = list(self._parts.deliveries.deadletters(subscription.id, after, limit + 1))
-        links = [_next(request, limit, found[limit - 1])] if len(found) > limit else []
-        return json_response(request, 200, found[:limit], [(b"cache-control", b"no-store"), *links])
+        after_sequence = self._after(single_value(parameters, "after"))
+        dead_letters = list(self._parts.deliveries.deadletters(subscription.id, after_sequence, limit + 1))
+        links = [_next(request, limit, dead_letters[limit - 1])] if len(dead_letters) > limit else []
+        return json_response(request, 200, dead_letters[:limit], [(b"cache-control", b"no-store"), *links])
 
     def _after(self, value: str | None) -> str:
         """The sequence after which a page begins; empty for the first page. Raises: BadRequest."""
         if value is None:
             return ""
-        if (found := parse_sequence(value)) is None:
+        if (sequence := parse_sequence(value)) is None:
             raise invalid_param("after", f"{value!r} is not the sequence of a dead letter")
-        if position_of(found) > (head := self._parts.registry.readers.quick_view().log.head().last):
+        if position_of(sequence) > (head := self._parts.registry.readers.quick_view().log.head().last):
             raise invalid_param("after", f"{value!r} is after the last event; the log ends at position {head}")
         return value
 
     def _find(self, request: Request) -> JsonObject:
         subscription = self._subscription(request)
-        letter = self._parts.deliveries.deadletter(subscription.id, request.segments[3])
-        if letter is None:
+        dead_letter = self._parts.deliveries.deadletter(subscription.id, request.segments[3])
+        if dead_letter is None:
             raise problems.NotFound(f"{subscription_xid(subscription.id)}/deadletters/{request.segments[3]}")
-        return letter
+        return dead_letter
 
     def _subscription(self, request: Request) -> Subscription:
         return find_subscription(self._parts.registry.readers.quick_view(), request.segments[1], request.caller)
@@ -99,6 +99,6 @@ def _limit(value: str | None) -> int:
     return int(value)
 
 
-def _next(request: Request, limit: int, last: Any) -> tuple[bytes, bytes]:
-    path = f"{subscription_xid(request.segments[1])}/deadletters?limit={limit}&after={last['sequence']}"
+def _next(request: Request, limit: int, last_letter: Any) -> tuple[bytes, bytes]:
+    path = f"{subscription_xid(request.segments[1])}/deadletters?limit={limit}&after={last_letter['sequence']}"
     return b"link", f"<{request.base}{path}>;rel=next".encode("latin-1", "replace")

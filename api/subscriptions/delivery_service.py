@@ -26,14 +26,14 @@ def build_delivery_service(
     metrics: the Prometheus registry for its metrics. resolver: resolves the addresses of sinks; replaces the
     DestinationGuard.
     """
-    found = resolver or build_guard(settings)
+    address_guard = resolver or build_guard(settings)
     ports = DeliveryPorts(
-        found,
+        address_guard,
         secrets=StoredSecrets(registry.store),
         may_read=build_owner_rights(settings, registry),
-        validator=WebhookHandshake(found),
+        validator=WebhookHandshake(address_guard),
         policy=settings.sinks_validation,
-        renew=TokenRenewal(found),
+        renew=TokenRenewal(address_guard),
         origin=settings.origin,
         callback=partial(callback_url, settings.public_url) if settings.public_url else None,
         sinks=load_sinks(),

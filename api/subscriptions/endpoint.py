@@ -18,37 +18,37 @@ _LOG: Final = logging.getLogger("annals.subscriptions")
 _CALLER: Final = Caller("annals", CONSOLE.role)
 
 
-def write_endpoint(registry: Registry, id: str, base: str) -> bool:
+def write_endpoint(registry: Registry, id: str, base_url: str) -> bool:
     """True if the endpoint was written, as one interaction; False if it was up to date or could not be written.
 
-    base: root of the registry. A model without endpoints needs no write. If the registry refuses the endpoint, the
+    base_url: root of the registry. A model without endpoints needs no write. If the registry refuses the endpoint, the
     server logs a warning and still starts.
     """
     view = registry.readers.quick_view()
     model = view.entity("/model")
     if model is None or ENDPOINTS not in loads(model.attributes)["model"].get("groups", {}):
         return False
-    xid, wanted = f"/{ENDPOINTS}/{id}", _endpoint(base)
+    xid, attributes = f"/{ENDPOINTS}/{id}", _endpoint(base_url)
     row = view.entity(xid)
-    known = loads(row.attributes) if row else {}
-    if all(known.get(name) == value for name, value in wanted.items()):
+    stored_attributes = loads(row.attributes) if row else {}
+    if all(stored_attributes.get(name) == value for name, value in attributes.items()):
         return False
     method = WriteMethod.PATCH if row else WriteMethod.PUT
     try:
-        registry.command_bus.submit(WriteTree(xid, wanted, method, ignore=frozenset({"epoch"})), _CALLER).result()
+        registry.command_bus.submit(WriteTree(xid, attributes, method, ignore=frozenset({"epoch"})), _CALLER).result()
     except Problem as problem:
         _LOG.warning("the endpoint %s, which makes the subscriptions known, cannot be written: %s", xid, problem)
         return False
     return True
 
 
-def _endpoint(base: str) -> dict[str, Any]:
+def _endpoint(base_url: str) -> dict[str, Any]:
     return {
         "name": "Subscriptions",
         "description": "Subscriptions to what happens in this registry",
         "usage": ["subscriber"],
         "envelope": "CloudEvents/1.0",
         "protocol": "HTTP/1.1",
-        "protocoloptions": {"endpoints": [{"uri": f"{base}/subscriptions"}], "deployed": True},
+        "protocoloptions": {"endpoints": [{"uri": f"{base_url}/subscriptions"}], "deployed": True},
         "subscriptionconfig": subscription_config_types(),
     }

@@ -15,20 +15,20 @@ CACHE_SECONDS = 5.0
 class OwnerRights:
     """The port `MayRead` of the deliverer.
 
-    named: returns the callers with a name, from the current token list; None if there is no token list. An owner with a
-    JWT has the rights that it had when it last wrote a subscription.
+    callers_of_tokens: returns the callers with a name, from the current token list; None if there is no token list. An
+    owner with a JWT has the rights that it had when it last wrote a subscription.
     """
 
     def __init__(
         self,
-        named: Callable[[str], Sequence[Caller]] | None,
+        callers_of_tokens: Callable[[str], Sequence[Caller]] | None,
         subscriptions: Callable[[], StoredSubscriptions],
-        issued: bool = False,
+        has_issued_tokens: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._callers_named = named
+        self._callers_named = callers_of_tokens
         self._subscriptions = subscriptions
-        self._issued = issued
+        self._issued = has_issued_tokens
         self._clock = clock
         self._cache: dict[str, tuple[float, Sequence[Caller]]] = {}
 
@@ -39,23 +39,25 @@ class OwnerRights:
         return any(caller.can_read(xid) for caller in self._callers(owner))
 
     def _callers(self, owner: str) -> Sequence[Caller]:
-        since, found = self._cache.get(owner, (0.0, None))
+        loaded_at, callers = self._cache.get(owner, (0.0, None))
         now = self._clock()
-        if found is None or now - since >= CACHE_SECONDS:
-            found = self._looked_up(owner)
-            self._cache[owner] = now, found
-        return found
+        if callers is None or now - loaded_at >= CACHE_SECONDS:
+            callers = self._looked_up(owner)
+            self._cache[owner] = now, callers
+        return callers
 
     def _looked_up(self, owner: str) -> Sequence[Caller]:
         if owner == CONSOLE.name:
             return (CONSOLE,)
-        listed = self._callers_named(owner) if self._callers_named else ()
-        if listed or not self._issued:
-            return listed
-        own = (found.subscription for found in self._subscriptions().all() if found.subscription.owner == owner)
-        last = max(own, key=lambda subscription: subscription.position, default=None)
-        if last is None:
+        listed_callers = self._callers_named(owner) if self._callers_named else ()
+        if listed_callers or not self._issued:
+            return listed_callers
+        owned_subscriptions = (
+            entry.subscription for entry in self._subscriptions().all() if entry.subscription.owner == owner
+        )
+        latest_subscription = max(owned_subscriptions, key=lambda subscription: subscription.position, default=None)
+        if latest_subscription is None:
             return ()
-        if last.groups is None:
+        if latest_subscription.groups is None:
             return (Caller(owner, Role.READER),)
-        return (Caller(owner, None, dict.fromkeys(last.groups, Role.READER)),)
+        return (Caller(owner, None, dict.fromkeys(latest_subscription.groups, Role.READER)),)

@@ -31,54 +31,54 @@ class PreviewParams(NamedTuple):
     limit: int
 
 
-def parse_preview_params(body: Any, offer: SubscriptionSupport, log: Log) -> PreviewParams:
+def parse_preview_params(body: Any, support: SubscriptionSupport, log: Log) -> PreviewParams:
     """The parameters in a body. The range begins at the first position by default. Raises: InvalidSubscription."""
-    attributes, beside = parse_preview(body, offer, _BESIDE)
+    attributes, preview_members = parse_preview(body, support, _BESIDE)
     place, head = ErrorPlace(), log.head().last
-    limit = integer_type(0, MAX_MATCHES).parse(beside.pop("limit", DEFAULT_MATCHES), place.at("limit"))
-    if not {"fromposition", "fromtime"} & beside.keys():
-        beside["fromposition"] = 1
-    span = parse_replay_range(beside, lambda time: position_of_time(log, time))
-    first, last = span["from"], span.get("to", head)
-    for name, position in (("toposition", last), ("fromposition", first)):
+    limit = integer_type(0, MAX_MATCHES).parse(preview_members.pop("limit", DEFAULT_MATCHES), place.at("limit"))
+    if not {"fromposition", "fromtime"} & preview_members.keys():
+        preview_members["fromposition"] = 1
+    replay_range = parse_replay_range(preview_members, lambda time: position_of_time(log, time))
+    first_position, last_position = replay_range["from"], replay_range.get("to", head)
+    for name, position in (("toposition", last_position), ("fromposition", first_position)):
         if position > head and (head or position > 1):
             raise place.at(name).error("value", f"the log ends at position {head}")
-    if last < first and head:
+    if last_position < first_position and head:
         raise place.at("toposition").error("value", "it is before the first position of the range")
-    return PreviewParams(attributes, first, last, limit)
+    return PreviewParams(attributes, first_position, last_position, limit)
 
 
-def preview_result(tally: PreviewCounts, errors: Sequence[ExpressionErrors]) -> dict[str, Any]:
+def preview_result(counts: PreviewCounts, errors: Sequence[ExpressionErrors]) -> dict[str, Any]:
     """The result of a preview as JSON."""
     return {
-        "from": tally.first,
-        "to": tally.last,
-        "position": tally.position,
-        "complete": tally.is_complete,
-        "considered": tally.considered.total(),
-        "matched": tally.matched.total(),
-        "families": _families(tally.considered, tally.matched),
-        "matches": [_event(each) for each in tally.matches],
-        "errors": [_error(each) for each in errors if each.count],
+        "from": counts.first,
+        "to": counts.last,
+        "position": counts.position,
+        "complete": counts.is_complete,
+        "considered": counts.considered.total(),
+        "matched": counts.matched.total(),
+        "families": _families(counts.considered, counts.matched),
+        "matches": [_event(item) for item in counts.matches],
+        "errors": [_error(item) for item in errors if item.count],
     }
 
 
 def _families(considered: Counter[tuple[str, str]], matched: Counter[tuple[str, str]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    families: dict[str, Any] = {}
     for (family, type), count in sorted(considered.items()):
-        entry = found.setdefault(family, {"considered": 0, "matched": 0, "types": {}})
+        entry = families.setdefault(family, {"considered": 0, "matched": 0, "types": {}})
         entry["considered"] += count
         entry["matched"] += matched[family, type]
         entry["types"][type] = {"considered": count, "matched": matched[family, type]}
-    return found
+    return families
 
 
-def _event(told: EventMessage) -> dict[str, Any]:
+def _event(event: EventMessage) -> dict[str, Any]:
     """The event as a sink would receive it in structured mode."""
-    changed = told.message.changed
-    return {**told.attributes, **({} if changed is None else {"data": {"changed": list(changed)}})}
+    changed_members = event.message.changed
+    return {**event.attributes, **({} if changed_members is None else {"data": {"changed": list(changed_members)}})}
 
 
 def _error(errors: ExpressionErrors) -> dict[str, Any]:
-    found = {"pointer": errors.pointer, "expression": errors.expression.text, "count": errors.count}
-    return found | ({"first": dict(zip(("event", "error"), errors.first, strict=True))} if errors.first else {})
+    members = {"pointer": errors.pointer, "expression": errors.expression.text, "count": errors.count}
+    return members | ({"first": dict(zip(("event", "error"), errors.first, strict=True))} if errors.first else {})

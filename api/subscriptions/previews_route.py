@@ -41,14 +41,16 @@ _LINES: Final = (b"content-type", NDJSON.encode())
 
 
 class PreviewRoutes:
-    """The surface of previews and consents. gate: authenticates callers of previews.
+    """The surface of previews and consents. authenticator: authenticates callers of previews.
 
     A sink proves itself by its secret.
     """
 
-    def __init__(self, parts: SubscriptionApiContext, gate: Authenticator, families: tuple[EventFamily, ...]) -> None:
-        self._parts = parts
-        self._gate = gate
+    def __init__(
+        self, context: SubscriptionApiContext, authenticator: Authenticator, families: tuple[EventFamily, ...]
+    ) -> None:
+        self._parts = context
+        self._gate = authenticator
         self._families = families
 
     async def answer(self, request: Request, receive: Receive) -> Response:
@@ -73,42 +75,56 @@ class PreviewRoutes:
 
     async def _consent(self, request: Request, id: str, secret: str) -> Response:
         """200 if the secret was valid. Raises: ApiNotFound."""
-        given = request.header(_RATE) or ""
-        rate = int(given) if given.isascii() and given.isdecimal() and 0 < len(given) < 10 else None
+        rate_header = request.header(_RATE) or ""
+        rate = (
+            int(rate_header)
+            if rate_header.isascii() and rate_header.isdecimal() and 0 < len(rate_header) < 10
+            else None
+        )
         # A HEAD is no consent, because chat and mail clients send it to preview links.
-        good = request.method != "HEAD" and await asyncio.to_thread(self._parts.deliveries.consent, id, secret, rate)
-        if not good:
+        is_valid = request.method != "HEAD" and await asyncio.to_thread(
+            self._parts.deliveries.consent, id, secret, rate
+        )
+        if not is_valid:
             raise problems.ApiNotFound()
         return json_response(request, 200, {"consent": True})
 
     async def _preview(self, request: Request, body: Any) -> Response:
         check_caller(request.caller)
         query_params(request, ())
-        quick = self._parts.registry.readers.quick_view
-        wanted = await asyncio.to_thread(lambda: parse_preview_params(body, self._parts.supported(), quick().log))
-        lines = NDJSON in (request.header(b"accept") or "")
+        quick_view = self._parts.registry.readers.quick_view
+        preview_params = await asyncio.to_thread(
+            lambda: parse_preview_params(body, self._parts.supported(), quick_view().log)
+        )
+        as_lines = NDJSON in (request.header(b"accept") or "")
 
         def job() -> Generator[Any, None, None]:
-            yield [_LINES if lines else JSON, root_link(request.base), (b"cache-control", b"no-store")]
-            yield from self._stream_lines(request, wanted, lines)
+            yield [_LINES if as_lines else JSON, root_link(request.base), (b"cache-control", b"no-store")]
+            yield from self._stream_lines(request, preview_params, as_lines)
 
         headers, pieces = await self._parts.registry.streams.start(job)
         return Response(200, headers, pieces)
 
-    def _stream_lines(self, request: Request, wanted: PreviewParams, lines: bool) -> Generator[bytes, None, None]:
-        """The result in pieces. With `lines`, progress lines come before it."""
+    def _stream_lines(
+        self, request: Request, preview_params: PreviewParams, as_lines: bool
+    ) -> Generator[bytes, None, None]:
+        """The result in pieces. With `as_lines`, progress lines come before it."""
         readers = self._parts.registry.readers
-        look = Preview(
-            lambda: readers.quick_view().log, self._families, wanted.attributes, request.caller.can_read, wanted.limit
+        preview = Preview(
+            lambda: readers.quick_view().log,
+            self._families,
+            preview_params.attributes,
+            request.caller.can_read,
+            preview_params.limit,
         )
         result = None
-        for tally in look.scan(wanted.first, wanted.last):
-            if lines and result is not None:
+        for counts in preview.scan(preview_params.first, preview_params.last):
+            if as_lines and result is not None:
                 yield result
-            progress = {"position": tally.position, "matched": tally.matched.total()}
-            result = dumps(progress) + b"\n" if lines else b""
-            last = tally
-        yield dumps(preview_result(last, look.errors)) + (b"\n" if lines else b"")
+            progress = {"position": counts.position, "matched": counts.matched.total()}
+            result = dumps(progress) + b"\n" if as_lines else b""
+            last_counts = counts
+        yield dumps(preview_result(last_counts, preview.errors)) + (b"\n" if as_lines else b"")
 
 
 def _options(request: Request, allow: str) -> Response:
@@ -117,6 +133,6 @@ def _options(request: Request, allow: str) -> Response:
 
 def _check_method(request: Request, allow: str) -> None:
     """Checks the method. Raises: MethodNotAllowed."""
-    known = {"HEAD"} if "GET" in allow else set()
-    if request.method not in {*allow.split(", "), *known}:
+    implied_methods = {"HEAD"} if "GET" in allow else set()
+    if request.method not in {*allow.split(", "), *implied_methods}:
         raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), allow)

@@ -44,8 +44,8 @@ class _SubscriptionSnapshot(NamedTuple):
 class SubscriptionReadHandler:
     """Handles GET requests."""
 
-    def __init__(self, parts: SubscriptionApiContext) -> None:
-        self._parts = parts
+    def __init__(self, context: SubscriptionApiContext) -> None:
+        self._parts = context
 
     async def list(self, request: Request, receive: Receive) -> Response:
         """All subscriptions that the caller may see, in order of creation (SUB-505). Raises: BadRequest."""
@@ -55,74 +55,83 @@ class SubscriptionReadHandler:
         """One subscription. Raises: NotFound, BadRequest, NotModified."""
         return await asyncio.to_thread(self._read_one, request)
 
-    def render(self, subscription: Subscription, view: View, caller: Caller, *, live: bool = True) -> dict[str, Any]:
-        """The response body of a subscription. live: whether it includes the delivery status."""
-        vault, stored = self._parts.registry.store.vault, view.subscriptions
+    def render(
+        self, subscription: Subscription, view: View, caller: Caller, *, with_status: bool = True
+    ) -> dict[str, Any]:
+        """The response body of a subscription. with_status: whether it includes the delivery status."""
+        vault, stored_subscriptions = self._parts.registry.store.vault, view.subscriptions
 
         def reveal(secret: Secret) -> str | None:
-            return stored.reveal(vault, secret)
+            return stored_subscriptions.reveal(vault, secret)
 
         members = subscription_document(subscription, caller, reveal)
-        return members | {"status": self._parts.deliveries.status(subscription)} if live else members
+        return members | {"status": self._parts.deliveries.status(subscription)} if with_status else members
 
     def _read_one(self, request: Request) -> Response:
         asof = single_value(query_params(request, (_ASOF,)), _ASOF)
-        then = self._then(request, asof)
-        found = find_subscription(then.view, request.segments[1], request.caller)
-        current = entity_tag(found, request.caller)
-        if has_entity_tag(request, current):
-            raise conditional.NotModified(current)
-        members = self.render(found, then.view, request.caller, live=then.live)
-        return json_response(request, 200, members, [*subscription_headers(found, request.caller), *then.headers])
+        snapshot = self._then(request, asof)
+        subscription = find_subscription(snapshot.view, request.segments[1], request.caller)
+        tag = entity_tag(subscription, request.caller)
+        if has_entity_tag(request, tag):
+            raise conditional.NotModified(tag)
+        members = self.render(subscription, snapshot.view, request.caller, with_status=snapshot.live)
+        return json_response(
+            request, 200, members, [*subscription_headers(subscription, request.caller), *snapshot.headers]
+        )
 
     def _list(self, request: Request) -> Response:
-        given = query_params(request, _PARAMETERS)
-        named = {name: single_value(given, name) for name in _PARAMETERS}
-        limit = _number("limit", named["limit"], 1, MAX_LIMIT)
-        then = self._then(request, named[_ASOF])
-        after = _number("after", named["after"], 0, (1 << 63) - 1) or 0
-        found = list(islice(self._wanted(then, request.caller, named, after), limit + 1 if limit else None))
-        more = limit is not None and len(found) > limit
-        shown = [self.render(each.subscription, then.view, request.caller, live=then.live) for each in found[:limit]]
-        links = [_next(request, named, found[limit - 1].born)] if more and limit else []
-        return json_response(request, 200, shown, [(b"cache-control", b"no-cache"), *links, *then.headers])
+        parameters = query_params(request, _PARAMETERS)
+        values = {name: single_value(parameters, name) for name in _PARAMETERS}
+        limit = _number("limit", values["limit"], 1, MAX_LIMIT)
+        snapshot = self._then(request, values[_ASOF])
+        after_position = _number("after", values["after"], 0, (1 << 63) - 1) or 0
+        entries = list(
+            islice(self._wanted(snapshot, request.caller, values, after_position), limit + 1 if limit else None)
+        )
+        has_more = limit is not None and len(entries) > limit
+        documents = [
+            self.render(entry.subscription, snapshot.view, request.caller, with_status=snapshot.live)
+            for entry in entries[:limit]
+        ]
+        links = [_next(request, values, entries[limit - 1].born)] if has_more and limit else []
+        return json_response(request, 200, documents, [(b"cache-control", b"no-cache"), *links, *snapshot.headers])
 
     def _wanted(
-        self, then: _SubscriptionSnapshot, caller: Caller, named: Mapping[str, str | None], after: int
+        self, snapshot: _SubscriptionSnapshot, caller: Caller, values: Mapping[str, str | None], after_position: int
     ) -> Iterator[CreatedSubscription]:
-        for found in then.view.subscriptions.all(after):
-            subscription = found.subscription
+        for entry in snapshot.view.subscriptions.all(after_position):
+            subscription = entry.subscription
             if not can_see(caller, subscription):
                 continue
-            if any(named[name] not in (None, subscription.attributes.get(name)) for name in ("protocol", "source")):
+            if any(values[name] not in (None, subscription.attributes.get(name)) for name in ("protocol", "source")):
                 continue
-            if named["state"] not in (None, self._parts.deliveries.status(subscription).get("state")):
+            if values["state"] not in (None, self._parts.deliveries.status(subscription).get("state")):
                 continue
-            yield found
+            yield entry
 
     def _then(self, request: Request, asof: str | None) -> _SubscriptionSnapshot:
         """The snapshot that answers a request. Raises: BadRequest."""
         view = self._parts.registry.readers.quick_view()
         if asof is None:
             return _SubscriptionSnapshot(view, True, [])
-        moment = view.log.as_of(asof, self._parts.registry.store.clock())
+        interaction = view.log.as_of(asof, self._parts.registry.store.clock())
         links = [(b"link", f"<{url_without_asof(request)}>;rel=original".encode("latin-1", "replace"))]
-        dated = [] if moment is NO_INTERACTION else [_dated(moment.time)]
-        return _SubscriptionSnapshot(view.as_of(moment.last), False, [*dated, *links])
+        datetime_headers = [] if interaction is NO_INTERACTION else [_dated(interaction.time)]
+        return _SubscriptionSnapshot(view.as_of(interaction.last), False, [*datetime_headers, *links])
 
 
 def _dated(time: str) -> tuple[bytes, bytes]:
     return b"memento-datetime", format_datetime(parse_time(time), usegmt=True).encode()
 
 
-def _number(name: str, value: str | None, low: int, high: int) -> int | None:
+def _number(name: str, value: str | None, minimum: int, maximum: int) -> int | None:
     if value is None:
         return None
-    if not (value.isascii() and value.isdecimal() and len(value) < 20 and low <= int(value) <= high):
-        raise invalid_param(name, f"{value!r} is not a number from {low} to {high}")
+    if not (value.isascii() and value.isdecimal() and len(value) < 20 and minimum <= int(value) <= maximum):
+        raise invalid_param(name, f"{value!r} is not a number from {minimum} to {maximum}")
     return int(value)
 
 
-def _next(request: Request, named: Mapping[str, str | None], after: int) -> tuple[bytes, bytes]:
-    kept = {name: value for name, value in named.items() if value is not None} | {"after": str(after)}
-    return b"link", f"<{request.base}/subscriptions?{urlencode(kept)}>;rel=next".encode("latin-1", "replace")
+def _next(request: Request, values: Mapping[str, str | None], after_position: int) -> tuple[bytes, bytes]:
+    query_values = {name: value for name, value in values.items() if value is not None} | {"after": str(after_position)}
+    return b"link", f"<{request.base}/subscriptions?{urlencode(query_values)}>;rel=next".encode("latin-1", "replace")

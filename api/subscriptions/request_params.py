@@ -24,15 +24,15 @@ from projections.outgoing.resolver import ForbiddenAddress, Resolver
 _TAG: Final = re.compile(r'(W/)?"([^"]*)"')
 
 
-async def read_json(request: Request, receive: Receive, most: int) -> Any:
+async def read_json(request: Request, receive: Receive, max_body: int) -> Any:
     """The JSON of a body. Raises: UnsupportedMediaType, BodyTooLarge, MissingBody, ParsingData."""
     check_media_type(request)
-    return parse_required_json(await read_body(request, receive, most))
+    return parse_required_json(await read_body(request, receive, max_body))
 
 
-async def read_optional_json(request: Request, receive: Receive, most: int) -> Any:
+async def read_optional_json(request: Request, receive: Receive, max_body: int) -> Any:
     """The JSON of a body; an empty object if there is no body. Raises: as `read_json`, without MissingBody."""
-    body = await read_body(request, receive, most)
+    body = await read_body(request, receive, max_body)
     if body:
         check_media_type(request)
     return parse_json(body) if body else {}
@@ -40,26 +40,26 @@ async def read_optional_json(request: Request, receive: Receive, most: int) -> A
 
 def check_media_type(request: Request) -> None:
     """Checks the media type. A request without one counts as JSON. Raises: UnsupportedMediaType."""
-    given = request.header(b"content-type")
-    if given is not None and given.partition(";")[0].strip().lower() not in MEDIA_TYPES:
+    contenttype = request.header(b"content-type")
+    if contenttype is not None and contenttype.partition(";")[0].strip().lower() not in MEDIA_TYPES:
         raise UnsupportedMediaType(list=", ".join(MEDIA_TYPES))
 
 
 def matches_epoch(request: Request, epoch: int) -> bool:
     """Whether a subscription's epoch satisfies the request's If-Match; True without If-Match."""
-    wanted = request.header(b"if-match")
-    if wanted is None or wanted.strip() == "*":
+    if_match = request.header(b"if-match")
+    if if_match is None or if_match.strip() == "*":
         return True
-    return str(epoch) in {text.partition(".")[0] for weak, text in _TAG.findall(wanted) if not weak}
+    return str(epoch) in {text.partition(".")[0] for weak_prefix, text in _TAG.findall(if_match) if not weak_prefix}
 
 
 def has_entity_tag(request: Request, tag: bytes) -> bool:
     """Whether If-None-Match contains a tag, so that the client already has this state."""
-    known = request.header(b"if-none-match")
-    if known is None:
+    if_none_match = request.header(b"if-none-match")
+    if if_none_match is None:
         return False
-    texts = (re.sub(r"-(?:gzip|zstd)\Z", "", text) for _, text in _TAG.findall(known))
-    return known.strip() == "*" or tag.decode().strip('"') in texts
+    tags = (re.sub(r"-(?:gzip|zstd)\Z", "", text) for _, text in _TAG.findall(if_none_match))
+    return if_none_match.strip() == "*" or tag.decode().strip('"') in tags
 
 
 def write_condition(request: Request, xid: str, caller: Caller) -> Callable[[WriteTransaction], None]:
@@ -68,14 +68,14 @@ def write_condition(request: Request, xid: str, caller: Caller) -> Callable[[Wri
     For a subscription that the caller may not see, it checks nothing: the command's decision reports that.
     """
 
-    def holds(transaction: WriteTransaction) -> None:
+    def check_epoch(transaction: WriteTransaction) -> None:
         entity = transaction.world.get(xid)
         if entity is None or not may_see(entity.private["owner"], caller.name, caller.role):
             return
         if not matches_epoch(request, entity.epoch):
             raise PreconditionFailed(name="If-Match", error_detail="the subscription is in another state")
 
-    return holds
+    return check_epoch
 
 
 async def check_addresses(attributes: Mapping[str, Any], resolver: Resolver) -> None:

@@ -48,8 +48,8 @@ def json_response(
     request: Request, status: int, body: Any, headers: Headers | None = None, xregcorrelationid: str | None = None
 ) -> Response:
     """A response with a JSON body."""
-    known = [(CORRELATION_HEADER, xregcorrelationid.encode())] if xregcorrelationid is not None else []
-    return Response(status, [JSON, root_link(request.base), *known, *(headers or [_UNKEPT])], dumps(body))
+    correlation_headers = [(CORRELATION_HEADER, xregcorrelationid.encode())] if xregcorrelationid is not None else []
+    return Response(status, [JSON, root_link(request.base), *correlation_headers, *(headers or [_UNKEPT])], dumps(body))
 
 
 def subscription_headers(subscription: Subscription, caller: Caller) -> Headers:
@@ -58,7 +58,7 @@ def subscription_headers(subscription: Subscription, caller: Caller) -> Headers:
 
 
 def _put(members: dict[str, Any], path: list[str], query: str) -> None:
-    found = members
+    parent = members
     for name in path[:-1]:
-        found = found[name]
-    found[path[-1]] += f"?{query}"
+        parent = parent[name]
+    parent[path[-1]] += f"?{query}"

@@ -33,21 +33,25 @@ _METHODS: Final = b"access-control-allow-methods"
 class SubscriptionsRoutes:
     """The surface of all paths that begin with `/subscriptions`."""
 
-    def __init__(self, parts: SubscriptionApiContext) -> None:
-        self._parts = parts
-        reading, writing = SubscriptionReadHandler(parts), SubscriptionWriteHandler(parts)
-        actions, letters = SubscriptionActionHandler(parts), DeadLetterHandler(parts)
-        collection: Mapping[str, Handler] = {"GET": reading.list, "POST": writing.create}
-        item: Mapping[str, Handler] = {"GET": reading.read_one, "PUT": writing.replace, "DELETE": writing.delete}
-        action: Mapping[str, Handler] = {"POST": actions.answer}
+    def __init__(self, context: SubscriptionApiContext) -> None:
+        self._parts = context
+        read_handler, write_handler = SubscriptionReadHandler(context), SubscriptionWriteHandler(context)
+        action_handler, dead_letters = SubscriptionActionHandler(context), DeadLetterHandler(context)
+        collection: Mapping[str, Handler] = {"GET": read_handler.list, "POST": write_handler.create}
+        item: Mapping[str, Handler] = {
+            "GET": read_handler.read_one,
+            "PUT": write_handler.replace,
+            "DELETE": write_handler.delete,
+        }
+        action: Mapping[str, Handler] = {"POST": action_handler.answer}
         #: Handlers by kind of path. The handlers themselves look up the action or the dead letter.
         self._handlers: Mapping[str, Mapping[str, Handler]] = {
             "": collection,
             "id": item,
             "actions": action,
-            "deadletters": {"GET": letters.list},
-            "deadletter": {"GET": letters.read_one, "DELETE": letters.discard},
-            "redeliver": {"POST": letters.redeliver},
+            "deadletters": {"GET": dead_letters.list},
+            "deadletter": {"GET": dead_letters.read_one, "DELETE": dead_letters.discard},
+            "redeliver": {"POST": dead_letters.redeliver},
         }
 
     async def answer(self, request: Request, receive: Receive) -> Response:
@@ -71,8 +75,8 @@ class SubscriptionsRoutes:
         """What a client can subscribe to, and how (SUB-506). Raises: NotFound."""
         if len(request.segments) > 1:
             await asyncio.to_thread(self._find, request)
-        described = await asyncio.to_thread(lambda: options_document(self._parts.supported()))
-        return json_response(request, 200, described, [(b"allow", allow.encode()), (_METHODS, allow.encode())])
+        options = await asyncio.to_thread(lambda: options_document(self._parts.supported()))
+        return json_response(request, 200, options, [(b"allow", allow.encode()), (_METHODS, allow.encode())])
 
     def _find(self, request: Request) -> None:
         find_subscription(self._parts.registry.readers.quick_view(), request.segments[1], request.caller)

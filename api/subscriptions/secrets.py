@@ -20,12 +20,12 @@ class StoredSecrets:
     def reveal(self, subscription: Subscription) -> Mapping[str, str]:
         """The values by name. Raises: LookupError if a value is destroyed or cannot be decrypted (SUB-914)."""
         with self._store.engine.begin() as connection:
-            found = {
+            values = {
                 name: self._store.vault.reveal(connection, _secret(subscription, name)) for name in subscription.secrets
             }
-        if missing := [name for name, value in found.items() if value is None]:
-            raise LookupError(missing[0])
-        return {name: value for name, value in found.items() if value is not None}
+        if missing_names := [name for name, value in values.items() if value is None]:
+            raise LookupError(missing_names[0])
+        return {name: value for name, value in values.items() if value is not None}
 
     def replace(self, subscription: Subscription, values: Mapping[str, str]) -> None:
         """Replaces secret values without an event in the log.

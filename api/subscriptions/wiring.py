@@ -49,16 +49,18 @@ def build_event_families(settings: Settings) -> tuple[EventFamily, ...]:
 @contextmanager
 def open_deliveries(settings: Settings) -> Iterator[Deliveries]:
     """The stored state of deliveries, for a process that delivers nothing itself."""
-    guard = build_guard(settings)
-    ports = DeliveryPorts(guard, validator=WebhookHandshake(guard), policy=settings.sinks_validation)
-    with closing(Tables(settings.database, ports, build_event_families(settings))) as found:
-        yield found
+    address_guard = build_guard(settings)
+    ports = DeliveryPorts(address_guard, validator=WebhookHandshake(address_guard), policy=settings.sinks_validation)
+    with closing(Tables(settings.database, ports, build_event_families(settings))) as deliveries:
+        yield deliveries
 
 
 def build_owner_rights(settings: Settings, registry: Registry) -> OwnerRights:
     """The rights of subscription owners."""
-    listed = parse_fixed_tokens(settings.tokens).callers_named if settings.tokens else None
-    return OwnerRights(listed, lambda: registry.readers.quick_view().subscriptions, settings.jwt_keys is not None)
+    callers_of_tokens = parse_fixed_tokens(settings.tokens).callers_named if settings.tokens else None
+    return OwnerRights(
+        callers_of_tokens, lambda: registry.readers.quick_view().subscriptions, settings.jwt_keys is not None
+    )
 
 
 def build_guard(settings: Settings) -> DestinationGuard:

@@ -41,9 +41,9 @@ _DRYRUN = "dryrun"
 class SubscriptionWriteHandler:
     """Handles requests that create, replace or delete a subscription."""
 
-    def __init__(self, parts: SubscriptionApiContext) -> None:
-        self._parts = parts
-        self._read_handler = SubscriptionReadHandler(parts)
+    def __init__(self, context: SubscriptionApiContext) -> None:
+        self._parts = context
+        self._read_handler = SubscriptionReadHandler(context)
 
     async def create(self, request: Request, receive: Receive) -> Response:
         """201 with the new subscription. The server has not contacted its sink yet (SUB-501). Raises: Problem."""
@@ -51,7 +51,7 @@ class SubscriptionWriteHandler:
         dryrun = _DRYRUN in query_params(request, (_DRYRUN,))
         command = await self._command(request, await read_json(request, receive, self._parts.body), str(uuid4()), True)
         if dryrun:
-            return await dry_run(request, self._parts.registry.command_bus, command, None, own=True)
+            return await dry_run(request, self._parts.registry.command_bus, command, None, is_unrestricted=True)
         recorded = await self._submit(request, command, _written_subscription)
         location = (b"location", f"{request.base}{command.xid}".encode("latin-1", "replace"))
         return await self._response(request, recorded, 201, [location])
@@ -65,10 +65,10 @@ class SubscriptionWriteHandler:
         if isinstance(body, dict) and body.get("id") not in (None, id):
             raise ErrorPlace().at("id").error("idmismatch", "the path has another id")
         command = await self._command(request, body, id, False)
-        holds = write_condition(request, command.xid, request.caller)
+        condition = write_condition(request, command.xid, request.caller)
         if dryrun:
-            return await dry_run(request, self._parts.registry.command_bus, command, holds, own=True)
-        recorded = await self._submit(request, command, _written_subscription, holds)
+            return await dry_run(request, self._parts.registry.command_bus, command, condition, is_unrestricted=True)
+        recorded = await self._submit(request, command, _written_subscription, condition)
         return await self._response(request, recorded, 200)
 
     async def delete(self, request: Request, receive: Receive) -> Response:
@@ -77,80 +77,88 @@ class SubscriptionWriteHandler:
         id = await self._find(request)
         check_writer(request.caller)
         command = DeleteSubscription(subscription_xid(id))
-        holds = write_condition(request, command.xid, request.caller)
-        last: list[tuple[Subscription, dict[str, Any]]] = []
+        condition = write_condition(request, command.xid, request.caller)
+        last_states: list[tuple[Subscription, dict[str, Any]]] = []
 
-        def remembered(transaction: Transaction) -> None:
-            holds(transaction)
+        def check_and_remember(transaction: Transaction) -> None:
+            condition(transaction)
             entity = transaction.world.get(command.xid)
             if entity is not None:
                 subscription = Subscription.of(entity, entity.position)
-                last[:] = [
+                last_states[:] = [
                     (subscription, subscription_document(subscription, request.caller, transaction.world.secret))
                 ]
 
         if dryrun:
-            return await dry_run(request, self._parts.registry.command_bus, command, remembered, own=True)
-        recorded = await self._submit(request, command, lambda transaction, recorded: None, remembered)
-        subscription, shown = last[-1]
+            return await dry_run(
+                request, self._parts.registry.command_bus, command, check_and_remember, is_unrestricted=True
+            )
+        recorded = await self._submit(request, command, lambda transaction, recorded: None, check_and_remember)
+        subscription, document = last_states[-1]
         await asyncio.to_thread(
             self._parts.deliveries.wait_until_applied, replace(subscription, position=recorded.position)
         )
-        return json_response(request, 200, shown, xregcorrelationid=recorded.xregcorrelationid)
+        return json_response(request, 200, document, xregcorrelationid=recorded.xregcorrelationid)
 
     async def _find(self, request: Request) -> str:
         """The id of the requested subscription. Raises: NotFound."""
-        quick = self._parts.registry.readers.quick_view
-        await asyncio.to_thread(lambda: find_subscription(quick(), request.segments[1], request.caller))
+        quick_view = self._parts.registry.readers.quick_view
+        await asyncio.to_thread(lambda: find_subscription(quick_view(), request.segments[1], request.caller))
         return request.segments[1]
 
-    async def _command(self, request: Request, body: Any, id: str, new: bool) -> WriteSubscription:
+    async def _command(self, request: Request, body: Any, id: str, is_new: bool) -> WriteSubscription:
         """The command for a body. Raises: InvalidSubscription, QuotaExceeded."""
-        wanted = await asyncio.to_thread(lambda: parse_subscription(body, self._parts.supported()))
-        self._check_vault(wanted)
-        await check_addresses(wanted.attributes, self._parts.resolver)
-        time = wanted.attributes["config"].get("starttime")
+        document = await asyncio.to_thread(lambda: parse_subscription(body, self._parts.supported()))
+        self._check_vault(document)
+        await check_addresses(document.attributes, self._parts.resolver)
+        time = document.attributes["config"].get("starttime")
         return WriteSubscription(
             xid=subscription_xid(id),
-            new=new,
-            attributes=wanted.attributes,
-            secrets=wanted.secrets,
-            needed=wanted.needed,
-            dropped=wanted.dropped,
-            place=wanted.place,
+            new=is_new,
+            attributes=document.attributes,
+            secrets=document.secrets,
+            needed=document.needed,
+            dropped=document.dropped,
+            place=document.place,
             starttime=await asyncio.to_thread(self._position, time) if time is not None else None,
             groups=_groups(request.caller),
             most=self._parts.owned,
         )
 
-    def _check_vault(self, wanted: SubscriptionDocument) -> None:
+    def _check_vault(self, document: SubscriptionDocument) -> None:
         """Checks that the server can store the secrets of a subscription (SUB-914).
 
         Raises: InvalidSubscription if there are secrets and the server has no master key.
         """
-        if wanted.secrets and not self._parts.registry.store.vault.has_key:
+        if document.secrets and not self._parts.registry.store.vault.has_key:
             reason = (
                 "this server has no master key, so it cannot store secrets or URIs with a query; set ANNALS_MASTER_KEY"
             )
-            raise invalid_subscription("credentialsunavailable", secret_pointer(min(wanted.secrets)), reason)
+            raise invalid_subscription("credentialsunavailable", secret_pointer(min(document.secrets)), reason)
 
     def _position(self, time: str) -> int:
         return position_of_time(self._parts.registry.readers.quick_view().log, time)
 
     async def _submit(
-        self, request: Request, command: Any, built: Built, holds: Callable[[Transaction], None] | None = None
+        self,
+        request: Request,
+        command: Any,
+        build_response: Built,
+        condition: Callable[[Transaction], None] | None = None,
     ) -> Recorded:
-        road = self._parts.registry.command_bus
-        return await asyncio.wrap_future(road.submit(command, request.caller, built, holds))
+        command_bus = self._parts.registry.command_bus
+        return await asyncio.wrap_future(command_bus.submit(command, request.caller, build_response, condition))
 
     async def _response(
-        self, request: Request, recorded: Recorded, status: int, more: list[tuple[bytes, bytes]] | None = None
+        self, request: Request, recorded: Recorded, status: int, extra_headers: list[tuple[bytes, bytes]] | None = None
     ) -> Response:
         subscription: Subscription = recorded.answer
-        quick = self._parts.registry.readers.quick_view
-        shown = await asyncio.to_thread(lambda: self._read_handler.render(subscription, quick(), request.caller))
-        headers = [*subscription_headers(subscription, request.caller), *(more or [])]
-        return json_response(request, status, shown, headers, recorded.xregcorrelationid)
+        quick_view = self._parts.registry.readers.quick_view
+        document = await asyncio.to_thread(
+            lambda: self._read_handler.render(subscription, quick_view(), request.caller)
+        )
+        headers = [*subscription_headers(subscription, request.caller), *(extra_headers or [])]
+        return json_response(request, status, document, headers, recorded.xregcorrelationid)
 
 
 def _written_subscription(transaction: Transaction, recorded: Recorded) -> Subscription | None:

@@ -32,19 +32,23 @@ class Cursor:
 
     def text(self, request: str) -> str:
         """The text of the cursor. request: everything that the set depends on; the text contains its checksum."""
-        place = [*self.after.key, self.after.tree_key] if self.after else None
-        value = [crc32(request.encode()), self.position, self.count, place, self.backwards, self.page_size]
+        page_key = [*self.after.key, self.after.tree_key] if self.after else None
+        value = [crc32(request.encode()), self.position, self.count, page_key, self.backwards, self.page_size]
         return urlsafe_b64encode(json.dumps(value, separators=(",", ":")).encode()).decode().rstrip("=")
 
 
 def parse_cursor(text: str, request: str, head: int) -> Cursor:
     """The cursor in a link. head: last position of the log. Raises: BadRequest."""
     try:
-        check, position, count, place, backwards, take = json.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-        cursor = Cursor(_natural(position), _natural(count), _place(place), backwards is True, take and _natural(take))
+        checksum, position, count, page_key, backwards, page_size = json.loads(
+            urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        )
+        cursor = Cursor(
+            _natural(position), _natural(count), _place(page_key), backwards is True, page_size and _natural(page_size)
+        )
     except (ValueError, TypeError):
         raise _bad() from None
-    if check != crc32(request.encode()):
+    if checksum != crc32(request.encode()):
         raise _bad()
     if cursor.position > head:
         raise _refused(f"it is of position {cursor.position}, but the log ends at position {head}")

@@ -32,27 +32,32 @@ _FORMS: Final = {name: form for name, form in LOG_FORMATS.items() if not form.is
 
 async def dry_run(
     request: Request,
-    road: CommandBus,
+    command_bus: CommandBus,
     command: Command,
     condition: Precondition | None,
-    shown: Built | None = None,
+    build_response: Built | None = None,
     *,
-    own: bool = False,
+    is_unrestricted: bool = False,
 ) -> Response:
     """The events that a command would append, without a correlation id, because nothing is recorded.
 
-    shown: builds the response of the real write, which may refuse the command too (ENT-4). own: the command is about an
-    object that the caller owns, so the caller sees all of its events. Raises: NotAcceptable, Problem.
+    build_response: builds the response of the real write, which may refuse the command too (ENT-4). is_unrestricted:
+    the command is about an object that the caller owns, so the caller sees all of its events. Raises: NotAcceptable,
+    Problem.
     """
-    form = negotiate_format(request.header(b"accept"), _FORMS)
+    feed_format = negotiate_format(request.header(b"accept"), _FORMS)
 
-    def lines(transaction: WriteTransaction, recorded: Recorded) -> bytes:
-        if shown is not None:
-            shown(transaction, recorded)
-        return _lines(transaction, recorded, None if own else _seen_by(request.caller), form)
+    def write_lines(transaction: WriteTransaction, recorded: Recorded) -> bytes:
+        if build_response is not None:
+            build_response(transaction, recorded)
+        return _lines(transaction, recorded, None if is_unrestricted else _seen_by(request.caller), feed_format)
 
-    recorded = await asyncio.wrap_future(road.submit(command, request.caller, lines, condition, dryrun=True))
-    return Response(200, [form.content_type, root_link(request.base), *findings_headers(recorded)], recorded.answer)
+    recorded = await asyncio.wrap_future(
+        command_bus.submit(command, request.caller, write_lines, condition, dryrun=True)
+    )
+    return Response(
+        200, [feed_format.content_type, root_link(request.base), *findings_headers(recorded)], recorded.answer
+    )
 
 
 def findings_headers(recorded: Recorded) -> Headers:
@@ -60,12 +65,14 @@ def findings_headers(recorded: Recorded) -> Headers:
     return [(FINDINGS_HEADER, b"%d" % recorded.findings)] if recorded.findings else []
 
 
-def _lines(transaction: WriteTransaction, recorded: Recorded, sees: VisibilityTest | None, form: FeedFormat) -> bytes:
+def _lines(
+    transaction: WriteTransaction, recorded: Recorded, may_see: VisibilityTest | None, feed_format: FeedFormat
+) -> bytes:
     """The log lines of a command before its rollback, limited to those that its caller may read."""
     log = View.of_connection(transaction.connection).log
-    source = LogFeedSource(lambda: log, sees)
+    source = LogFeedSource(lambda: log, may_see)
     groups = source.groups(recorded.position - len(recorded.events), recorded.position)
-    return form.before + form.write(groups, True) + form.after
+    return feed_format.before + feed_format.write(groups, True) + feed_format.after
 
 
 def _seen_by(caller: Caller) -> VisibilityTest | None:

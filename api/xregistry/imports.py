@@ -43,16 +43,16 @@ class ImportRoutes:
         if (options := post_only_options(request)) is not None:
             return options
         check_caller(request)
-        given = query_params(request, (_DIALECT, _DRYRUN))
-        dialect = single_value(given, _DIALECT)
+        parameters = query_params(request, (_DIALECT, _DRYRUN))
+        dialect = single_value(parameters, _DIALECT)
         if dialect is None or dialect not in DIALECTS:
             raise invalid_param(_DIALECT, f"it has to be one of: {', '.join(DIALECTS)}")
         body = await read_body(request, receive, self._max_body)
         translated = await asyncio.to_thread(_translated, dialect, body)
-        query = _DRYRUN.encode() if _DRYRUN in given else b""
-        written = replace(request, segments=(), path="/", raw_path="/", query=query)
-        answer = await self._writing.answer(written, dumps(translated.tree))
-        return answer if _DRYRUN in given else _with_report(answer, translated)
+        query = _DRYRUN.encode() if _DRYRUN in parameters else b""
+        write_request = replace(request, segments=(), path="/", raw_path="/", query=query)
+        response = await self._writing.answer(write_request, dumps(translated.tree))
+        return response if _DRYRUN in parameters else _with_report(response, translated)
 
 
 def _translated(dialect: str, body: bytes) -> TranslatedDocument:
@@ -67,8 +67,8 @@ def _translated(dialect: str, body: bytes) -> TranslatedDocument:
         raise problems.BadRequest(error_detail=str(error)) from None
 
 
-def _with_report(answer: Response, translated: TranslatedDocument) -> Response:
+def _with_report(response: Response, translated: TranslatedDocument) -> Response:
     """The response to the write, together with the report of the translation."""
-    assert isinstance(answer.body, bytes), "a write is answered as a whole"
+    assert isinstance(response.body, bytes), "a write is answered as a whole"
     report = dumps([change.members() for change in translated.report])
-    return replace(answer, body=b'{"result":%b,"report":%b}' % (answer.body, report))
+    return replace(response, body=b'{"result":%b,"report":%b}' % (response.body, report))

@@ -68,22 +68,24 @@ def list_collection(
     model: Model,
     owner: EntityRow,
     types: Collection[str],
-    most: int,
+    max_members: int,
 ) -> CollectionListing:
     """The members of a collection.
 
-    types: entity types inlined below them. most: maximum page size; 0 for no maximum.
+    types: entity types inlined below them. max_members: maximum page size; 0 for no maximum.
     """
-    found = _CollectionQuery(view, request, target, flags, model, owner)
-    limit = min((number for number in (flags.limit, most) if number), default=None)
+    collection_query = _CollectionQuery(view, request, target, flags, model, owner)
+    limit = min((number for number in (flags.limit, max_members) if number), default=None)
     if limit is None and flags.cursor is None:
-        return CollectionListing(found.everything(types), [], found.narrowing)
-    places, links = found.page(min(limit or MAX_PAGE, MAX_PAGE))
-    if found.narrowing and places:
-        keys = [place.tree_key for place in places]
-        found.narrowing.set_key_range(min(keys), f'{max(keys)}"')
+        return CollectionListing(collection_query.everything(types), [], collection_query.narrowing)
+    page_keys, links = collection_query.page(min(limit or MAX_PAGE, MAX_PAGE))
+    if collection_query.narrowing and page_keys:
+        keys = [page_key.tree_key for page_key in page_keys]
+        collection_query.narrowing.set_key_range(min(keys), f'{max(keys)}"')
     return CollectionListing(
-        found.selection.with_descendants(found.members.rows(places), types), links, found.narrowing
+        collection_query.selection.with_descendants(collection_query.members.rows(page_keys), types),
+        links,
+        collection_query.narrowing,
     )
 
 
@@ -105,10 +107,12 @@ class _CollectionQuery:
         position = self._cursor.position if self._cursor else head
         view = view.at_cursor(position)
         filter, self._sort = filter_of(flags, target, model), sort_of(flags, target, model)
-        moment = view.row_overrides(target.xid, types_with_xref(target, model), position if position < head else None)
+        row_overrides = view.row_overrides(
+            target.xid, types_with_xref(target, model), position if position < head else None
+        )
         type = xids.type_of(target.xid)
         size = int(split_members(owner.attributes).get(f"{type.rpartition('.')[2]}count", "0"))
-        self.selection = view.selection(target.xid, filter, request.base, moment)
+        self.selection = view.selection(target.xid, filter, request.base, row_overrides)
         self.members: CollectionMembers = view.members(self.selection, type, self._sort, size)
         self.narrowing = FilterEffects(self.selection) if filter is not None else None
         self._start = self._cursor or Cursor(head, size if filter is None else -1)
@@ -126,24 +130,24 @@ class _CollectionQuery:
         start = (
             self._start if self._start.count >= 0 else Cursor(self._start.position, self.selection.count(self._type))
         )
-        take = min(limit, start.page_size or limit)
-        places = list(islice(self.members.page_keys(start.after, start.backwards, take + 1), take + 1))
-        more = len(places) > take
-        places = places[:take][:: -1 if start.backwards else 1]
-        last = start.count % limit or limit
+        page_size = min(limit, start.page_size or limit)
+        page_keys = list(islice(self.members.page_keys(start.after, start.backwards, page_size + 1), page_size + 1))
+        has_more = len(page_keys) > page_size
+        page_keys = page_keys[:page_size][:: -1 if start.backwards else 1]
+        last_size = start.count % limit or limit
         targets = {
-            "next": Cursor(start.position, start.count, places[-1])
-            if places and (start.after if start.backwards else more)
+            "next": Cursor(start.position, start.count, page_keys[-1])
+            if page_keys and (start.after if start.backwards else has_more)
             else None,
-            "prev": Cursor(start.position, start.count, places[0], backwards=True)
-            if places and (more if start.backwards else start.after)
+            "prev": Cursor(start.position, start.count, page_keys[0], backwards=True)
+            if page_keys and (has_more if start.backwards else start.after)
             else None,
             "first": Cursor(start.position, start.count),
-            "last": Cursor(start.position, start.count, backwards=True, page_size=last)
+            "last": Cursor(start.position, start.count, backwards=True, page_size=last_size)
             if start.count > limit
             else None,
         }
-        return places, [self._link(rel, cursor) for rel, cursor in targets.items() if cursor]
+        return page_keys, [self._link(rel, cursor) for rel, cursor in targets.items() if cursor]
 
     def _link(self, rel: str, cursor: Cursor) -> tuple[bytes, bytes]:
         limit = [] if self._flags.limit is None else [f"limit={self._flags.limit}"]

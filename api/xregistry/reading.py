@@ -46,33 +46,35 @@ class XRegistryReadHandler:
     def __init__(
         self,
         readers: ViewPool,
-        latest: DefinitionsCache,
-        moments: Snapshots,
-        streams: StreamingPool,
+        definitions_cache: DefinitionsCache,
+        snapshots: Snapshots,
+        streaming_pool: StreamingPool,
         pagelimit: int = 0,
         max_inlined: int = 0,
     ) -> None:
         """A limit of 0 means no limit. pagelimit: members of a page. max_inlined: inlined entities in a response."""
         self._max_inlined = max_inlined
         self._readers = readers
-        self._moments = moments
+        self._moments = snapshots
         self._pagelimit = pagelimit
-        self._latest = latest
-        self._streams = streams
+        self._latest = definitions_cache
+        self._streams = streaming_pool
 
     async def answer(self, request: Request) -> Response:
         """The response to a GET. Raises: Problem."""
         if request.query and (asof := requested_asof(request.query)) is not None:
             return await self._answer_as_of(request, asof)
-        known = self._latest.definitions
+        definitions = self._latest.definitions
         while True:
             try:
-                answer = self._answer_from_row(request, known)
-                return answer or await self._stream(request, whole=self._stored_collection(request, known))
+                response = self._answer_from_row(request, definitions)
+                return response or await self._stream(
+                    request, full_collection=self._stored_collection(request, definitions)
+                )
             except (OutdatedDefinitions, problems.Problem):
-                if (now := self._latest.current(self._readers.quick_view())) is known:
+                if (current_definitions := self._latest.current(self._readers.quick_view())) is definitions:
                     raise
-                known = now
+                definitions = current_definitions
 
     async def offered_capabilities(self, request: Request) -> Response:
         """The capabilities that this server can offer.
@@ -81,37 +83,39 @@ class XRegistryReadHandler:
         Raises: Problem.
         """
         asof = requested_asof(request.query)
-        then = await self._snapshot(request, asof) if asof is not None else None
-        parse_target_and_flags(request, then.definitions if then else self._latest.current(self._readers.quick_view()))
-        answer = Response(200, [JSON, root_link(request.base)], dumps(offered_capabilities()))
-        return then.add_headers(answer, request) if then else answer
+        snapshot = await self._snapshot(request, asof) if asof is not None else None
+        parse_target_and_flags(
+            request, snapshot.definitions if snapshot else self._latest.current(self._readers.quick_view())
+        )
+        response = Response(200, [JSON, root_link(request.base)], dumps(offered_capabilities()))
+        return snapshot.add_headers(response, request) if snapshot else response
 
     async def _answer_as_of(self, request: Request, asof: str) -> Response:
         """The response as of a moment. Raises: Problem."""
-        then = await self._snapshot(request, asof)
-        tag = conditional.log_tag(then.position, request, then.definitions.positions)
+        snapshot = await self._snapshot(request, asof)
+        tag = conditional.log_tag(snapshot.position, request, snapshot.definitions.positions)
         try:
             if b"filter" in request.query:
                 # A filter on a Resource may have to read many Versions, so it does not run in the event loop.
-                answer = await asyncio.to_thread(self._answer_from_row, request, then.definitions, then)
+                response = await asyncio.to_thread(self._answer_from_row, request, snapshot.definitions, snapshot)
             else:
-                answer = self._answer_from_row(request, then.definitions, then)
-            if answer:
+                response = self._answer_from_row(request, snapshot.definitions, snapshot)
+            if response:
                 conditional.check_conditions(request, tag)
-                answer = conditional.add_entity_tag(answer, tag)
-            return then.add_headers(answer or await self._stream(request, then), request)
-        except conditional.NotModified as unchanged:
-            return then.add_headers(conditional.not_modified_response(request, unchanged), request)
+                response = conditional.add_entity_tag(response, tag)
+            return snapshot.add_headers(response or await self._stream(request, snapshot), request)
+        except conditional.NotModified as not_modified:
+            return snapshot.add_headers(conditional.not_modified_response(request, not_modified), request)
 
     async def _snapshot(self, request: Request, asof: str) -> Snapshot:
         """The snapshot that a request names. Raises: BadRequest; NotFound if the registry did not exist then."""
-        then = await self._moments.find(asof)
-        if then.position == 0:
+        snapshot = await self._moments.find(asof)
+        if snapshot.position == 0:
             raise problems.NotFound(request.path)
-        return then
+        return snapshot
 
     def _answer_from_row(
-        self, request: Request, definitions: RegistryDefinitions, then: Snapshot | None = None
+        self, request: Request, definitions: RegistryDefinitions, snapshot: Snapshot | None = None
     ) -> Response | None:
         """The response if a single row is enough, otherwise None. A response about the past has no entity tag.
 
@@ -120,14 +124,16 @@ class XRegistryReadHandler:
         target, flags = parse_target_and_flags(request, definitions)
         if flags.inline is not None:
             parse_inline(flags.inline, target, definitions.model, definitions.capabilities)
-        document = target.has_document_body and not flags.doc
-        if target.kind in COLLECTION_KINDS or ((flags.inline is not None or flags.filter is not None) and not document):
+        is_document = target.has_document_body and not flags.doc
+        if target.kind in COLLECTION_KINDS or (
+            (flags.inline is not None or flags.filter is not None) and not is_document
+        ):
             return None
         view = self._readers.quick_view()
-        if then:
-            view = then.view(view)
+        if snapshot:
+            view = snapshot.view(view)
         content = b""
-        if document:
+        if is_document:
             row, *positions, content = view.entity_with_document(target.row_xid)
         else:
             row, *positions = view.entity_with_definitions(target.row_xid)
@@ -137,11 +143,13 @@ class XRegistryReadHandler:
             return self._answer_from_xref(request, view, target, flags, definitions)
         if flags.filter is not None:
             return self._filtered_document(request, view, target, flags, definitions, row)
-        tag = None if then else conditional.row_tag(row, request, definitions.positions)
+        tag = None if snapshot else conditional.row_tag(row, request, definitions.positions)
         conditional.check_conditions(request, tag)
-        shown = ResponseContent(target, definitions, flags, NO_INLINE, (row,))
-        answer = document_response if document else json_response
-        return answer(shown, request.base, lambda _: content, conditional.tag_headers(tag) if tag else NO_HEADERS)
+        response_content = ResponseContent(target, definitions, flags, NO_INLINE, (row,))
+        render_response = document_response if is_document else json_response
+        return render_response(
+            response_content, request.base, lambda _: content, conditional.tag_headers(tag) if tag else NO_HEADERS
+        )
 
     def _answer_from_xref(
         self, request: Request, view: View, target: RequestTarget, flags: Flags, definitions: RegistryDefinitions
@@ -170,7 +178,7 @@ class XRegistryReadHandler:
 
         It has no entity tag, because other entities affect the result too.
         """
-        shown = ResponseContent(
+        response_content = ResponseContent(
             target,
             definitions,
             flags,
@@ -178,21 +186,23 @@ class XRegistryReadHandler:
             (row,),
             narrowing=filter_entity(view, request, target, flags, definitions, row),
         )
-        return document_response(shown, request.base, view.document)
+        return document_response(response_content, request.base, view.document)
 
     @contextmanager
     def _open_content(
-        self, request: Request, then: Snapshot | None, whole: ResponseContent | None
+        self, request: Request, snapshot: Snapshot | None, full_collection: ResponseContent | None
     ) -> Iterator[tuple[ResponseContent, EntityRow | None, int, ReadDocument]]:
         """The content of a response, the row of its entity, its log position, and the reader of its documents."""
-        if whole:
-            with self._readers.stream_collection(whole.target.xid, whole.definitions.positions) as listed:
-                if listed:
-                    yield replace(whole, texts=listed.texts), None, listed.position, _no_document
+        if full_collection:
+            with self._readers.stream_collection(
+                full_collection.target.xid, full_collection.definitions.positions
+            ) as listing:
+                if listing:
+                    yield replace(full_collection, texts=listing.texts), None, listing.position, _no_document
                     return
-        with self._readers.view() as now:
-            view = then.view(now) if then else now
-            definitions = then.definitions if then else self._latest.current(view)
+        with self._readers.view() as current_view:
+            view = snapshot.view(current_view) if snapshot else current_view
+            definitions = snapshot.definitions if snapshot else self._latest.current(view)
             yield *load_response_content(request, view, definitions, self._pagelimit), view.position(), view.document
 
     def _stored_collection(self, request: Request, definitions: RegistryDefinitions) -> ResponseContent | None:
@@ -201,37 +211,50 @@ class XRegistryReadHandler:
         Also None for a HEAD request, which would abort the database cursor. Raises: Problem, NotModified.
         """
         target, flags = parse_target_and_flags(request, definitions)
-        pages = self._pagelimit if definitions.capabilities.pagination else 0
-        whole = ResponseContent(target, definitions, flags, NO_INLINE, ())
-        if target.kind not in _LISTED or flags != NO_FLAGS or pages or whole.has_shortself or request.method == "HEAD":
+        page_limit = self._pagelimit if definitions.capabilities.pagination else 0
+        full_collection = ResponseContent(target, definitions, flags, NO_INLINE, ())
+        if (
+            target.kind not in _LISTED
+            or flags != NO_FLAGS
+            or page_limit
+            or full_collection.has_shortself
+            or request.method == "HEAD"
+        ):
             return None
         view = self._readers.quick_view()
         if conditional.is_conditional(request) and view.entity(_entity_of(target)):
             conditional.check_conditions(request, conditional.log_tag(view.position(), request, definitions.positions))
-        return whole
+        return full_collection
 
     async def _stream(
-        self, request: Request, then: Snapshot | None = None, whole: ResponseContent | None = None
+        self, request: Request, snapshot: Snapshot | None = None, full_collection: ResponseContent | None = None
     ) -> Response:
         def job() -> Generator[Any, None, None]:
-            with self._open_content(request, then, whole) as (shown, row, position, documents):
-                tag = conditional.log_tag(position, request, shown.definitions.positions)
+            with self._open_content(request, snapshot, full_collection) as (
+                response_content,
+                row,
+                position,
+                read_document,
+            ):
+                tag = conditional.log_tag(position, request, response_content.definitions.positions)
                 conditional.check_conditions(request, tag)
-                if self._max_inlined and shown.inline:
-                    shown = replace(shown, rows=limit_rows(shown.rows, self._max_inlined))
-                pieces = render_json(shown, request.base, documents)
-                headers = [*json_headers(shown, request.base, row), *conditional.tag_headers(tag)]
+                if self._max_inlined and response_content.inline:
+                    response_content = replace(
+                        response_content, rows=limit_rows(response_content.rows, self._max_inlined)
+                    )
+                pieces = render_json(response_content, request.base, read_document)
+                headers = [*json_headers(response_content, request.base, row), *conditional.tag_headers(tag)]
                 # Sent together with the head, because each switch from a thread to the event loop costs as much as
                 # fifty rows.
-                ahead, ended = _first_chunks(pieces) if request.method != "HEAD" else ((), False)
-                yield headers, ahead, ended
-                yield from () if ended else encode_chunks(pieces)
+                chunks, all_sent = _first_chunks(pieces) if request.method != "HEAD" else ((), False)
+                yield headers, chunks, all_sent
+                yield from () if all_sent else encode_chunks(pieces)
 
-        (headers, ahead, ended), body = await self._streams.start(job)
-        if ended:
+        (headers, first_chunks, is_complete), body = await self._streams.start(job)
+        if is_complete:
             await body.aclose()
-            return Response(200, headers, ahead[-1], first_chunks=ahead[:-1])
-        return Response(200, headers, body, first_chunks=ahead)
+            return Response(200, headers, first_chunks[-1], first_chunks=first_chunks[:-1])
+        return Response(200, headers, body, first_chunks=first_chunks)
 
 
 def parse_target_and_flags(request: Request, definitions: RegistryDefinitions) -> tuple[RequestTarget, Flags]:
@@ -253,12 +276,14 @@ def load_response_content(
     if target.kind in COLLECTION_KINDS:
         return _collection(request, view, target, flags, definitions, inline, row, pagelimit), None
     texts = inlined_configuration(view, inline) if target.kind in (PathKind.REGISTRY, PathKind.EXPORT) else {}
-    narrowing = filter_entity(view, request, target, flags, definitions, row)
-    below_it = inlined_rows(subtree_lister(view, target, flags, definitions), row, inline, definitions, narrowing)
-    rows: Iterator[EntityRow] = chain((row,), without_resolved(below_it) if flags.doc else below_it)
+    filter_effects = filter_entity(view, request, target, flags, definitions, row)
+    nested_rows = inlined_rows(
+        subtree_lister(view, target, flags, definitions), row, inline, definitions, filter_effects
+    )
+    rows: Iterator[EntityRow] = chain((row,), without_resolved(nested_rows) if flags.doc else nested_rows)
     if flags.stated:
         rows = without_defaults(rows)
-    return ResponseContent(target, definitions, flags, inline, rows, texts, narrowing=narrowing), row
+    return ResponseContent(target, definitions, flags, inline, rows, texts, narrowing=filter_effects), row
 
 
 def load_row(view: View, target: RequestTarget, flags: Flags) -> EntityRow | None:
@@ -284,10 +309,10 @@ def inlined_rows(
     row: EntityRow,
     inline: InlineTree,
     definitions: RegistryDefinitions,
-    narrowing: FilterEffects | None = None,
+    filter_effects: FilterEffects | None = None,
 ) -> Iterator[EntityRow]:
     """The rows inlined below an entity, in response order."""
-    subtree = narrowing.surviving_rows_below(row) if narrowing else subtree
+    subtree = filter_effects.surviving_rows_below(row) if filter_effects else subtree
     if row.xid != xids.REGISTRY:
         return subtree(row.xid, set(inlined_types(row.type, inline)))
     groups = (plural for plural in definitions.model.groups if plural in inline)
@@ -306,8 +331,8 @@ def filter_entity(
     filter = filter_of(flags, target, definitions.model)
     if filter is None:
         return None
-    moment = view.row_overrides(row.xid, types_with_xref(target, definitions.model))
-    selection = view.selection(row.xid, filter, request.base, moment)
+    row_overrides = view.row_overrides(row.xid, types_with_xref(target, definitions.model))
+    selection = view.selection(row.xid, filter, request.base, row_overrides)
     if not selection.survives(row):
         raise problems.NotFound(target.xid)
     return FilterEffects(selection)
@@ -325,13 +350,13 @@ def _collection(
 ) -> ResponseContent:
     type = xids.type_of(target.xid)
     types = set(inlined_types(type, inline))
-    pages = pagelimit if definitions.capabilities.pagination else 0
-    if not pages and all(asked is None for asked in (flags.filter, flags.sort, flags.limit, flags.cursor)):
+    page_limit = pagelimit if definitions.capabilities.pagination else 0
+    if not page_limit and all(flag is None for flag in (flags.filter, flags.sort, flags.limit, flags.cursor)):
         rows = subtree_lister(view, target, flags, definitions)(target.xid, {type, *types})
         return ResponseContent(target, definitions, flags, inline, rows)
-    listed = list_collection(view, request, target, flags, definitions.model, owner, types, pages)
-    rows = without_resolved(listed.rows) if flags.doc else listed.rows
-    return ResponseContent(target, definitions, flags, inline, rows, narrowing=listed.narrowing, links=listed.links)
+    listing = list_collection(view, request, target, flags, definitions.model, owner, types, page_limit)
+    rows = without_resolved(listing.rows) if flags.doc else listing.rows
+    return ResponseContent(target, definitions, flags, inline, rows, narrowing=listing.narrowing, links=listing.links)
 
 
 def inlined_configuration(view: View, inline: InlineTree) -> dict[str, str]:
@@ -347,12 +372,12 @@ _LISTED: Final = frozenset((PathKind.RESOURCES, PathKind.VERSIONS))
 
 def _first_chunks(pieces: Iterator[str]) -> tuple[tuple[bytes, ...], bool]:
     """The first chunk of a body, in parts, and whether the body ends with it."""
-    made: list[bytes] = []
-    for part in encode_chunks(pieces, PART_SIZE):
-        made.append(part)
-        if len(made) * PART_SIZE >= CHUNK_SIZE:
-            return tuple(made), False
-    return tuple(made), True
+    chunks: list[bytes] = []
+    for chunk in encode_chunks(pieces, PART_SIZE):
+        chunks.append(chunk)
+        if len(chunks) * PART_SIZE >= CHUNK_SIZE:
+            return tuple(chunks), False
+    return tuple(chunks), True
 
 
 def _no_document(sha256: str) -> bytes:

@@ -70,32 +70,37 @@ class RestoreRoutes:
     def _parse(self, request: Request) -> _RestoreRequest:
         view = self._registry.readers.quick_view()
         target = _target(request, self._latest.current(view))
-        given = _given(request)
-        moment = single_value(given, _ASOF)
-        if not moment:
+        parameters = _given(request)
+        asof = single_value(parameters, _ASOF)
+        if not asof:
             raise invalid_param(_ASOF, "it is needed: a position of the log, a time or a correlation id")
-        then = view.log.as_of(moment, self._registry.store.clock())
-        command = Command(_restored(target), then.last, _include(given, target))
-        return _RestoreRequest(command, target.row_xid, then, _DRYRUN in given)
+        interaction = view.log.as_of(asof, self._registry.store.clock())
+        command = Command(_restored(target), interaction.last, _include(parameters, target))
+        return _RestoreRequest(command, target.row_xid, interaction, _DRYRUN in parameters)
 
-    async def _execute(self, request: Request, asked: _RestoreRequest) -> Response:
-        road, condition = self._registry.command_bus, conditional.write_condition(request, asked.owner)
-        if asked.dryrun:
-            return await dry_run(request, road, asked.command, condition)
-        recorded = await asyncio.wrap_future(road.submit(asked.command, request.caller, condition=condition))
-        known = recorded.xregcorrelationid
-        headers = [*findings_headers(recorded), *([(CORRELATION_HEADER, known.encode())] if known is not None else [])]
-        return json_response(request, 200, _summary(asked, recorded), headers)
+    async def _execute(self, request: Request, restore_request: _RestoreRequest) -> Response:
+        command_bus, condition = self._registry.command_bus, conditional.write_condition(request, restore_request.owner)
+        if restore_request.dryrun:
+            return await dry_run(request, command_bus, restore_request.command, condition)
+        recorded = await asyncio.wrap_future(
+            command_bus.submit(restore_request.command, request.caller, condition=condition)
+        )
+        correlation_id = recorded.xregcorrelationid
+        headers = [
+            *findings_headers(recorded),
+            *([(CORRELATION_HEADER, correlation_id.encode())] if correlation_id is not None else []),
+        ]
+        return json_response(request, 200, _summary(restore_request, recorded), headers)
 
 
 def _target(request: Request, definitions: RegistryDefinitions) -> RequestTarget:
     """The target to restore. Raises: NotFound; ActionNotSupported if the capabilities make it read-only."""
-    target = resolve_path(request.segments[2:], definitions.model, request.details, writes=True)
+    target = resolve_path(request.segments[2:], definitions.model, request.details, is_write=True)
     if target.kind in _SHOWN:
         raise problems.NotFound(target.xid)
-    kept = "modelsource" if target.kind is PathKind.MODEL else availability_name(target.kind)
-    if not definitions.capabilities.for_role(request.caller.role).available.get(kept):
-        detail = f'"{kept}" is not mutable according to the "available" capability'
+    availability = "modelsource" if target.kind is PathKind.MODEL else availability_name(target.kind)
+    if not definitions.capabilities.for_role(request.caller.role).available.get(availability):
+        detail = f'"{availability}" is not mutable according to the "available" capability'
         raise problems.ActionNotSupported(action=request.method, detail=detail)
     return target
 
@@ -106,30 +111,34 @@ def _restored(target: RequestTarget) -> str:
 
 def _given(request: Request) -> QueryParams:
     """The parameters. Raises: BadFlag for a flag of ordinary writes; BadRequest for any other unknown parameter."""
-    given = query_params(request, {_ASOF, _DRYRUN, _INCLUDE, *KNOWN_FLAGS})
-    for name in given:
+    parameters = query_params(request, {_ASOF, _DRYRUN, _INCLUDE, *KNOWN_FLAGS})
+    for name in parameters:
         if name in KNOWN_FLAGS:
             raise problems.BadFlag(flag=name)
-    return given
+    return parameters
 
 
-def _include(given: QueryParams, target: RequestTarget) -> frozenset[str]:
+def _include(parameters: QueryParams, target: RequestTarget) -> frozenset[str]:
     """The parts to restore together with the registry. Raises: BadRequest."""
-    names = frozenset(part.strip() for value in given.get(_INCLUDE, ()) for part in value.split(","))
-    if _INCLUDE in given and target.kind is not PathKind.REGISTRY:
+    names = frozenset(part.strip() for value in parameters.get(_INCLUDE, ()) for part in value.split(","))
+    if _INCLUDE in parameters and target.kind is not PathKind.REGISTRY:
         raise invalid_param(_INCLUDE, "it is allowed for the root only")
     for name in sorted(names - set(_INCLUDED)):
         raise invalid_param(_INCLUDE, f"{name!r} is not one of: {', '.join(_INCLUDED)}")
     return names
 
 
-def _summary(asked: _RestoreRequest, recorded: Recorded) -> dict[str, object]:
+def _summary(restore_request: _RestoreRequest, recorded: Recorded) -> dict[str, object]:
     """The response: restored target and moment, numbers of changed entities, and the last log position."""
-    then = asked.then
-    found = [event for _, event in recorded.events]
+    interaction = restore_request.then
+    events = [event for _, event in recorded.events]
     return {
-        "xid": asked.command.xid,
-        "asof": {"position": then.last, "time": then.time, "xregcorrelationid": then.xregcorrelationid},
-        **{name: sum(isinstance(event, kind) for event in found) for name, kind in _COUNTED.items()},
+        "xid": restore_request.command.xid,
+        "asof": {
+            "position": interaction.last,
+            "time": interaction.time,
+            "xregcorrelationid": interaction.xregcorrelationid,
+        },
+        **{name: sum(isinstance(event, kind) for event in events) for name, kind in _COUNTED.items()},
         "position": recorded.position,
     }

@@ -25,8 +25,8 @@ class XRegistryRoutes:
     """The surface of the xRegistry paths.
 
     max_body: maximum size of a request body in bytes. pagelimit: maximum page size of a collection. max_inlined:
-    maximum number of inlined entities in a response. 0: no maximum. copies: knows which entities are copies from other
-    registries.
+    maximum number of inlined entities in a response. 0: no maximum. canonical_links: knows which entities are copies
+    from other registries.
     """
 
     def __init__(
@@ -35,17 +35,17 @@ class XRegistryRoutes:
         max_body: int = MAX_BODY,
         pagelimit: int = 0,
         max_inlined: int = 0,
-        copies: CanonicalLinks | None = None,
+        canonical_links: CanonicalLinks | None = None,
     ) -> None:
         self._max_body = max_body
         self._readers = registry.readers
         self._streams = StreamingPool()
         self._latest = registry.definitions
-        moments = Snapshots(registry.readers, self._latest, registry.store.clock)
+        snapshots = Snapshots(registry.readers, self._latest, registry.store.clock)
         self._read_handler = XRegistryReadHandler(
-            registry.readers, self._latest, moments, self._streams, pagelimit, max_inlined
+            registry.readers, self._latest, snapshots, self._streams, pagelimit, max_inlined
         )
-        self._copies = copies or CanonicalLinks(registry.readers)
+        self._copies = canonical_links or CanonicalLinks(registry.readers)
         self._writing = XRegistryWriteHandler(registry.command_bus, registry.readers, self._latest)
 
     async def answer(self, request: Request, receive: Receive) -> Response:

@@ -38,9 +38,9 @@ class ShortselfRoutes:
 
         Raises: NotFound, also if the caller may not read the entity.
         """
-        token, *below = request.segments[TOKEN_SEGMENT:] or ("",)
+        token, *subpath = request.segments[TOKEN_SEGMENT:] or ("",)
         xid = await asyncio.to_thread(self._find, token) if _TOKEN.match(token) else None
-        target = xids.join(*xids.segments(xid), *below) if xid is not None else None
+        target = xids.join(*xids.segments(xid), *subpath) if xid is not None else None
         if target is None or not request.caller.can_read(target):
             raise problems.NotFound(request.path)
         query = "?" + request.query.decode("latin-1") if request.query else ""
@@ -52,8 +52,10 @@ class ShortselfRoutes:
         position = int(token, 36)
         if position == 0:
             return xids.REGISTRY
-        created = [event for at, event in self._store.events(position - 1, 1) if at == position]
-        if not created or not isinstance(created[0], EntityCreated):
+        created_events = [
+            event for event_position, event in self._store.events(position - 1, 1) if event_position == position
+        ]
+        if not created_events or not isinstance(created_events[0], EntityCreated):
             return None
-        row = self._readers.quick_view().entity(created[0].xid)
+        row = self._readers.quick_view().entity(created_events[0].xid)
         return row.xid if row is not None and row.born == position else None

@@ -47,45 +47,47 @@ class Snapshot:
         """The view as of the moment, on the same connection."""
         return view.as_of(self.position, self.definitions.positions)
 
-    def add_headers(self, answer: Response, request: Request) -> Response:
+    def add_headers(self, response: Response, request: Request) -> Response:
         """A response about the moment, with its headers.
 
         A closed moment with an entity tag is cacheable without limit.
         """
-        cached = NO_CACHE in answer.headers and self.is_immutable
-        headers = [header for header in answer.headers if not (cached and header == NO_CACHE)]
-        return replace(answer, headers=[*headers, *([IMMUTABLE_CACHE] if cached else []), *self._dated(request)])
+        is_cacheable = NO_CACHE in response.headers and self.is_immutable
+        headers = [header for header in response.headers if not (is_cacheable and header == NO_CACHE)]
+        return replace(
+            response, headers=[*headers, *([IMMUTABLE_CACHE] if is_cacheable else []), *self._dated(request)]
+        )
 
     def _dated(self, request: Request) -> Headers:
-        live = f"<{url_without_asof(request)}>;rel=original".encode("latin-1", "replace")
+        original_link = f"<{url_without_asof(request)}>;rel=original".encode("latin-1", "replace")
         time = format_datetime(parse_time(self.interaction.time), usegmt=True)
-        return [(b"memento-datetime", time.encode()), (b"link", live)]
+        return [(b"memento-datetime", time.encode()), (b"link", original_link)]
 
 
 class Snapshots:
     """Finds snapshots, and caches recent ones that cannot change."""
 
-    def __init__(self, readers: ViewPool, latest: DefinitionsCache, clock: Clock) -> None:
+    def __init__(self, readers: ViewPool, definitions_cache: DefinitionsCache, clock: Clock) -> None:
         self._readers = readers
-        self._latest = latest
+        self._latest = definitions_cache
         self._clock = clock
         self._cache: dict[str, Snapshot] = {}
         self._definitions: dict[tuple[int, int], RegistryDefinitions] = {}
 
     async def find(self, asof: str) -> Snapshot:
         """The snapshot that a request names. Raises: BadRequest."""
-        known = self._cache.get(asof)
-        return known if known else await asyncio.to_thread(self._find, asof)
+        cached = self._cache.get(asof)
+        return cached if cached else await asyncio.to_thread(self._find, asof)
 
     def _find(self, asof: str) -> Snapshot:
         with self._readers.view() as view:
             interaction = view.log.as_of(asof, self._clock())
             definitions = self._read(view.as_of(interaction.last))
-        closed = asof.isdecimal() or asof.casefold() == interaction.folded
-        then = Snapshot(interaction, definitions, closed)
-        if closed:
-            _keep(self._cache, asof, then)
-        return then
+        is_fixed = asof.isdecimal() or asof.casefold() == interaction.folded
+        snapshot = Snapshot(interaction, definitions, is_fixed)
+        if is_fixed:
+            _keep(self._cache, asof, snapshot)
+        return snapshot
 
     def _read(self, view: View) -> RegistryDefinitions:
         """The definitions of a moment. Most moments share theirs with other moments or with the present."""
@@ -97,8 +99,8 @@ class Snapshots:
         return self._definitions[positions]
 
 
-def _keep(kept: dict[K, V], key: K, value: V) -> None:
+def _keep(cache: dict[K, V], key: K, value: V) -> None:
     """Adds a value to a cache; removes the oldest one if the cache is full."""
-    if len(kept) >= CACHE_SIZE:
-        kept.pop(next(iter(kept)), None)
-    kept[key] = value
+    if len(cache) >= CACHE_SIZE:
+        cache.pop(next(iter(cache)), None)
+    cache[key] = value

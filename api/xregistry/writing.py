@@ -51,26 +51,26 @@ MANY_ROWS: Final = 50
 class XRegistryWriteHandler:
     """Handles requests that change the registry."""
 
-    def __init__(self, road: CommandBus, readers: ViewPool, latest: DefinitionsCache) -> None:
-        self._command_bus = road
+    def __init__(self, command_bus: CommandBus, readers: ViewPool, definitions_cache: DefinitionsCache) -> None:
+        self._command_bus = command_bus
         self._readers = readers
-        self._latest = latest
+        self._latest = definitions_cache
 
     async def answer(self, request: Request, body: bytes) -> Response:
         """The response to a write that is durable, or to a dry run. Raises: Problem."""
         definitions = self._latest.current(self._readers.quick_view())
         target, flags = parse_target_and_flags(request, definitions)
-        parsed = partial(parse_command, request, target, flags, definitions, body)
-        command = await asyncio.to_thread(parsed) if len(body) > LARGE_BODY else parsed()
+        build_command = partial(parse_command, request, target, flags, definitions, body)
+        command = await asyncio.to_thread(build_command) if len(body) > LARGE_BODY else build_command()
 
-        def shown(transaction: Transaction, recorded: Recorded) -> ResponseContent | None:
+        def build_response(transaction: Transaction, recorded: Recorded) -> ResponseContent | None:
             return self._response_content(View.of_connection(transaction.connection), request, target, flags, recorded)
 
         condition = conditional.write_condition(request, target.row_xid)
         if flags.dryrun:
-            return await dry_run(request, self._command_bus, command, condition, shown)
+            return await dry_run(request, self._command_bus, command, condition, build_response)
         recorded = await asyncio.wrap_future(
-            self._command_bus.submit(command, request.caller, shown, condition, again=parsed)
+            self._command_bus.submit(command, request.caller, build_response, condition, rebuild=build_command)
         )
         return await self._response(request, recorded)
 
@@ -81,54 +81,65 @@ class XRegistryWriteHandler:
         if request.method == "DELETE":
             return None
         definitions = self._latest.read_uncached(view)
-        post = request.method == "POST"
-        if post and target.kind is PathKind.RESOURCE:
+        is_post = request.method == "POST"
+        if is_post and target.kind is PathKind.RESOURCE:
             target = target.version(recorded.processed[0])
         inline = parse_inline(flags.inline or (), target, definitions.model, definitions.capabilities)
-        shown = ResponseContent(target, definitions, flags, inline, (), created=_created(recorded))
+        response_content = ResponseContent(target, definitions, flags, inline, (), created=_created(recorded))
         subtree = subtree_lister(view, target, flags, definitions)
         if target.kind in COLLECTION_KINDS:
-            narrowing = _filter_effects(view, request, shown)
+            filter_effects = _filter_effects(view, request, response_content)
             sort = sort_of(flags, target, definitions.model) or BY_ID
-            rows = _written_rows(view, recorded, lambda row: inline, subtree, narrowing, sort)
-            return replace(shown, rows=_rows_of_view(rows, flags), narrowing=narrowing)
-        if post and target.kind in (PathKind.REGISTRY, PathKind.GROUP):
-            narrowing = _filter_effects(view, request, shown)
-            rows = _written_rows(view, recorded, lambda row: inline.get(_plural(row), {}), subtree, narrowing)
-            return replace(shown, rows=_rows_of_view(rows, flags), maps=True, narrowing=narrowing)
+            rows = _written_rows(view, recorded, lambda row: inline, subtree, filter_effects, sort)
+            return replace(response_content, rows=_rows_of_view(rows, flags), narrowing=filter_effects)
+        if is_post and target.kind in (PathKind.REGISTRY, PathKind.GROUP):
+            filter_effects = _filter_effects(view, request, response_content)
+            rows = _written_rows(view, recorded, lambda row: inline.get(_plural(row), {}), subtree, filter_effects)
+            return replace(response_content, rows=_rows_of_view(rows, flags), maps=True, narrowing=filter_effects)
         row = view.resolved_entity(target.row_xid)
         if row is None:
             return None
         texts = inlined_configuration(view, inline) if target.kind is PathKind.REGISTRY else {}
-        narrowing = filter_entity(view, request, target, flags, definitions, row)
-        below_it = inlined_rows(subtree, row, inline, definitions, narrowing)
-        rows = (row, *(without_resolved(below_it) if flags.doc else below_it))
+        filter_effects = filter_entity(view, request, target, flags, definitions, row)
+        nested_rows = inlined_rows(subtree, row, inline, definitions, filter_effects)
+        rows = (row, *(without_resolved(nested_rows) if flags.doc else nested_rows))
         # The counts are read now, inside the uncommitted transaction.
-        return replace(shown, rows=rows, configuration=texts, narrowing=narrowing and narrowing.load_counts(rows))
+        return replace(
+            response_content,
+            rows=rows,
+            configuration=texts,
+            narrowing=filter_effects and filter_effects.load_counts(rows),
+        )
 
     async def _response(self, request: Request, recorded: Recorded) -> Response:
         headers = findings_headers(recorded)
         if recorded.xregcorrelationid is not None:
             headers.append((CORRELATION_HEADER, recorded.xregcorrelationid.encode()))
-        shown: ResponseContent | None = recorded.answer
-        if shown is None:
+        response_content: ResponseContent | None = recorded.answer
+        if response_content is None:
             return Response(204, [root_link(request.base), *headers])
-        answer = await self._render_response(shown, request.base)
-        if shown.is_new:
-            kept = [(name, value) for name, value in answer.headers if name != b"location"]
-            answer = replace(answer, status=201, headers=[*kept, shown.location_header(request.base)])
-        return replace(answer, headers=[*answer.headers, *headers])
+        response = await self._render_response(response_content, request.base)
+        if response_content.is_new:
+            kept_headers = [(name, value) for name, value in response.headers if name != b"location"]
+            response = replace(
+                response, status=201, headers=[*kept_headers, response_content.location_header(request.base)]
+            )
+        return replace(response, headers=[*response.headers, *headers])
 
-    async def _render_response(self, shown: ResponseContent, base: str) -> Response:
-        rows = tuple(shown.rows)
+    async def _render_response(self, response_content: ResponseContent, base_url: str) -> Response:
+        rows = tuple(response_content.rows)
         if len(rows) > MANY_ROWS:
-            return await asyncio.to_thread(self._render, shown, base)
-        return self._render(shown, base)
+            return await asyncio.to_thread(self._render, response_content, base_url)
+        return self._render(response_content, base_url)
 
-    def _render(self, shown: ResponseContent, base: str) -> Response:
+    def _render(self, response_content: ResponseContent, base_url: str) -> Response:
         # Documents never change, so this thread's reader reads them after the commit.
         documents = self._readers.quick_view().document
-        return document_response(shown, base, documents) if shown.is_document else json_response(shown, base, documents)
+        return (
+            document_response(response_content, base_url, documents)
+            if response_content.is_document
+            else json_response(response_content, base_url, documents)
+        )
 
 
 def _created(recorded: Recorded) -> tuple[str, ...]:
@@ -140,34 +151,36 @@ def _written_rows(
     recorded: Recorded,
     inline_of: Callable[[EntityRow], InlineTree],
     subtree: ListSubtree,
-    narrowing: FilterEffects | None,
+    filter_effects: FilterEffects | None,
     sort: Sort = BY_ID,
 ) -> tuple[EntityRow, ...]:
     """The entities that a request named and that still exist, in order, each with the rows inlined below it."""
-    found: list[EntityRow] = []
-    stored = view.entities(tuple(dict.fromkeys(recorded.processed)))
-    rows = [(view.resolved_entity(row.xid) or row) if xref_of(row) else row for row in stored]
+    response_rows: list[EntityRow] = []
+    stored_rows = view.entities(tuple(dict.fromkeys(recorded.processed)))
+    rows = [(view.resolved_entity(row.xid) or row) if xref_of(row) else row for row in stored_rows]
     for row in sorted(rows, key=lambda row: sort_key_of(row, sort), reverse=sort.descending):
-        if narrowing is None or narrowing.survives(row):
-            inside = narrowing.surviving_rows_below(row) if narrowing else subtree
-            found += (row, *inside(row.xid, set(inlined_types(row.type, inline_of(row)))))
-    if narrowing:
-        narrowing.load_counts(found)
-    return tuple(found)
+        if filter_effects is None or filter_effects.survives(row):
+            list_subtree = filter_effects.surviving_rows_below(row) if filter_effects else subtree
+            response_rows += (row, *list_subtree(row.xid, set(inlined_types(row.type, inline_of(row)))))
+    if filter_effects:
+        filter_effects.load_counts(response_rows)
+    return tuple(response_rows)
 
 
 def _rows_of_view(rows: tuple[EntityRow, ...], flags: Flags) -> tuple[EntityRow, ...]:
     return tuple(without_resolved(rows)) if flags.doc else rows
 
 
-def _filter_effects(view: View, request: Request, shown: ResponseContent) -> FilterEffects | None:
+def _filter_effects(view: View, request: Request, response_content: ResponseContent) -> FilterEffects | None:
     """The effects of a filter on the members of one or more collections; None without a filter. Raises: BadFilter."""
-    filter = filter_of(shown.flags, shown.target, shown.definitions.model)
+    filter = filter_of(response_content.flags, response_content.target, response_content.definitions.model)
     if filter is None:
         return None
-    moment = view.row_overrides(shown.target.xid, types_with_xref(shown.target, shown.definitions.model))
-    selection = view.selection(shown.target.xid, filter, request.base, moment)
-    owner = None if shown.target.kind in COLLECTION_KINDS else view.entity(shown.target.row_xid)
+    row_overrides = view.row_overrides(
+        response_content.target.xid, types_with_xref(response_content.target, response_content.definitions.model)
+    )
+    selection = view.selection(response_content.target.xid, filter, request.base, row_overrides)
+    owner = None if response_content.target.kind in COLLECTION_KINDS else view.entity(response_content.target.row_xid)
     return FilterEffects(selection, selection.state.descend(owner, request.base) if owner else None)
 
 

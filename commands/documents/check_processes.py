@@ -43,35 +43,35 @@ class CheckResponse(NamedTuple):
 
 
 class CheckProcessPool:
-    """At most `count` processes, each limited to `memory` bytes. Thread-safe."""
+    """At most `count` processes, each limited to `memory_limit` bytes. Thread-safe."""
 
-    def __init__(self, count: int, memory: int) -> None:
-        self._memory = memory
+    def __init__(self, count: int, memory_limit: int) -> None:
+        self._memory = memory_limit
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="annals-checks")
         self._lock = Lock()
         self._idle: list[_CheckProcess] = []
         atexit.register(self.stop)
 
-    def submit(self, asker: CheckClient, asked: CheckRequest, content: LoadDocument) -> Future[CheckResponse]:
+    def submit(self, client: CheckClient, request: CheckRequest, load_document: LoadDocument) -> Future[CheckResponse]:
         """The response of a process to some questions.
 
-        The future raises what `content` raises, and ServerBusy when the client has left.
+        The future raises what `load_document` raises, and ServerBusy when the client has left.
         """
-        return self._threads.submit(self._submit, asker, asked, content)
+        return self._threads.submit(self._submit, client, request, load_document)
 
     def stop(self) -> None:
         """Ends the idle processes."""
         with self._lock:
-            idle, self._idle = self._idle, []
-        for worker in idle:
+            workers, self._idle = self._idle, []
+        for worker in workers:
             worker.end()
 
-    def _submit(self, asker: CheckClient, asked: CheckRequest, content: LoadDocument) -> CheckResponse:
-        asker.ensure_open()
+    def _submit(self, client: CheckClient, request: CheckRequest, load_document: LoadDocument) -> CheckResponse:
+        client.ensure_open()
         worker = self._acquire()
         try:
-            with asker.using(worker):
-                told = worker.check(asked, content)
+            with client.using(worker):
+                response = worker.check(request, load_document)
         except BaseException:
             worker.end()
             raise
@@ -80,7 +80,7 @@ class CheckProcessPool:
                 self._idle.append(worker)
         else:
             worker.end()
-        return told
+        return response
 
     def _acquire(self) -> _CheckProcess:
         """The process used last, because it has most parsed documents in its cache; or a new one."""
@@ -130,9 +130,9 @@ class CheckClient:
 class _CheckProcess:
     """One process. usable: it can answer further questions."""
 
-    def __init__(self, memory: int) -> None:
+    def __init__(self, memory_limit: int) -> None:
         options = ["-P", "-B"] if sys.dont_write_bytecode else ["-P"]
-        command = [sys.executable, *options, "-c", _START, str(memory), *sys.path]
+        command = [sys.executable, *options, "-c", _START, str(memory_limit), *sys.path]
         self._process = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, env=dict(_environment()))
         self._killed = False
         self.usable = True
@@ -141,26 +141,26 @@ class _CheckProcess:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def check(self, asked: CheckRequest, content: LoadDocument) -> CheckResponse:
-        """The results that the process returned. Raises: what `content` raises."""
-        told: list[CheckResult] = []
+    def check(self, request: CheckRequest, load_document: LoadDocument) -> CheckResponse:
+        """The results that the process returned. Raises: what `load_document` raises."""
+        results: list[CheckResult] = []
         # The process has a timer for each question; this timer covers a process that does not reach its own.
-        bound = Timer(STARTUP_SECONDS + asked.seconds * len(asked.questions), self.kill)
-        bound.daemon = True
-        bound.start()
+        kill_timer = Timer(STARTUP_SECONDS + request.seconds * len(request.questions), self.kill)
+        kill_timer.daemon = True
+        kill_timer.start()
         try:
-            self._send(tuple(asked))
-            wanted = check_server.requested_documents(self._read_line(), asked.questions)
-            self._send({name: content(name) for name in wanted})
-            for _ in asked.questions:
-                told.append(check_server.decode_result(self._read_line()))  # noqa: PERF401  (results before a failure count)
+            self._send(tuple(request))
+            requested_hashes = check_server.requested_documents(self._read_line(), request.questions)
+            self._send({name: load_document(name) for name in requested_hashes})
+            for _ in request.questions:
+                results.append(check_server.decode_result(self._read_line()))  # noqa: PERF401  (results before a failure count)
             self.usable = self._read_line() == b"true\n"
         except (_ProcessSilent, BrokenPipeError):
             self.usable = False
-            return CheckResponse(told, self._reason())
+            return CheckResponse(results, self._reason())
         finally:
-            bound.cancel()
-        return CheckResponse(told)
+            kill_timer.cancel()
+        return CheckResponse(results)
 
     def kill(self) -> None:
         """Kills the process in the middle of its work; a caller that waits for it gets no more output."""
@@ -195,13 +195,15 @@ class _CheckProcess:
     def _reason(self) -> Incompatibility:
         """Why the process returns no more output."""
         try:
-            code = self._process.wait(_PARTING)
+            exit_code = self._process.wait(_PARTING)
         except subprocess.TimeoutExpired:
             return CRASHED
-        if self._killed or code == -getattr(signal, "SIGALRM", 0):
+        if self._killed or exit_code == -getattr(signal, "SIGALRM", 0):
             return TIMED_OUT
         # The system also kills a process that is short of memory.
-        return OUT_OF_MEMORY if code in (check_server.MEMORY_EXIT_CODE, -getattr(signal, "SIGKILL", 0)) else CRASHED
+        return (
+            OUT_OF_MEMORY if exit_code in (check_server.MEMORY_EXIT_CODE, -getattr(signal, "SIGKILL", 0)) else CRASHED
+        )
 
 
 class _ProcessSilent(Exception):

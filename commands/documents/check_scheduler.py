@@ -30,49 +30,49 @@ MAX_THREADS: Final = 16
 class CheckScheduler:
     """Runs the document checks that commands need.
 
-    back: receives a command that can be decided now. failed: receives one whose checks failed, with the reason.
+    requeue: receives a command that can be decided now. on_failure: receives one whose checks failed, with the reason.
     """
 
     def __init__(
         self,
         store: Store,
         checker: DocumentChecker,
-        back: Callable[[PendingCommand], None],
-        failed: Callable[[PendingCommand, Exception], None],
+        requeue: Callable[[PendingCommand], None],
+        on_failure: Callable[[PendingCommand, Exception], None],
     ) -> None:
         self._store = store
         self._checker = checker
-        self._back = back
-        self._failed = failed
+        self._back = requeue
+        self._failed = on_failure
         self._lock = Lock()
         self._queues = ResourceQueues(self._release)
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="annals-inquiry")
         #: How many commands wait for check results.
         self.waiting_count = 0
 
-    def prepare(self, asked: PendingCommand) -> PendingCommand | None:
+    def prepare(self, pending: PendingCommand) -> PendingCommand | None:
         """The command with the check results that it probably needs; None when it has to wait for them.
 
         A waiting command goes to `back` when its results are there.
         """
         model = self._store.last_model
-        if asked.check_results is not None or model is None or not isinstance(asked.command, WriteTree):
-            return asked
-        questions, documents = expected_checks(asked.command, model)
-        known = self._checker.quick_results(questions, documents)
-        ready = replace(asked, check_results=known)
-        if len(known) == len(questions):
-            return ready
-        self._send(ready, ChecksRequired(questions - known.keys(), documents))
+        if pending.check_results is not None or model is None or not isinstance(pending.command, WriteTree):
+            return pending
+        questions, documents = expected_checks(pending.command, model)
+        results = self._checker.quick_results(questions, documents)
+        prepared = replace(pending, check_results=results)
+        if len(results) == len(questions):
+            return prepared
+        self._send(prepared, ChecksRequired(questions - results.keys(), documents))
         return None
 
-    def retry(self, asked: PendingCommand, unanswered: ChecksRequired) -> bool:
+    def retry(self, pending: PendingCommand, required: ChecksRequired) -> bool:
         """Whether an undecided command is scheduled for more checks; False when it has used all its attempts."""
-        if asked.attempts >= MAX_ATTEMPTS:
+        if pending.attempts >= MAX_ATTEMPTS:
             return False
-        again = replace(asked, check_results=asked.check_results or {}, attempts=asked.attempts + 1)
-        if again.attempts < ATTEMPTS_BEFORE_QUEUE or self._queues.enqueue(again):
-            self._send(again, unanswered)
+        retry = replace(pending, check_results=pending.check_results or {}, attempts=pending.attempts + 1)
+        if retry.attempts < ATTEMPTS_BEFORE_QUEUE or self._queues.enqueue(retry):
+            self._send(retry, required)
         else:
             self._count(1)
         return True
@@ -81,36 +81,36 @@ class CheckScheduler:
         """Ends the threads; no command waits any more."""
         self._threads.shutdown()
 
-    def _send(self, asked: PendingCommand, unanswered: ChecksRequired) -> None:
+    def _send(self, pending: PendingCommand, required: ChecksRequired) -> None:
         self._count(1)
-        self._threads.submit(self._find, asked, unanswered)
+        self._threads.submit(self._find, pending, required)
 
-    def _release(self, asked: PendingCommand) -> None:
+    def _release(self, pending: PendingCommand) -> None:
         """Gives back a command that waited in a queue, because what it asked about has changed."""
-        self._threads.submit(self._find, asked, None)
+        self._threads.submit(self._find, pending, None)
 
-    def _count(self, more: int) -> None:
+    def _count(self, difference: int) -> None:
         with self._lock:
-            self.waiting_count += more
+            self.waiting_count += difference
 
-    def _find(self, asked: PendingCommand, unanswered: ChecksRequired | None) -> None:
+    def _find(self, pending: PendingCommand, required: ChecksRequired | None) -> None:
         """Gives a command back with its check results; rebuilds it if an earlier decision modified it."""
         try:
-            verdicts = self._answers(unanswered) if unanswered and not asked.future.cancelled() else {}
-            command = asked.rebuild_command() if asked.attempts and asked.rebuild_command else asked.command
+            results = self._answers(required) if required and not pending.future.cancelled() else {}
+            command = pending.rebuild_command() if pending.attempts and pending.rebuild_command else pending.command
         except Exception as error:
-            self._failed(asked, error)
+            self._failed(pending, error)
         else:
-            self._back(replace(asked, command=command, check_results={**(asked.check_results or {}), **verdicts}))
+            self._back(replace(pending, command=command, check_results={**(pending.check_results or {}), **results}))
         finally:
             self._count(-1)
 
-    def _answers(self, unanswered: ChecksRequired) -> CheckResults:
+    def _answers(self, required: ChecksRequired) -> CheckResults:
         def content(sha256: str) -> bytes:
-            known = unanswered.documents.get(sha256)
-            return known if known is not None else self._stored(sha256)
+            document = required.documents.get(sha256)
+            return document if document is not None else self._stored(sha256)
 
-        return self._checker.check(unanswered.checks, content)
+        return self._checker.check(required.checks, content)
 
     def _stored(self, sha256: str) -> bytes:
         with self._store.engine.begin() as connection:

@@ -61,8 +61,8 @@ class CheckRequest(NamedTuple):
 class ParsedDocumentCache:
     """The parsed forms of the documents used last, limited by the size of the documents in bytes."""
 
-    def __init__(self, kept: int = CACHED_BYTES) -> None:
-        self._max_bytes = kept
+    def __init__(self, max_bytes: int = CACHED_BYTES) -> None:
+        self._max_bytes = max_bytes
         self._bytes = 0
         self._documents: OrderedDict[FormatCheck, tuple[int, Any]] = OrderedDict()
 
@@ -74,13 +74,13 @@ class ParsedDocumentCache:
 
     def get(self, document: FormatCheck, documents: Mapping[str, bytes]) -> Any:
         """A document's parsed form. Raises: InvalidDocument."""
-        held = self._documents.get(document)
-        if held is None:
-            held = self._put(document, documents[document.sha256 or ""])
+        entry = self._documents.get(document)
+        if entry is None:
+            entry = self._put(document, documents[document.sha256 or ""])
         self._documents.move_to_end(document)
-        if isinstance(held[1], InvalidDocument):
-            raise held[1]
-        return held[1]
+        if isinstance(entry[1], InvalidDocument):
+            raise entry[1]
+        return entry[1]
 
     def clear(self) -> None:
         """Empties the cache."""
@@ -90,59 +90,65 @@ class ParsedDocumentCache:
 
     def _put(self, document: FormatCheck, content: bytes) -> tuple[int, Any]:
         try:
-            made = len(content), parse_document(document, content)
+            entry = len(content), parse_document(document, content)
         except InvalidDocument as violation:
-            made = len(content), violation.with_traceback(None)  # its frames would keep half-built objects alive
-        self._documents[document] = made
+            entry = len(content), violation.with_traceback(None)  # its frames would keep half-built objects alive
+        self._documents[document] = entry
         self._bytes += len(content)
         while self._bytes > self._max_bytes and len(self._documents) > 1:
             self._bytes -= self._documents.popitem(last=False)[1][0]
-        return made
+        return entry
 
 
 class CheckServer:
-    """Answers the questions in one process. memory: the limit in bytes."""
+    """Answers the questions in one process. memory_limit: the limit in bytes."""
 
-    def __init__(self, memory: int) -> None:
-        self._memory = memory
+    def __init__(self, memory_limit: int) -> None:
+        self._memory = memory_limit
         self._shelf = ParsedDocumentCache()
         self._fixed = _memory_used()  # used by programs, not by documents
 
     def missing_documents(self, questions: Sequence[DocumentCheck]) -> list[str]:
         """The documents that the client has to send."""
-        about = dict.fromkeys(one for question in questions for one in documents_of(question))
-        return list({one.sha256: None for one in about if one.sha256 is not None and one not in self._shelf})
+        checked_documents = dict.fromkeys(document for question in questions for document in documents_of(question))
+        return list(
+            {
+                document.sha256: None
+                for document in checked_documents
+                if document.sha256 is not None and document not in self._shelf
+            }
+        )
 
     def load_formats(self, questions: Sequence[DocumentCheck]) -> None:
         """Imports the modules that the questions need, so that no document's time limit includes the import."""
-        before = _memory_used()
-        for name in {one.format for question in questions for one in documents_of(question)}:
-            room = formats.find_format(name)
-            if room is not None:
+        memory_before = _memory_used()
+        for name in {document.format for question in questions for document in documents_of(question)}:
+            format_module = formats.find_format(name)
+            if format_module is not None:
                 with suppress(Exception):  # the check fails again and reports it
-                    room.load()
-        self._fixed += _memory_used() - before
+                    format_module.load()
+        self._fixed += _memory_used() - memory_before
 
     def result_of(self, question: DocumentCheck, documents: Mapping[str, bytes]) -> CheckResult:
         """The result for a question; after a lack of memory, the server empties its cache and tries once more."""
-        alone = not len(self._shelf)
-        found = self._run(question, documents)
-        if found == (OUT_OF_MEMORY,):
+        was_empty = not len(self._shelf)
+        result = self._run(question, documents)
+        if result == (OUT_OF_MEMORY,):
             self._shelf.clear()
-            if not alone and all(one.sha256 in documents for one in documents_of(question)):
-                found = self._run(question, documents)
-        return found
+            if not was_empty and all(document.sha256 in documents for document in documents_of(question)):
+                result = self._run(question, documents)
+        return result
 
     def needs_parsing(self, question: DocumentCheck) -> bool:
         """Whether a document has to be parsed to answer the question."""
-        return any(one not in self._shelf for one in documents_of(question))
+        return any(document not in self._shelf for document in documents_of(question))
 
     def trim_cache(self) -> bool:
         """Empties the cache when memory use is high; whether a new process should replace this one."""
-        most = self._fixed + self._memory // CACHE_SHARE
-        if _memory_used() > most:
+        limit = self._fixed + self._memory // CACHE_SHARE
+        if _memory_used() > limit:
             self._shelf.clear()
-        return _memory_used() > most
+        return _memory_used() > limit
 
     def _run(self, question: DocumentCheck, documents: Mapping[str, bytes]) -> CheckResult:
         return run_check(question, lambda document: self._shelf.get(document, documents))
@@ -153,14 +159,14 @@ def documents_of(question: DocumentCheck) -> tuple[FormatCheck, ...]:
     return (question,) if isinstance(question, FormatCheck) else (question.reader, question.writer)
 
 
-def main(memory: int) -> None:
+def main(memory_limit: int) -> None:
     """Answers questions until the client closes the pipe."""
-    with os.fdopen(os.dup(0), "rb") as asked, os.fdopen(os.dup(1), "wb") as told:
+    with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as responses:
         os.dup2(2, 1)  # output that a library prints is not part of the protocol
-        prepare_process(memory)
-        desk = CheckServer(memory)
+        prepare_process(memory_limit)
+        server = CheckServer(memory_limit)
         try:
-            while _answer_request(desk, asked, told):
+            while _answer_request(server, requests, responses):
                 pass
         except (EOFError, BrokenPipeError):
             pass
@@ -169,8 +175,8 @@ def main(memory: int) -> None:
     os._exit(0)
 
 
-def prepare_process(memory: int) -> None:
-    """Sets up this process for checking documents. memory: the limit in bytes."""
+def prepare_process(memory_limit: int) -> None:
+    """Sets up this process for checking documents. memory_limit: the limit in bytes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupted server ends its processes itself
     sys.setrecursionlimit(RECURSION_LIMIT)
     gc.set_threshold(GC_THRESHOLD)
@@ -179,7 +185,7 @@ def prepare_process(memory: int) -> None:
         import resource
     except ImportError:  # not a Unix
         return
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_AS, (memory_limit, memory_limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -189,38 +195,38 @@ def _deny_outside_access(event: str, _: object) -> None:
         raise PermissionError(f"{event} is not for documents")
 
 
-def _answer_request(desk: CheckServer, asked: IO[bytes], told: IO[bytes]) -> bool:
+def _answer_request(server: CheckServer, requests: IO[bytes], responses: IO[bytes]) -> bool:
     """Answers one batch of questions; whether this process can answer another one."""
-    lot = CheckRequest(*pickle.load(asked))
-    told.write(json.dumps(desk.missing_documents(lot.questions)).encode() + b"\n")
-    told.flush()
-    documents: dict[str, bytes] = pickle.load(asked)
-    desk.load_formats(lot.questions)
-    for line in _result_lines(desk, lot, documents, told):
-        told.write(line)
-    again = not desk.trim_cache()
-    told.write(json.dumps(again).encode() + b"\n")
-    told.flush()
-    return again
+    request = CheckRequest(*pickle.load(requests))
+    responses.write(json.dumps(server.missing_documents(request.questions)).encode() + b"\n")
+    responses.flush()
+    documents: dict[str, bytes] = pickle.load(requests)
+    server.load_formats(request.questions)
+    for line in _result_lines(server, request, documents, responses):
+        responses.write(line)
+    can_continue = not server.trim_cache()
+    responses.write(json.dumps(can_continue).encode() + b"\n")
+    responses.flush()
+    return can_continue
 
 
 def _result_lines(
-    desk: CheckServer, lot: CheckRequest, documents: Mapping[str, bytes], told: IO[bytes]
+    server: CheckServer, request: CheckRequest, documents: Mapping[str, bytes], responses: IO[bytes]
 ) -> Iterator[bytes]:
     """One line for each result. Sends all earlier results before a question that may take long."""
-    untold = 0
-    for question in lot.questions:
-        alone = lot.careful or desk.needs_parsing(question)
-        if alone or untold >= MAX_UNSENT:
-            told.flush()
-            untold = 0
-        _set_timeout(lot.seconds)
-        verdict = desk.result_of(question, documents)
+    unsent = 0
+    for question in request.questions:
+        sends_at_once = request.careful or server.needs_parsing(question)
+        if sends_at_once or unsent >= MAX_UNSENT:
+            responses.flush()
+            unsent = 0
+        _set_timeout(request.seconds)
+        result = server.result_of(question, documents)
         _set_timeout(0)
-        yield encode_result(verdict)
-        untold += 1
-        if alone:
-            told.flush()
+        yield encode_result(result)
+        unsent += 1
+        if sends_at_once:
+            responses.flush()
 
 
 def _set_timeout(seconds: float) -> None:
@@ -229,11 +235,14 @@ def _set_timeout(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def encode_result(verdict: CheckResult) -> bytes:
+def encode_result(result: CheckResult) -> bytes:
     """A result as a line."""
     return (
         json.dumps(
-            [[one.rule, one.text, _spot_members(one.reader), _spot_members(one.writer)] for one in verdict]
+            [
+                [difference.rule, difference.text, _spot_members(difference.reader), _spot_members(difference.writer)]
+                for difference in result
+            ]
         ).encode()
         + b"\n"
     )
@@ -251,13 +260,13 @@ def decode_result(line: bytes) -> CheckResult:
 
 def requested_documents(line: bytes, questions: Sequence[DocumentCheck]) -> list[str]:
     """The SHA-256 of each document that a line asks for; only documents that the questions are about."""
-    asked = json.loads(line)
-    about = {one.sha256 for question in questions for one in documents_of(question)}
-    return [name for name in asked if name in about]
+    requested = json.loads(line)
+    known_hashes = {document.sha256 for question in questions for document in documents_of(question)}
+    return [name for name in requested if name in known_hashes]
 
 
-def _spot_members(spot: DocumentLocation | None) -> list[Any] | None:
-    return None if spot is None else [spot.pointer, spot.line, spot.fragment]
+def _spot_members(location: DocumentLocation | None) -> list[Any] | None:
+    return None if location is None else [location.pointer, location.line, location.fragment]
 
 
 def _memory_used() -> int:

@@ -74,126 +74,139 @@ class DocumentChecker:
     def cached_results(self, questions: Iterable[DocumentCheck]) -> dict[DocumentCheck, CheckResult]:
         """The cached results."""
         with self._lock:
-            found = {question: self._cache[question] for question in questions if question in self._cache}
-            for question in found:
+            results = {question: self._cache[question] for question in questions if question in self._cache}
+            for question in results:
                 self._cache.move_to_end(question)
-        return found
+        return results
 
     def quick_results(
         self, questions: Iterable[DocumentCheck], documents: Mapping[str, bytes]
     ) -> dict[DocumentCheck, CheckResult]:
         """The cached results, and results of a few questions that cost less to check here than in a process."""
-        asked = list(questions)
-        found = self.cached_results(asked)
-        if len(asked) - len(found) > FEW_CHECKS:
-            return found
+        checks = list(questions)
+        results = self.cached_results(checks)
+        if len(checks) - len(results) > FEW_CHECKS:
+            return results
         parse = cache(lambda document: parse_document(document, documents[document.sha256 or ""]))
-        left = [question for question in asked if question not in found and _is_small(question, documents)]
-        fresh = {question: run_check(question, parse) for question in left}
-        self._cache_results(fresh)
-        return found | fresh
+        uncached = [question for question in checks if question not in results and _is_small(question, documents)]
+        new_results = {question: run_check(question, parse) for question in uncached}
+        self._cache_results(new_results)
+        return results | new_results
 
-    def check(self, questions: Iterable[DocumentCheck], content: LoadDocument) -> dict[DocumentCheck, CheckResult]:
+    def check(
+        self, questions: Iterable[DocumentCheck], load_document: LoadDocument
+    ) -> dict[DocumentCheck, CheckResult]:
         """The results for all questions; a check that exceeds a limit is refused, and tried again at the next request.
 
-        content: called in other threads as well. Blocks. Raises: KeyError when `content` lacks a document; ServerBusy
-        when a process would be needed after `stop`.
+        load_document: called in other threads as well. Blocks. Raises: KeyError when `load_document` lacks a document;
+        ServerBusy when a process would be needed after `stop`.
         """
-        asked = list(questions)
-        found = self.cached_results(asked)
-        left = [one for one in asked if one not in found]
-        if len(left) <= FEW_CHECKS:
-            small = self._small(left, content)
-            found |= self.quick_results(left, small)
-            left, content = [one for one in left if one not in found], _read_or_load(small, content)
-        patience = _TimeBudget(self._bounds, len(left))
-        documents = [one for one in left if isinstance(one, FormatCheck)]
-        readings = [one for one in left if isinstance(one, CompatibilityCheck)]
-        if len(left) > FEW_CHECKS:
-            found.update(self._find(documents, content, patience))
+        checks = list(questions)
+        results = self.cached_results(checks)
+        remaining = [check for check in checks if check not in results]
+        if len(remaining) <= FEW_CHECKS:
+            small_documents = self._small(remaining, load_document)
+            results |= self.quick_results(remaining, small_documents)
+            remaining, load_document = (
+                [check for check in remaining if check not in results],
+                _read_or_load(small_documents, load_document),
+            )
+        budget = _TimeBudget(self._bounds, len(remaining))
+        documents = [check for check in remaining if isinstance(check, FormatCheck)]
+        compatibility_checks = [check for check in remaining if isinstance(check, CompatibilityCheck)]
+        if len(remaining) > FEW_CHECKS:
+            results.update(self._find(documents, load_document, budget))
             # A document that is invalid in its format is not compared with others.
-            found |= {one: flaw for one in readings if (flaw := found.get(one.reader) or found.get(one.writer))}
-            documents, readings = [], [one for one in readings if one not in found]
-        found.update(self._find([*documents, *readings], content, patience))
-        self._cache_results({one: found[one] for one in left if one in found and found[one] not in _UNDONE})
-        return {one: found.get(one, (TIMED_OUT,)) for one in asked}
+            results |= {
+                check: failure
+                for check in compatibility_checks
+                if (failure := results.get(check.reader) or results.get(check.writer))
+            }
+            documents, compatibility_checks = [], [check for check in compatibility_checks if check not in results]
+        results.update(self._find([*documents, *compatibility_checks], load_document, budget))
+        self._cache_results(
+            {check: results[check] for check in remaining if check in results and results[check] not in _UNDONE}
+        )
+        return {check: results.get(check, (TIMED_OUT,)) for check in checks}
 
     def stop(self) -> None:
         """Abandons running checks; their callers get ServerBusy at once."""
         self._asker.close()
 
     def _find(
-        self, questions: Sequence[DocumentCheck], content: LoadDocument, patience: _TimeBudget
+        self, questions: Sequence[DocumentCheck], load_document: LoadDocument, budget: _TimeBudget
     ) -> Iterator[tuple[DocumentCheck, CheckResult]]:
         """The results, as far as the time budget allows; sends only enough batches to keep the processes busy."""
-        waiting, running = self._batches(questions, content), deque[tuple[_CheckBatch, Future[CheckResponse]]]()
+        batches, running = self._batches(questions, load_document), deque[tuple[_CheckBatch, Future[CheckResponse]]]()
         while True:
-            while len(running) <= self._bounds.workers and patience.is_left and (lot := next(waiting, None)):
-                running.append((lot, self._start(lot)))
+            while len(running) <= self._bounds.workers and budget.is_left and (batch := next(batches, None)):
+                running.append((batch, self._start(batch)))
             if not running:
                 return
-            lot, future = running.popleft()
-            told = future.result()
-            yield from zip(lot.questions, told.results, strict=False)
-            left = lot.questions[len(told.results) :]
-            if told.failure and (lot.careful or len(left) == 1):
-                verdict = (told.failure,)
-                patience.losses += 1
-                yield left[0], verdict
-                yield from ((one, verdict) for one in left[1:] if left[0] in one)
-                left = [one for one in left[1:] if left[0] not in one]
-            if left and patience.is_left:
-                again = lot._replace(questions=left, careful=True)
-                running.appendleft((again, self._start(again)))
+            batch, future = running.popleft()
+            response = future.result()
+            yield from zip(batch.questions, response.results, strict=False)
+            remaining = batch.questions[len(response.results) :]
+            if response.failure and (batch.careful or len(remaining) == 1):
+                result = (response.failure,)
+                budget.losses += 1
+                yield remaining[0], result
+                yield from ((check, result) for check in remaining[1:] if remaining[0] in check)
+                remaining = [check for check in remaining[1:] if remaining[0] not in check]
+            if remaining and budget.is_left:
+                retry = batch._replace(questions=remaining, careful=True)
+                running.appendleft((retry, self._start(retry)))
 
-    def _batches(self, questions: Sequence[DocumentCheck], content: LoadDocument) -> Iterator[_CheckBatch]:
+    def _batches(self, questions: Sequence[DocumentCheck], load_document: LoadDocument) -> Iterator[_CheckBatch]:
         """The questions in batches; a few questions make one batch, so that no document is parsed twice."""
         if 0 < len(questions) <= FEW_CHECKS:
-            yield _CheckBatch(questions, content, careful=True)
+            yield _CheckBatch(questions, load_document, careful=True)
             return
-        some: list[DocumentCheck] = []
+        batch: list[DocumentCheck] = []
         sizes: dict[str, int] = {}
-        read: dict[str, bytes] = {}
+        loaded: dict[str, bytes] = {}
         for question in questions:
-            some.append(question)
+            batch.append(question)
             for name in _names(question):
                 if name not in sizes:
-                    sizes[name] = self._size(name, content, read)
-            if len(some) == BATCH_CHECKS or sum(sizes.values()) >= BATCH_BYTES:
-                yield _CheckBatch(some, _read_or_load(read, content), careful=False)
-                some, sizes, read = [], {}, {}
-        if some:
-            yield _CheckBatch(some, _read_or_load(read, content), careful=False)
+                    sizes[name] = self._size(name, load_document, loaded)
+            if len(batch) == BATCH_CHECKS or sum(sizes.values()) >= BATCH_BYTES:
+                yield _CheckBatch(batch, _read_or_load(loaded, load_document), careful=False)
+                batch, sizes, loaded = [], {}, {}
+        if batch:
+            yield _CheckBatch(batch, _read_or_load(loaded, load_document), careful=False)
 
-    def _small(self, questions: Sequence[DocumentCheck], content: LoadDocument) -> dict[str, bytes]:
+    def _small(self, questions: Sequence[DocumentCheck], load_document: LoadDocument) -> dict[str, bytes]:
         """The small documents of tame formats, and others that had to be loaded to find their size."""
-        read: dict[str, bytes] = {}
-        for document in {one for question in questions for one in documents_of(question)}:
+        loaded: dict[str, bytes] = {}
+        for document in {checked_document for question in questions for checked_document in documents_of(question)}:
             name = document.sha256
-            if name is not None and _is_tame(document) and self._size(name, content, read) <= SMALL_BYTES:
-                read[name] = read[name] if name in read else content(name)
-        return read
+            if name is not None and _is_tame(document) and self._size(name, load_document, loaded) <= SMALL_BYTES:
+                loaded[name] = loaded[name] if name in loaded else load_document(name)
+        return loaded
 
-    def _size(self, name: str, content: LoadDocument, read: dict[str, bytes]) -> int:
-        """The size of a document in bytes; a document that has to be loaded for it is added to `read`."""
+    def _size(self, name: str, load_document: LoadDocument, loaded: dict[str, bytes]) -> int:
+        """The size of a document in bytes; a document that has to be loaded for it is added to `loaded`."""
         with self._lock:
             size = self._sizes.get(name)
         if size is None:
-            read[name] = content(name)
-            size = len(read[name])
+            loaded[name] = load_document(name)
+            size = len(loaded[name])
             with self._lock:
                 self._sizes[name] = size
                 while len(self._sizes) > CACHE_SIZE:
                     self._sizes.popitem(last=False)
         return size
 
-    def _start(self, lot: _CheckBatch) -> Future[CheckResponse]:
+    def _start(self, batch: _CheckBatch) -> Future[CheckResponse]:
         workers = _shared_pool(self._bounds.workers, self._bounds.memory)
-        return workers.submit(self._asker, CheckRequest(lot.questions, self._bounds.seconds, lot.careful), lot.content)
+        return workers.submit(
+            self._asker, CheckRequest(batch.questions, self._bounds.seconds, batch.careful), batch.content
+        )
 
-    def _cache_results(self, verdicts: CheckResults) -> None:
+    def _cache_results(self, results: CheckResults) -> None:
         with self._lock:
-            self._cache.update(verdicts)
+            self._cache.update(results)
             while len(self._cache) > CACHE_SIZE:
                 self._cache.popitem(last=False)
 
@@ -209,9 +222,9 @@ class _CheckBatch(NamedTuple):
 class _TimeBudget:
     """The time and failures that a request has left. losses: how many of its questions ended a process."""
 
-    def __init__(self, bounds: CheckLimits, questions: int) -> None:
-        self._times = bounds.max_losses
-        self._deadline = monotonic() + bounds.seconds * (bounds.max_losses + questions / CHECKS_PER_TIMEOUT)
+    def __init__(self, limits: CheckLimits, check_count: int) -> None:
+        self._times = limits.max_losses
+        self._deadline = monotonic() + limits.seconds * (limits.max_losses + check_count / CHECKS_PER_TIMEOUT)
         self.losses = 0
 
     @property
@@ -221,29 +234,29 @@ class _TimeBudget:
 
 def _is_small(question: DocumentCheck, documents: Mapping[str, bytes]) -> bool:
     """Whether a question costs little, whatever its documents contain."""
-    contents = [documents.get(one.sha256 or "") for one in documents_of(question) if _is_tame(one)]
+    contents = [documents.get(document.sha256 or "") for document in documents_of(question) if _is_tame(document)]
     return len(contents) == len(documents_of(question)) and all(
         content is not None and len(content) <= SMALL_BYTES for content in contents
     )
 
 
 def _is_tame(document: FormatCheck) -> bool:
-    room = formats.find_format(document.format)
-    return room is not None and room.is_cheap
+    format_module = formats.find_format(document.format)
+    return format_module is not None and format_module.is_cheap
 
 
 def _names(question: DocumentCheck) -> list[str]:
     return [document.sha256 for document in documents_of(question) if document.sha256 is not None]
 
 
-def _read_or_load(read: Mapping[str, bytes], content: LoadDocument) -> LoadDocument:
-    """A function that returns documents from `read`, or else loads them."""
+def _read_or_load(loaded: Mapping[str, bytes], load_document: LoadDocument) -> LoadDocument:
+    """A function that returns documents from `loaded`, or else loads them."""
 
-    def found(name: str) -> bytes:
-        known = read.get(name)
-        return known if known is not None else content(name)
+    def find_document(name: str) -> bytes:
+        document = loaded.get(name)
+        return document if document is not None else load_document(name)
 
-    return found
+    return find_document
 
 
 def _shared_pool(workers: int, memory: int) -> CheckProcessPool:

@@ -25,28 +25,28 @@ class ResourceQueues:
         self._lock = Lock()
         self._queues: dict[str, deque[PendingCommand]] = {}
 
-    def enqueue(self, asked: PendingCommand) -> bool:
+    def enqueue(self, pending: PendingCommand) -> bool:
         """Whether a command is the first of its queue; otherwise it stays in the queue until it is."""
-        name = _queue_name(asked.command)
+        name = _queue_name(pending.command)
         with self._lock:
-            line = self._queues.setdefault(name, deque())
-            if line and line[0].future is asked.future:
+            queue = self._queues.setdefault(name, deque())
+            if queue and queue[0].future is pending.future:
                 return True
-            line.append(asked)
-            if len(line) > 1:
+            queue.append(pending)
+            if len(queue) > 1:
                 return False
-        asked.future.add_done_callback(lambda _: self._next(name))
+        pending.future.add_done_callback(lambda _: self._next(name))
         return True
 
     def _next(self, name: str) -> None:
         """Removes the first command of a queue, which has its outcome, and releases the next one."""
         with self._lock:
-            line = self._queues[name]
-            line.popleft()
-            if not line:
+            queue = self._queues[name]
+            queue.popleft()
+            if not queue:
                 del self._queues[name]
                 return
-            first = line[0]
+            first = queue[0]
         first.future.add_done_callback(lambda _: self._next(name))
         self._released(first)
 

@@ -92,9 +92,9 @@ def add_salts(events: Sequence[EntityEvent], new_salt: NewSalt) -> list[EntityEv
 
 def encode_event(event: EntityEvent) -> EncodedEvent:
     """An event with its stored form and its hash."""
-    whole = after_image(event)
-    stored = StoredEvent(event.stream, event.revision, event.TOPIC, stored_state(event, whole))
-    return EncodedEvent(event, stored, b"" if isinstance(event, EntityDeleted) else hashes.entity_hash(whole))
+    image = after_image(event)
+    stored = StoredEvent(event.stream, event.revision, event.TOPIC, stored_state(event, image))
+    return EncodedEvent(event, stored, b"" if isinstance(event, EntityDeleted) else hashes.entity_hash(image))
 
 
 def replaced_hash(event: EntityEvent, world: SqlWorld) -> bytes:
@@ -102,10 +102,10 @@ def replaced_hash(event: EntityEvent, world: SqlWorld) -> bytes:
 
     Raises: IntegrityError when the event does not follow the last event of its stream.
     """
-    known = world.stream_head(event.xid)
-    if event.revision != known.revision + 1:
-        raise IntegrityError(f"{event.stream} is at revision {known.revision}, but its next event has {event.revision}")
-    return b"" if xids.is_outside_tree(event.stream) else known.hash
+    head = world.stream_head(event.xid)
+    if event.revision != head.revision + 1:
+        raise IntegrityError(f"{event.stream} is at revision {head.revision}, but its next event has {event.revision}")
+    return b"" if xids.is_outside_tree(event.stream) else head.hash
 
 
 class InteractionBatch:
@@ -120,25 +120,25 @@ class InteractionBatch:
         self._finished: list[Interaction] = []
         self.state = state
 
-    def add(self, facts: Interaction, events: Sequence[EntityEvent]) -> Interaction:
+    def add(self, interaction: Interaction, events: Sequence[EntityEvent]) -> Interaction:
         """Adds an interaction to the batch; returns it with its hashes.
 
-        facts: without hashes. Raises: IntegrityError.
+        interaction: without hashes. Raises: IntegrityError.
         """
-        chain = hashes.ChainHasher(self._chain, facts)
-        gone, come = [], []
-        for position, event in enumerate(events, facts.first):
-            gone.append(replaced_hash(event, self._world))
-            found = encode_event(event)
-            row, head = found.row(position), found.head(position)
-            chain.add(row, found.hash)
+        chain = hashes.ChainHasher(self._chain, interaction)
+        removed_hashes, added_hashes = [], []
+        for position, event in enumerate(events, interaction.first):
+            removed_hashes.append(replaced_hash(event, self._world))
+            encoded = encode_event(event)
+            row, head = encoded.row(position), encoded.head(position)
+            chain.add(row, encoded.hash)
             self._rows.append(row)
             self._heads[head[0]] = head
-            self._world.add_event(event, position, found.hash)
-            come.append(found.counted_hash)
-        self.state = hashes.update_state_hash(self.state, gone, come)
+            self._world.add_event(event, position, encoded.hash)
+            added_hashes.append(encoded.counted_hash)
+        self.state = hashes.update_state_hash(self.state, removed_hashes, added_hashes)
         self._chain = chain.digest(self.state)
-        self._finished.append(facts._replace(chain=self._chain, state=self.state))
+        self._finished.append(interaction._replace(chain=self._chain, state=self.state))
         return self._finished[-1]
 
     def write(self, connection: Connection) -> None:

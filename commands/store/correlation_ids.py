@@ -34,14 +34,17 @@ class UlidGenerator:
         self._last = 0
         self._lock = Lock()
 
-    def __call__(self, after: str = "", now: datetime | None = None) -> str:
-        """The next id. after: the last id of the log, which sorts before it if it is a ULID. now: the id's time."""
+    def __call__(self, previous_id: str = "", now: datetime | None = None) -> str:
+        """The next id.
+
+        previous_id: the last id of the log, which sorts before it if it is a ULID. now: the id's time.
+        """
         milliseconds = self._milliseconds() if now is None else int(now.timestamp() * 1000)
         with self._lock:
-            last = max(self._last, _value(after))
-            fresh = milliseconds << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
-            later = fresh >> _RANDOM_BITS > last >> _RANDOM_BITS
-            self._last = fresh if later else last + 1 + secrets.randbits(_STEP_BITS)
+            last_value = max(self._last, _value(previous_id))
+            new_value = milliseconds << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
+            is_later = new_value >> _RANDOM_BITS > last_value >> _RANDOM_BITS
+            self._last = new_value if is_later else last_value + 1 + secrets.randbits(_STEP_BITS)
             return _text(self._last)
 
 

@@ -32,22 +32,22 @@ _POSTGRESQL: Final = frozenset(("XX001", "XX002"))
 
 def describe_damage(error: BaseException) -> str | None:
     """Which part is damaged, in words, if the error reports damage; None for any other error."""
-    found = error.orig if isinstance(error, DBAPIError) else error
-    if isinstance(found, sqlite3.Error):
-        damaged = getattr(found, "sqlite_errorcode", 0) & 0xFF in _SQLITE or str(found).startswith(_UNDECODABLE)
-        return "its file is damaged" if damaged else None
-    if isinstance(found, psycopg.Error):
-        return "its data are damaged" if found.sqlstate in _POSTGRESQL else None
-    if isinstance(found, UnreadableRow):
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(cause, sqlite3.Error):
+        is_damaged = getattr(cause, "sqlite_errorcode", 0) & 0xFF in _SQLITE or str(cause).startswith(_UNDECODABLE)
+        return "its file is damaged" if is_damaged else None
+    if isinstance(cause, psycopg.Error):
+        return "its data are damaged" if cause.sqlstate in _POSTGRESQL else None
+    if isinstance(cause, UnreadableRow):
         return "its read model is damaged"
-    damaged = isinstance(found, UnreadableEvent) and not isinstance(found, UnknownTopic)
-    return "its log is damaged" if damaged else None
+    is_damaged = isinstance(cause, UnreadableEvent) and not isinstance(cause, UnknownTopic)
+    return "its log is damaged" if is_damaged else None
 
 
 @lru_cache(maxsize=1000)
-def report_once(what: str) -> None:
+def report_once(message: str) -> None:
     """Logs a line about a part of the store that is skipped because it is damaged; each line once."""
-    _LOG.error("%s; `annals log verify` says what is wrong; restore a backup", what)
+    _LOG.error("%s; `annals log verify` says what is wrong; restore a backup", message)
 
 
 class DamageMonitor:
@@ -64,14 +64,16 @@ class DamageMonitor:
 
     def note(self, error: BaseException) -> bool:
         """Whether an error reports damage of the store; the first such error is logged."""
-        said = describe_damage(error)
-        if said is None:
+        damage = describe_damage(error)
+        if damage is None:
             return False
         with self._lock:
-            first, self._first_damage = self._first_damage is None, self._first_damage or said
+            first, self._first_damage = self._first_damage is None, self._first_damage or damage
         if first:
-            line = " ".join(str(error.orig if isinstance(error, DBAPIError) else error).split())
+            message = " ".join(str(error.orig if isinstance(error, DBAPIError) else error).split())
             _LOG.error(
-                "the store cannot be used: %s (%s); `annals log verify` says where; restore a backup", said, line[:500]
+                "the store cannot be used: %s (%s); `annals log verify` says where; restore a backup",
+                damage,
+                message[:500],
             )
         return True

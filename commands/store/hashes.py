@@ -65,9 +65,9 @@ def entity_hash(image: bytes) -> bytes:
     return sha256(image).digest()
 
 
-def update_state_hash(state: bytes, gone: Iterable[bytes], come: Iterable[bytes]) -> bytes:
+def update_state_hash(state: bytes, removed: Iterable[bytes], added: Iterable[bytes]) -> bytes:
     """The state hash after some entities were removed and others added; an empty hash counts as zero."""
-    return ((_number(state) - sum(map(_number, gone)) + sum(map(_number, come))) % _MODULUS).to_bytes(32)
+    return ((_number(state) - sum(map(_number, removed)) + sum(map(_number, added))) % _MODULUS).to_bytes(32)
 
 
 class ChainHasher:
@@ -91,12 +91,12 @@ class ChainHasher:
     def add(self, row: LogRow, hash: bytes = b"") -> None:
         """Adds the interaction's next event. hash: of its image, if already known."""
         self._hash_part(dumps(row[:-1]))
-        tail = row.state.rfind(_TAIL) if self._hides else -1
-        if tail < 0:  # of version 1, or damaged
+        tail_start = row.state.rfind(_TAIL) if self._hides else -1
+        if tail_start < 0:  # of version 1, or damaged
             self._hash_part(row.state)
             return
-        self._hash_part(hash or sha256(row.state[:tail] + b"}").digest())
-        self._hash_part(row.state[tail + 1 :])
+        self._hash_part(hash or sha256(row.state[:tail_start] + b"}").digest())
+        self._hash_part(row.state[tail_start + 1 :])
 
     def digest(self, state: bytes) -> bytes:
         """The chain hash, after every event was added. state: the state hash after them."""

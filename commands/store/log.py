@@ -129,10 +129,10 @@ class Store:
                 sql.run(connection, "SELECT pg_advisory_xact_lock(hashtext('annals'))")
             tables.METADATA.create_all(connection)
             sql.insert(connection, tables.store, [("schema", tables.SCHEMA)], "ON CONFLICT DO NOTHING")
-            found = upgrade(connection)
-        if found != tables.SCHEMA:
+            schema = upgrade(connection)
+        if schema != tables.SCHEMA:
             raise RuntimeError(
-                f"the store has schema {found}, this program reads and writes schema {tables.SCHEMA}: export the"
+                f"the store has schema {schema}, this program reads and writes schema {tables.SCHEMA}: export the"
                 " registry with the program that wrote it, and import it into a new store"
             )
 
@@ -143,12 +143,12 @@ class Store:
         """
         if not self.public_url:
             with self.engine.begin() as connection:
-                found = registry_url.load_url(connection)
-            if found is None:
+                stored_url = registry_url.load_url(connection)
+            if stored_url is None:
                 with self._writers.begin() as connection:
                     take_write_lock(connection)
-                    found = registry_url.ensure_url(connection, url)
-            self.public_url = found
+                    stored_url = registry_url.ensure_url(connection, url)
+            self.public_url = stored_url
 
     @contextmanager
     def writing(self) -> Iterator[WriteTransaction]:
@@ -169,8 +169,8 @@ class Store:
 
     def events(self, after: int, limit: int) -> list[tuple[int, EntityEvent]]:
         """Committed events after a position, each with its own position."""
-        found = self.recorder.select_notifications(after, limit, inclusive_of_start=False)
-        return [(stored.id, self.mapper.to_domain_event(stored)) for stored in found]
+        notifications = self.recorder.select_notifications(after, limit, inclusive_of_start=False)
+        return [(notification.id, self.mapper.to_domain_event(notification)) for notification in notifications]
 
     def close(self) -> None:
         """Closes the connections."""
@@ -202,32 +202,32 @@ class WriteTransaction:
         role: Role = Role.WRITER,
         *,
         dryrun: bool = False,
-        reads: Callable[[str], bool] = can_read_everything,
+        may_read: Callable[[str], bool] = can_read_everything,
         link: str = "",
     ) -> Context:
         """A new interaction's time, never before the last one's, and its correlation id; a dry run uses no id."""
         now = self.store.clock()
         now = max(now, self.log_end.time or now)
         id = "" if dryrun else self.store.new_id(self.log_end.id, now)
-        return Context(now, id, caller, role, self.store.domainvalidation, reads, self.log_end.position, link)
+        return Context(now, id, caller, role, self.store.domainvalidation, may_read, self.log_end.position, link)
 
-    def attempt(self, work: Callable[[], T], *, dryrun: bool = False) -> T | Exception:
+    def attempt(self, operation: Callable[[], T], *, dryrun: bool = False) -> T | Exception:
         """The result of the work, or the exception that undid it; other commands in the transaction are not affected.
 
         dryrun: the work is undone in any case, after it returned its result.
         Raises: the database's error when it cannot undo the work; then the whole transaction is rolled back.
         """
-        before = self.log_end
+        previous_tip = self.log_end
         sql.run(self.connection, "SAVEPOINT attempt")
         try:
-            result = work()
+            result = operation()
             if not dryrun:
                 sql.run(self.connection, "RELEASE SAVEPOINT attempt")
         except Exception as error:
-            self._undo(before)
+            self._undo(previous_tip)
             return error
         if dryrun:
-            self._undo(before)
+            self._undo(previous_tip)
         else:
             self.world.release()
         return result
@@ -244,21 +244,29 @@ class WriteTransaction:
         sql.insert(self.connection, tables.document, documents, "ON CONFLICT DO NOTHING")
         self.store.vault.apply(self.connection, decision.secrets)
         self.world.prefetch(event.xid for event in decision.events)
-        facts = self._interaction(context, command, len(decision.events))
-        chain, state = hashes.ChainHasher(self.log_end.chain, facts), self.log_end.state
-        for start, some in enumerate(sql.chunks(events)):
-            state = self._insert(some, self.log_end.position + start * sql.CHUNK, chain, state)
-        closed = facts._replace(chain=chain.digest(state), state=state)
-        sql.insert(self.connection, tables.interaction, [closed])
-        self.log_end = LogEnd(closed.last, context.now, closed.chain, closed.state, closed.xregcorrelationid)
-        known = context.xregcorrelationid or None
-        return _recorded(tuple(enumerate(events, facts.first)), decision, known, closed.last, context)
+        interaction = self._interaction(context, command, len(decision.events))
+        chain, state = hashes.ChainHasher(self.log_end.chain, interaction), self.log_end.state
+        for start, chunk in enumerate(sql.chunks(events)):
+            state = self._insert(chunk, self.log_end.position + start * sql.CHUNK, chain, state)
+        hashed_interaction = interaction._replace(chain=chain.digest(state), state=state)
+        sql.insert(self.connection, tables.interaction, [hashed_interaction])
+        self.log_end = LogEnd(
+            hashed_interaction.last,
+            context.now,
+            hashed_interaction.chain,
+            hashed_interaction.state,
+            hashed_interaction.xregcorrelationid,
+        )
+        correlation_id = context.xregcorrelationid or None
+        return _recorded(
+            tuple(enumerate(events, interaction.first)), decision, correlation_id, hashed_interaction.last, context
+        )
 
-    def _undo(self, before: LogEnd) -> None:
+    def _undo(self, previous_tip: LogEnd) -> None:
         """Restores the state before the savepoint."""
         sql.run(self.connection, "ROLLBACK TO SAVEPOINT attempt")
         sql.run(self.connection, "RELEASE SAVEPOINT attempt")
-        self.log_end = before
+        self.log_end = previous_tip
         self.world.roll_back()
 
     def _insert(self, events: Sequence[EntityEvent], after: int, chain: hashes.ChainHasher, state: bytes) -> bytes:
@@ -268,14 +276,14 @@ class WriteTransaction:
         its events.
         """
         replaced = [replaced_hash(event, self.world) for event in events]
-        found = [encode_event(event) for event in events]
-        stored = [one.stored for one in found]
+        encoded = [encode_event(event) for event in events]
+        stored = [encoded_event.stored for encoded_event in encoded]
         positions = self.store.recorder.insert_events(stored, connection=self.connection, after=after)
-        sql.insert(self.connection, tables.head, list(map(EncodedEvent.head, found, positions)), MOVE_HEAD)
-        for one, position in zip(found, positions, strict=True):
-            chain.add(one.row(position), one.hash)
-            self.world.add_event(one.event, position, one.hash)
-        return hashes.update_state_hash(state, replaced, [one.counted_hash for one in found])
+        sql.insert(self.connection, tables.head, list(map(EncodedEvent.head, encoded, positions)), MOVE_HEAD)
+        for encoded_event, position in zip(encoded, positions, strict=True):
+            chain.add(encoded_event.row(position), encoded_event.hash)
+            self.world.add_event(encoded_event.event, position, encoded_event.hash)
+        return hashes.update_state_hash(state, replaced, [encoded_event.counted_hash for encoded_event in encoded])
 
     def _interaction(self, context: Context, command: Command, events: int) -> Interaction:
         return Interaction(
@@ -294,10 +302,14 @@ class WriteTransaction:
 
 
 def _recorded(
-    events: tuple[tuple[int, EntityEvent], ...], decision: Decision, known: str | None, position: int, context: Context
+    events: tuple[tuple[int, EntityEvent], ...],
+    decision: Decision,
+    correlation_id: str | None,
+    position: int,
+    context: Context,
 ) -> Recorded:
-    found, number = decision.findings, decision.number
-    return Recorded(events, decision.processed, known, position, context.now, findings=found, number=number)
+    findings, number = decision.findings, decision.number
+    return Recorded(events, decision.processed, correlation_id, position, context.now, findings=findings, number=number)
 
 
 def _read_log_end(connection: Connection) -> LogEnd:

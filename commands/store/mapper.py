@@ -90,14 +90,14 @@ class EventMapper(Mapper[str]):
 
 
 def _unreadable(topic: str, revision: int, error: Exception) -> UnreadableEvent:
-    said = " ".join(str(error).split())
-    return UnreadableEvent(f"an event cannot be read ({topic}, revision {revision}): {said}")
+    message = " ".join(str(error).split())
+    return UnreadableEvent(f"an event cannot be read ({topic}, revision {revision}): {message}")
 
 
 def after_image(event: EntityEvent) -> bytes:
     """The entity after the event, as the bytes that its hash covers; a read-model row yields the same bytes."""
-    whole = {"xid": event.xid, "type": event.type, "epoch": event.epoch}
-    return dumps(whole | {"attributes": event.attributes, "private": event.private})
+    image = {"xid": event.xid, "type": event.type, "epoch": event.epoch}
+    return dumps(image | {"attributes": event.attributes, "private": event.private})
 
 
 def assemble_after_image(xid: str, type: str, epoch: int, attributes: bytes, private: bytes) -> bytes:
@@ -113,12 +113,12 @@ def assemble_after_image(xid: str, type: str, epoch: int, attributes: bytes, pri
 
 def stored_state(event: EntityEvent, image: bytes) -> bytes:
     """The bytes that the log stores for an event, given its image."""
-    tail: State = {"changed": event.changed}
+    members: State = {"changed": event.changed}
     if event.deprecated_changed is not None:
-        tail["deprecated_changed"] = event.deprecated_changed
+        members["deprecated_changed"] = event.deprecated_changed
     if isinstance(event, EntityDeleted):
-        tail["reason"] = event.reason
+        members["reason"] = event.reason
     if event.born is not None:
-        tail["born"] = event.born
-    tail |= {"xregcorrelationid": event.xregcorrelationid, "time": format_time(event.time)}
-    return image[:-1] + b"," + dumps(tail)[1:]
+        members["born"] = event.born
+    members |= {"xregcorrelationid": event.xregcorrelationid, "time": format_time(event.time)}
+    return image[:-1] + b"," + dumps(members)[1:]

@@ -14,9 +14,9 @@ _STEPS: Final = {"2": "ALTER TABLE interaction ADD COLUMN salt TEXT NOT NULL DEF
 
 def upgrade(connection: Connection) -> str:
     """Migrates a store; returns its schema, which is not this program's when no migration leads to it."""
-    found: str = sql.value(connection, "SELECT value FROM store WHERE key = 'schema'")
-    while found != tables.SCHEMA and found in _STEPS:
-        sql.run(connection, _STEPS[found])
-        found = str(int(found) + 1)
-        sql.run(connection, "UPDATE store SET value = ? WHERE key = 'schema'", (found,))
-    return found
+    schema: str = sql.value(connection, "SELECT value FROM store WHERE key = 'schema'")
+    while schema != tables.SCHEMA and schema in _STEPS:
+        sql.run(connection, _STEPS[schema])
+        schema = str(int(schema) + 1)
+        sql.run(connection, "UPDATE store SET value = ? WHERE key = 'schema'", (schema,))
+    return schema

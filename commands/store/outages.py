@@ -37,18 +37,20 @@ _POSTGRESQL: Final = {
 
 def describe_outage(error: BaseException) -> str | None:
     """The cause in words if a database error reports an outage; None for any other error."""
-    if damaged := describe_damage(error):
-        return damaged
-    found = error.orig if isinstance(error, DBAPIError) else error
-    if isinstance(found, sqlite3.Error):
-        return _SQLITE.get(getattr(found, "sqlite_errorcode", 0) & 0xFF)
-    if isinstance(found, psycopg.Error):
-        return _describe_postgresql_error(found)
-    return "it has no connection left" if isinstance(found, NoConnection) else None
+    if damage := describe_damage(error):
+        return damage
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(cause, sqlite3.Error):
+        return _SQLITE.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF)
+    if isinstance(cause, psycopg.Error):
+        return _describe_postgresql_error(cause)
+    return "it has no connection left" if isinstance(cause, NoConnection) else None
 
 
 def _describe_postgresql_error(error: psycopg.Error) -> str | None:
     state = error.sqlstate
     if state is None:  # the server sent no code: it was not reached, or the connection broke
         return "it is out of reach" if isinstance(error, psycopg.OperationalError) else None
-    return next((said for start, said in _POSTGRESQL.items() if state.startswith(start)), None)
+    return next(
+        (description for code_prefix, description in _POSTGRESQL.items() if state.startswith(code_prefix)), None
+    )

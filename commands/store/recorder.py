@@ -94,8 +94,8 @@ class LogRecorder(ApplicationRecorder):
     def max_notification_id(self) -> int | None:
         """The log's last position; None when it is empty."""
         with self._engine.connect() as connection:
-            last: int | None = connection.scalar(select(func.max(_LOG.position)))
-            return last
+            last_position: int | None = connection.scalar(select(func.max(_LOG.position)))
+            return last_position
 
     def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> Subscription[ApplicationRecorder]:
         """Not supported: subscriptions are optional in the library, and readers of this log continue by position."""

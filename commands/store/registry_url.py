@@ -20,8 +20,8 @@ _UNNAMED: Final = "SELECT 1 FROM interaction WHERE registry_url = '' LIMIT 1"
 
 def load_url(connection: Connection) -> str | None:
     """The stored URL; None when the store has none yet."""
-    found: str | None = sql.value(connection, _KEPT)
-    return found
+    stored_url: str | None = sql.value(connection, _KEPT)
+    return stored_url
 
 
 def ensure_url(connection: Connection, address: str) -> str:
@@ -29,11 +29,14 @@ def ensure_url(connection: Connection, address: str) -> str:
 
     connection: in a write transaction.
     """
-    found = load_url(connection)
-    if found is not None:
-        return found
-    unnamed = sql.value(connection, _UNNAMED) is not None
+    stored_url = load_url(connection)
+    if stored_url is not None:
+        return stored_url
+    has_unnamed_interactions = sql.value(connection, _UNNAMED) is not None
     sql.insert(
-        connection, tables.store, [("address", UNCONFIGURED_URL if unnamed else address)], "ON CONFLICT DO NOTHING"
+        connection,
+        tables.store,
+        [("address", UNCONFIGURED_URL if has_unnamed_interactions else address)],
+        "ON CONFLICT DO NOTHING",
     )
     return load_url(connection) or address

@@ -67,11 +67,11 @@ class Vault:
         row = sql.run(connection, _ROW, values).fetchone()
         return self.unseal(secret, bytes(row[0]), bytes(row[1])) if row else None
 
-    def unseal(self, secret: Secret, wrapped: bytes, sealed: bytes) -> str | None:
+    def unseal(self, secret: Secret, wrapped_key: bytes, ciphertext: bytes) -> str | None:
         """The value in a row; None when no key decrypts it, or the row was copied from another secret."""
-        bound = _associated_data(secret.owner, secret.name)
-        data = self._unwrapped(bound, wrapped)
-        value = _decrypt(AESGCM(data), bound, sealed) if data else None
+        associated_data = _associated_data(secret.owner, secret.name)
+        data_key = self._unwrapped(associated_data, wrapped_key)
+        value = _decrypt(AESGCM(data_key), associated_data, ciphertext) if data_key else None
         return value.decode() if value is not None else None
 
     def replace(self, connection: Connection, secret: Secret) -> bool:
@@ -90,16 +90,20 @@ class Vault:
         The encrypted values do not change.
         Raises: NoMasterKey when a data key cannot be decrypted.
         """
-        count, last = 0, ""
-        while rows := sql.run(connection, _ROWS, (last, sql.CHUNK)).fetchall():
-            for reference, owner, name, wrapped in rows:
-                bound = _associated_data(owner, name)
-                data = self._unwrapped(bound, bytes(wrapped))
-                if data is None:
+        count, last_reference = 0, ""
+        while rows := sql.run(connection, _ROWS, (last_reference, sql.CHUNK)).fetchall():
+            for reference, owner, name, wrapped_key in rows:
+                associated_data = _associated_data(owner, name)
+                data_key = self._unwrapped(associated_data, bytes(wrapped_key))
+                if data_key is None:
                     raise NoMasterKey(f"no master key opens the secret {name} of {owner}")
-                sql.run(connection, _WRAP, (_encrypt(self._newest, bound, data), reference, bytes(wrapped)))
+                sql.run(
+                    connection,
+                    _WRAP,
+                    (_encrypt(self._newest, associated_data, data_key), reference, bytes(wrapped_key)),
+                )
             count += len(rows)
-            last = rows[-1][0]
+            last_reference = rows[-1][0]
         return count
 
     @property
@@ -110,12 +114,14 @@ class Vault:
 
     def _seal(self, secret: Secret, value: str) -> tuple[bytes, bytes]:
         """A new data key, wrapped, and a value encrypted with it."""
-        bound, data = _associated_data(secret.owner, secret.name), token_bytes(KEY_BYTES)
-        return _encrypt(self._newest, bound, data), _encrypt(AESGCM(data), bound, value.encode())
+        associated_data, data_key = _associated_data(secret.owner, secret.name), token_bytes(KEY_BYTES)
+        return _encrypt(self._newest, associated_data, data_key), _encrypt(
+            AESGCM(data_key), associated_data, value.encode()
+        )
 
-    def _unwrapped(self, bound: bytes, wrapped: bytes) -> bytes | None:
-        found = (_decrypt(key, bound, wrapped) for key in self._keys)
-        return next((data for data in found if data is not None), None)
+    def _unwrapped(self, associated_data: bytes, wrapped_key: bytes) -> bytes | None:
+        candidates = (_decrypt(key, associated_data, wrapped_key) for key in self._keys)
+        return next((data for data in candidates if data is not None), None)
 
 
 def destroy_secret(connection: Connection, reference: str) -> None:
@@ -126,10 +132,10 @@ def destroy_secret(connection: Connection, reference: str) -> None:
 
 def parse_keys(text: str) -> tuple[bytes, ...]:
     """Master keys from a setting: base64 of 32 bytes each, separated by commas, newest first. Raises: ValueError."""
-    found = tuple(_key(part.strip()) for part in text.replace("\n", ",").split(",") if part.strip())
-    if not found:
+    keys = tuple(_key(part.strip()) for part in text.replace("\n", ",").split(",") if part.strip())
+    if not keys:
         raise ValueError("the list has no key")
-    return found
+    return keys
 
 
 def _key(text: str) -> bytes:
@@ -153,13 +159,13 @@ def _associated_data(owner: str, name: str) -> bytes:
     return f"{owner}\0{name}".encode()
 
 
-def _encrypt(key: AESGCM, bound: bytes, content: bytes) -> bytes:
+def _encrypt(key: AESGCM, associated_data: bytes, content: bytes) -> bytes:
     nonce = token_bytes(_NONCE)
-    return nonce + key.encrypt(nonce, content, bound)
+    return nonce + key.encrypt(nonce, content, associated_data)
 
 
-def _decrypt(key: AESGCM, bound: bytes, sealed: bytes) -> bytes | None:
+def _decrypt(key: AESGCM, associated_data: bytes, ciphertext: bytes) -> bytes | None:
     try:
-        return key.decrypt(sealed[:_NONCE], sealed[_NONCE:], bound)
+        return key.decrypt(ciphertext[:_NONCE], ciphertext[_NONCE:], associated_data)
     except (InvalidTag, ValueError):
         return None

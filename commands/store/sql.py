@@ -45,9 +45,9 @@ def value(connection: Connection, statement: str, parameters: tuple[Any, ...] = 
     return row[0] if row else None
 
 
-def list_parameter(connection: Connection, several: Collection[str]) -> Any:
+def list_parameter(connection: Connection, values: Collection[str]) -> Any:
     """The parameter for an `{among}`."""
-    return dumps(list(several)).decode() if connection.dialect.name == "sqlite" else list(several)
+    return dumps(list(values)).decode() if connection.dialect.name == "sqlite" else list(values)
 
 
 def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -67,23 +67,23 @@ def insert(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]
     if dialect == "sqlite":
         driver.executemany(statement, rows)
     else:
-        for parcel in insert_batches(rows):
-            driver.execute(statement, tuple(map(list, zip(*parcel, strict=True))))
+        for batch in insert_batches(rows):
+            driver.execute(statement, tuple(map(list, zip(*batch, strict=True))))
 
 
 def insert_batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
     """The rows in batches of at most CHUNK rows and MAX_BLOB_BYTES of blobs."""
-    parcel: list[tuple[Any, ...]] = []
+    batch: list[tuple[Any, ...]] = []
     size = 0
     for row in rows:
-        weight = sum(len(value) for value in row if isinstance(value, bytes))
-        if parcel and (len(parcel) == CHUNK or size + weight > MAX_BLOB_BYTES):
-            yield parcel
-            parcel, size = [], 0
-        parcel.append(row)
-        size += weight
-    if parcel:
-        yield parcel
+        blob_bytes = sum(len(value) for value in row if isinstance(value, bytes))
+        if batch and (len(batch) == CHUNK or size + blob_bytes > MAX_BLOB_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += blob_bytes
+    if batch:
+        yield batch
 
 
 def _driver(connection: Connection) -> Any:

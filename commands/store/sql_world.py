@@ -94,8 +94,8 @@ class ModelCache:
 
     def find(self, hash: bytes) -> Model | None:
         """The compiled model for an entity hash, if it is the cached one."""
-        held = self._models
-        return held[1] if held and held[0] == hash else None
+        cached = self._models
+        return cached[1] if cached and cached[0] == hash else None
 
     def put(self, hash: bytes, model: Model) -> Model:
         """Caches a model in place of the previous one."""
@@ -116,10 +116,10 @@ class LinkCache:
         """The links as of a position, if they are the cached ones."""
         return self._links[1] if self._links[0] == position else None
 
-    def put(self, position: int, found: tuple[Link, ...]) -> tuple[Link, ...]:
+    def put(self, position: int, current_links: tuple[Link, ...]) -> tuple[Link, ...]:
         """Caches links in place of the previous ones."""
-        self._links = position, found
-        return found
+        self._links = position, current_links
+        return current_links
 
 
 class SqlWorld:
@@ -132,14 +132,14 @@ class SqlWorld:
         models: ModelCache,
         vault: Vault | None = None,
         published: Publications | None = None,
-        linked: LinkCache | None = None,
+        link_cache: LinkCache | None = None,
     ) -> None:
         self.publications: Publications = published or NoPublications()
         self._connection = connection
         self._vault = vault or Vault()
         self._mapper = mapper
         self._models = models
-        self._link_cache = linked or LinkCache()
+        self._link_cache = link_cache or LinkCache()
         self._linked: int | None = None
         self._links: tuple[Link, ...] | None = None
         self._model: Model | None = None
@@ -157,15 +157,15 @@ class SqlWorld:
             self._model = self._current_model()
         return self._model
 
-    def preload(self, model: Any, linked: int | None, pointers: Any) -> None:
+    def preload(self, model: Any, links_position: int | None, has_pointers: Any) -> None:
         """Sets the state at the start of the transaction, from START_COLUMNS.
 
         These are the hash of the model's entity, the position of the newest event of a link, and whether any Resource
         has an xref.
         """
         self._model_hash = blob(model) if model else None
-        self._linked = linked or 0
-        self._pointers = bool(pointers)
+        self._linked = links_position or 0
+        self._pointers = bool(has_pointers)
 
     @property
     def links(self) -> Sequence[Link]:
@@ -173,8 +173,8 @@ class SqlWorld:
             if self._linked is None:
                 self._links = self._read_links()
             else:
-                held = self._link_cache.find(self._linked)
-                self._links = held if held is not None else self._link_cache.put(self._linked, self._read_links())
+                cached = self._link_cache.find(self._linked)
+                self._links = cached if cached is not None else self._link_cache.put(self._linked, self._read_links())
         return self._links
 
     def prefetch(self, names: Iterable[str]) -> None:
@@ -203,13 +203,13 @@ class SqlWorld:
 
     def count(self, collection: str) -> int:
         """See World. Cost: O(members), without reading any."""
-        found: int = sql.value(self._connection, _COUNT, _collection(collection))
-        return found
+        total: int = sql.value(self._connection, _COUNT, _collection(collection))
+        return total
 
     def subtree(self, xid: str) -> Iterator[Entity]:
         """See World. Cost: O(entities below, including deleted ones), a page at a time."""
-        low, high = xids.subtree(xid)
-        for entity in self._pages(SUBTREE, lambda last: (xids.tree_key(last) if last else low, high)):
+        start_key, end_key = xids.subtree(xid)
+        for entity in self._pages(SUBTREE, lambda last: (xids.tree_key(last) if last else start_key, end_key)):
             if entity.xid not in xids.ROOT_STREAMS and not xids.is_outside_tree(xids.stream(entity.xid)):
                 yield entity
 
@@ -219,18 +219,18 @@ class SqlWorld:
 
     def differences(self, xid: str, position: int) -> Iterator[StreamDifference]:
         """See World. Cost: O(streams there, including deleted ones), plus what was added to those that differ."""
-        low, high = xids.tree_key(xid), xids.subtree(xid)[1]
+        start_key, end_key = xids.tree_key(xid), xids.subtree(xid)[1]
         while True:
-            values = (position, low, high, position, sql.CHUNK)
+            values = (position, start_key, end_key, position, sql.CHUNK)
             page = sql.run(self._connection, DIFFERENCES, values).fetchall()
             self._load({key for key, *_ in page})
-            for key, name, *then in page:
+            for key, name, *event_columns in page:
                 if xids.is_outside_tree(xids.stream(name)):
                     continue
-                yield StreamDifference(name, self._then(*then), self._stream_heads[key].entity)
+                yield StreamDifference(name, self._then(*event_columns), self._stream_heads[key].entity)
             if len(page) < sql.CHUNK:
                 return
-            low = page[-1][0] + "!"  # nothing sorts between a key and those of its children
+            start_key = page[-1][0] + "!"  # nothing sorts between a key and those of its children
 
     def xref_sources(self, xid: str) -> Sequence[str]:
         """See World. Cost: none if no Resource has an xref, which is queried once."""
@@ -242,25 +242,25 @@ class SqlWorld:
             self._pointers = bool(sql.run(self._connection, _POINTERS).fetchone())
         if not self._pointers:
             return
-        for some in sql.chunks(sorted({name for name in names if name not in self._sources})):
-            self._sources |= {name: [] for name in some}
-            for target, source in sql.run(self._connection, SOURCES, (sql.list_parameter(self._connection, some),)):
+        for chunk in sql.chunks(sorted({name for name in names if name not in self._sources})):
+            self._sources |= {name: [] for name in chunk}
+            for target, source in sql.run(self._connection, SOURCES, (sql.list_parameter(self._connection, chunk),)):
                 self._sources[target].append(source)
 
     def document(self, sha256: str) -> bytes:
-        found = sql.value(self._connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,))
-        if found is None:
+        content = sql.value(self._connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,))
+        if content is None:
             raise KeyError(sha256)
-        return blob(found)
+        return blob(content)
 
     def secret(self, secret: Secret) -> str | None:
         return self._vault.reveal(self._connection, secret)
 
     def check_results(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
         """See World. Runs no checks, because other writers wait for the lock."""
-        unanswered = questions - self.known_results.keys()
-        if unanswered:
-            raise ChecksRequired(unanswered, documents)
+        missing_checks = questions - self.known_results.keys()
+        if missing_checks:
+            raise ChecksRequired(missing_checks, documents)
         return self.known_results
 
     def stream_head(self, xid: str) -> StreamHead:
@@ -318,39 +318,39 @@ class SqlWorld:
         return Model.of(entity)
 
     def _read_links(self) -> tuple[Link, ...]:
-        found = map(self._note, sql.run(self._connection, _LINKS, xids.subtree(links.COLLECTION)).fetchall())
-        return tuple(Link.of(entity, entity.position) for entity in found if entity is not None)
+        entities = map(self._note, sql.run(self._connection, _LINKS, xids.subtree(links.COLLECTION)).fetchall())
+        return tuple(Link.of(entity, entity.position) for entity in entities if entity is not None)
 
     def _load(self, keys: set[str]) -> None:
-        wanted = sorted(key for key in keys if key not in self._stream_heads)
-        for some in sql.chunks(wanted):
-            for row in sql.run(self._connection, NAMED, (sql.list_parameter(self._connection, some),)):
+        missing_keys = sorted(key for key in keys if key not in self._stream_heads)
+        for chunk in sql.chunks(missing_keys):
+            for row in sql.run(self._connection, NAMED, (sql.list_parameter(self._connection, chunk),)):
                 self._note(row)
-        self._stream_heads |= {key: NO_STREAM_HEAD for key in wanted if key not in self._stream_heads}
+        self._stream_heads |= {key: NO_STREAM_HEAD for key in missing_keys if key not in self._stream_heads}
 
     def _then(self, revision: int | None, position: int, topic: str, state: bytes) -> Entity | None:
         return None if revision is None else evolve(self._mapper.event(topic, revision, blob(state)), position)
 
     def _pages(self, statement: str, parameters: Any) -> Iterator[Entity]:
         """Live entities by key. parameters: returns all but the last parameter of the statement, given the last xid."""
-        last: str | None = None
+        last_xid: str | None = None
         while True:
-            page = sql.run(self._connection, statement, (*parameters(last), sql.CHUNK)).fetchall()
+            page = sql.run(self._connection, statement, (*parameters(last_xid), sql.CHUNK)).fetchall()
             for row in page:
                 entity = self._note(row)
                 assert entity is not None, "the statement asks for live ones"
-                last = entity.xid
+                last_xid = entity.xid
                 yield entity
             if len(page) < sql.CHUNK:
                 return
 
     def _note(self, row: Any) -> Entity | None:
         key, revision, hash, position, topic, state = row
-        known = self._stream_heads.get(key)
-        if known is None or known.revision != revision:
+        head = self._stream_heads.get(key)
+        if head is None or head.revision != revision:
             event = self._mapper.event(topic, revision, blob(state)) if hash else None
-            known = self._stream_heads[key] = StreamHead(revision, blob(hash), event, position)
-        return known.entity
+            head = self._stream_heads[key] = StreamHead(revision, blob(hash), event, position)
+        return head.entity
 
 
 def _collection(xid: str) -> tuple[str, str]:

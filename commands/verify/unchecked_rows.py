@@ -42,16 +42,16 @@ def open_snapshot(store: Store) -> Iterator[Connection]:
         yield connection
 
 
-def unchecked_row(kind: type[T], row: Iterable[Any]) -> T:
+def unchecked_row(row_type: type[T], row: Iterable[Any]) -> T:
     """A row as a named tuple of numbers, texts and bytes.
 
     SQLite accepts values of any type in any column. A value of the wrong type is replaced by one that no intact row
     has. Comparing and hashing then find it, like any other change.
     """
-    return kind(*(_member(value, type) for value, type in zip(row, _types(kind), strict=True)))
+    return row_type(*(_member(value, type) for value, type in zip(row, _types(row_type), strict=True)))
 
 
-def storage_faults(connection: Connection, last: int) -> Iterator[tuple[int, str]]:
+def storage_faults(connection: Connection, log_end: int) -> Iterator[tuple[int, str]]:
     """The faults that SQLite finds in the storage of the log's tables and indexes, without checking the rows' content.
 
     Each fault has the position that it names, or the last one.
@@ -59,15 +59,18 @@ def storage_faults(connection: Connection, last: int) -> Iterator[tuple[int, str
     if connection.dialect.name != "sqlite":
         return
     for table in tables.METADATA.sorted_tables:
-        for (said,) in sql.run(connection, f"PRAGMA integrity_check({table.name})").fetchall():
-            if said != "ok":
-                row = _ROW.search(said) if table in (tables.log, tables.interaction) else None
-                yield min(int(row[1]), last) if row else last, f"the file is damaged in {table.name}: {_line(said)}"
+        for (message,) in sql.run(connection, f"PRAGMA integrity_check({table.name})").fetchall():
+            if message != "ok":
+                row = _ROW.search(message) if table in (tables.log, tables.interaction) else None
+                yield (
+                    min(int(row[1]), log_end) if row else log_end,
+                    f"the file is damaged in {table.name}: {_line(message)}",
+                )
 
 
 @contextmanager
-def catch_unreadable(failed: Callable[[str], None]) -> Iterator[None]:
-    """Stops reading where the database fails, and passes its message to `failed`.
+def catch_unreadable(on_failure: Callable[[str], None]) -> Iterator[None]:
+    """Stops reading where the database fails, and passes its message to `on_failure`.
 
     Raises: the driver's OperationalError when the database is unreachable.
     """
@@ -76,20 +79,20 @@ def catch_unreadable(failed: Callable[[str], None]) -> Iterator[None]:
     except READ_ERRORS as error:
         if isinstance(error, _OUT_OF_REACH):
             raise
-        failed(_line(str(error)))
+        on_failure(_line(str(error)))
 
 
 @cache
-def _types(kind: type[Any]) -> tuple[type, ...]:
-    return tuple(get_type_hints(kind).values())
+def _types(row_type: type[Any]) -> tuple[type, ...]:
+    return tuple(get_type_hints(row_type).values())
 
 
 def _member(value: Any, type: type) -> Any:
     return value if isinstance(value, type) else _OTHERS[type](value)
 
 
-def _line(said: str) -> str:
-    return " ".join(said.split())
+def _line(message: str) -> str:
+    return " ".join(message.split())
 
 
 @contextmanager
@@ -98,8 +101,8 @@ def _tolerate_bad_text(driver: Any) -> Iterator[None]:
     if not isinstance(driver, sqlite3.Connection):
         yield
         return
-    strict, driver.text_factory = driver.text_factory, lambda content: content.decode(errors="backslashreplace")
+    text_factory, driver.text_factory = driver.text_factory, lambda content: content.decode(errors="backslashreplace")
     try:
         yield
     finally:
-        driver.text_factory = strict
+        driver.text_factory = text_factory

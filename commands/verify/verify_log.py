@@ -65,40 +65,44 @@ def verify_log(store: Store, progress: ProgressCallback = lambda reached, last: 
     each event twice, in pages, from one snapshot; memory does not grow with the log.
     """
     with open_snapshot(store) as connection:
-        walk, unreadable = _LogVerification(connection, store.mapper), list[str]()
+        verification, unreadable = _LogVerification(connection, store.mapper), list[str]()
         with catch_unreadable(unreadable.append):
-            yield from _verify_snapshot(connection, walk, progress)
-        for said in unreadable:
-            yield VerificationFinding(walk.before.last + 1, f"the database cannot read further: {said}")
+            yield from _verify_snapshot(connection, verification, progress)
+        for message in unreadable:
+            yield VerificationFinding(verification.before.last + 1, f"the database cannot read further: {message}")
 
 
 def _verify_snapshot(
-    connection: Connection, walk: _LogVerification, progress: ProgressCallback
+    connection: Connection, verification: _LogVerification, progress: ProgressCallback
 ) -> Iterator[VerificationFinding]:
-    last = sql.value(connection, "SELECT coalesce(max(position), 0) FROM log")
-    walk.damaged.update(_damaged_documents(connection))
+    log_end = sql.value(connection, "SELECT coalesce(max(position), 0) FROM log")
+    verification.damaged.update(_damaged_documents(connection))
     for interaction in _interactions(connection):
-        yield from walk.interaction(interaction)
-        progress(interaction.last, last)
-    if walk.before.last != last:
-        yield VerificationFinding(walk.before.last + 1, "the log goes on after its last interaction")
-    yield from _check_heads(connection, last)
-    yield from starmap(VerificationFinding, storage_faults(connection, last))
+        yield from verification.interaction(interaction)
+        progress(interaction.last, log_end)
+    if verification.before.last != log_end:
+        yield VerificationFinding(verification.before.last + 1, "the log goes on after its last interaction")
+    yield from _check_heads(connection, log_end)
+    yield from starmap(VerificationFinding, storage_faults(connection, log_end))
 
 
 def verify_row_hashes(store: Store) -> Iterator[VerificationFinding]:
     """A finding unless the hashes of the read model's rows sum to the state hash at the log's end."""
     with open_snapshot(store) as connection:
-        unreadable, end = list[str](), proof.NO_INTERACTION
+        unreadable, last_interaction = list[str](), proof.NO_INTERACTION
         with catch_unreadable(unreadable.append):
-            end = _last_interaction(connection)
+            last_interaction = _last_interaction(connection)
             hashes = (
                 proof.entity_hash(_image(unchecked_row(_HashedRow, row))) for row in _rows_by_key(connection, _ROWS)
             )
-            if proof.update_state_hash(proof.EMPTY_HASH, (), hashes) != end.state:
-                yield VerificationFinding(end.last, "the read model's rows do not add up to the state hash")
-        for said in unreadable:
-            yield VerificationFinding(end.last, f"the database cannot read the read model's rows: {said}")
+            if proof.update_state_hash(proof.EMPTY_HASH, (), hashes) != last_interaction.state:
+                yield VerificationFinding(
+                    last_interaction.last, "the read model's rows do not add up to the state hash"
+                )
+        for message in unreadable:
+            yield VerificationFinding(
+                last_interaction.last, f"the database cannot read the read model's rows: {message}"
+            )
 
 
 class _LogVerification:
@@ -113,58 +117,66 @@ class _LogVerification:
         self._connection = connection
         self._mapper = mapper
 
-    def interaction(self, stored: Interaction) -> Iterator[VerificationFinding]:
+    def interaction(self, interaction: Interaction) -> Iterator[VerificationFinding]:
         """What is wrong with the next interaction."""
-        yield from self._check_interaction(stored)
-        chain, state, position = proof.ChainHasher(self.before.chain, stored), self.before.state, self.before.last
-        for page in self._pages(stored):
+        yield from self._check_interaction(interaction)
+        chain_hasher, state_hash, position = (
+            proof.ChainHasher(self.before.chain, interaction),
+            self.before.state,
+            self.before.last,
+        )
+        for page in self._pages(interaction):
             for row, previous, _ in page:
                 self._linked = self._linked or row.stream.startswith(_LINKS)
-                chain.add(row)
+                chain_hasher.add(row)
                 yield from _check_succession(position, row, previous)
                 position = row.position
-            state = proof.update_state_hash(
-                state, (_hash(old) for _, old, _ in page if old), (_hash(row) for row, _, _ in page)
+            state_hash = proof.update_state_hash(
+                state_hash,
+                (_hash(previous_row) for _, previous_row, _ in page if previous_row),
+                (_hash(row) for row, _, _ in page),
             )
-            yield from self._contents(stored, page)
-        if position != stored.last:
+            yield from self._contents(interaction, page)
+        if position != interaction.last:
             yield VerificationFinding(position + 1, "events are missing")
-        first = min(max(stored.first, self.before.last + 1), stored.last)
-        if chain.digest(stored.state) != stored.chain:
+        first = min(max(interaction.first, self.before.last + 1), interaction.last)
+        if chain_hasher.digest(interaction.state) != interaction.chain:
             yield VerificationFinding(first, "the chain hash differs: the interaction or its events were changed")
-        if state != stored.state:
+        if state_hash != interaction.state:
             yield VerificationFinding(first, "the state hash differs")
-        self.before = stored
+        self.before = interaction
 
-    def _check_interaction(self, stored: Interaction) -> Iterator[VerificationFinding]:
-        if stored.first != self.before.last + 1:
+    def _check_interaction(self, interaction: Interaction) -> Iterator[VerificationFinding]:
+        if interaction.first != self.before.last + 1:
             yield VerificationFinding(self.before.last + 1, "interactions leave a gap or overlap")
-        if stored.time < self.before.time and not self._linked:
-            yield VerificationFinding(stored.first, "time runs backwards")
-        if stored.folded != stored.xregcorrelationid.casefold():
-            yield VerificationFinding(stored.first, "the folded correlation id is not that of the interaction")
+        if interaction.time < self.before.time and not self._linked:
+            yield VerificationFinding(interaction.first, "time runs backwards")
+        if interaction.folded != interaction.xregcorrelationid.casefold():
+            yield VerificationFinding(interaction.first, "the folded correlation id is not that of the interaction")
 
-    def _pages(self, stored: Interaction) -> Iterator[list[_EventContext]]:
+    def _pages(self, interaction: Interaction) -> Iterator[list[_EventContext]]:
         """The events of an interaction, each with its predecessor and head."""
-        after = self.before.last
-        while after < stored.last:
-            found = sql.run(self._connection, _EVENTS, (after, stored.last, sql.CHUNK)).fetchall()
-            if not found or found[-1][0] <= after:  # a damaged file may return the same rows endlessly
+        position = self.before.last
+        while position < interaction.last:
+            rows = sql.run(self._connection, _EVENTS, (position, interaction.last, sql.CHUNK)).fetchall()
+            if not rows or rows[-1][0] <= position:  # a damaged file may return the same rows endlessly
                 return
-            yield [_event_context(row) for row in found]
-            after = found[-1][0]
+            yield [_event_context(row) for row in rows]
+            position = rows[-1][0]
 
-    def _contents(self, stored: Interaction, page: list[_EventContext]) -> Iterator[VerificationFinding]:
+    def _contents(self, interaction: Interaction, page: list[_EventContext]) -> Iterator[VerificationFinding]:
         events = {row.position: self._event(row) for row, _, _ in page}
-        kept = self._stored_documents({event.document for event in events.values() if event and event.document})
+        intact_documents = self._stored_documents(
+            {event.document for event in events.values() if event and event.document}
+        )
         for row, _, head in page:
             event = events[row.position]
             if event is None:
                 yield VerificationFinding(row.position, "the event cannot be read")
                 continue
-            if event.stream != row.stream or event.xregcorrelationid != stored.xregcorrelationid:
+            if event.stream != row.stream or event.xregcorrelationid != interaction.xregcorrelationid:
                 yield VerificationFinding(row.position, "the event belongs to another stream or interaction")
-            elif event.document and event.document not in kept:
+            elif event.document and event.document not in intact_documents:
                 yield VerificationFinding(row.position, f"the document {event.document} is missing or changed")
             if head is not None and head != event.head:
                 yield VerificationFinding(row.position, f"head does not match the last event of {row.stream}")
@@ -176,9 +188,9 @@ class _LogVerification:
             return None
 
     def _stored_documents(self, documents: set[str]) -> set[str]:
-        asked = sql.list_parameter(self._connection, documents)
-        found = sql.run(self._connection, "SELECT sha256 FROM document WHERE sha256 {among}", (asked,))
-        return {digest for (digest,) in found} - self.damaged
+        hash_list = sql.list_parameter(self._connection, documents)
+        rows = sql.run(self._connection, "SELECT sha256 FROM document WHERE sha256 {among}", (hash_list,))
+        return {digest for (digest,) in rows} - self.damaged
 
 
 class _EventContext(NamedTuple):
@@ -247,11 +259,11 @@ def _hash(row: LogRow) -> bytes:
         return b""
 
 
-def _check_heads(connection: Connection, last: int) -> Iterator[VerificationFinding]:
+def _check_heads(connection: Connection, log_end: int) -> Iterator[VerificationFinding]:
     for position, stream in sql.run(connection, _UNPOINTED):
         yield VerificationFinding(position, f"head does not point at the last event of {stream}")
     for (key,) in sql.run(connection, _STRAY):
-        yield VerificationFinding(last, f"head has {key!r}, for which there is no event")
+        yield VerificationFinding(log_end, f"head has {key!r}, for which there is no event")
 
 
 class _Document(NamedTuple):
@@ -264,10 +276,8 @@ def _digest(content: bytes) -> str:
 
 
 def _damaged_documents(connection: Connection) -> list[str]:
-    stored = _rows_by_key(connection, _DOCUMENTS, 50)
-    return [
-        digest for digest, content in (unchecked_row(_Document, row) for row in stored) if _digest(content) != digest
-    ]
+    rows = _rows_by_key(connection, _DOCUMENTS, 50)
+    return [digest for digest, content in (unchecked_row(_Document, row) for row in rows) if _digest(content) != digest]
 
 
 def _interactions(connection: Connection) -> Iterator[Interaction]:
@@ -280,16 +290,16 @@ def _last_interaction(connection: Connection) -> Interaction:
     return unchecked_row(Interaction, row) if row else proof.NO_INTERACTION
 
 
-def _is_beyond(key: Any, last: Any) -> bool:
-    return isinstance(key, type(last)) and key > last
+def _is_beyond(key: Any, last_key: Any) -> bool:
+    return isinstance(key, type(last_key)) and key > last_key
 
 
 def _rows_by_key(connection: Connection, statement: str, size: int = sql.CHUNK, start: str | int = "") -> Iterator[Any]:
     """Rows in pages; each page starts after the first column of the last row."""
-    last: Any = start
+    last_key: Any = start
     while True:
-        page = sql.run(connection, statement, (last, size)).fetchall()
+        page = sql.run(connection, statement, (last_key, size)).fetchall()
         yield from page
-        if len(page) < size or not _is_beyond(page[-1][0], last):  # a damaged key may repeat endlessly
+        if len(page) < size or not _is_beyond(page[-1][0], last_key):  # a damaged key may repeat endlessly
             return
-        last = page[-1][0]
+        last_key = page[-1][0]

@@ -51,8 +51,8 @@ class Caller:
     @property
     def subscription_role(self) -> Role | None:
         """The role at subscriptions, which belong to no Group: the right to write to any Group is sufficient."""
-        writes = any(RANK[role] >= RANK[Role.WRITER] for role in self.groups.values())
-        return highest_role(self.role, Role.WRITER if writes else None)
+        is_writer = any(RANK[role] >= RANK[Role.WRITER] for role in self.groups.values())
+        return highest_role(self.role, Role.WRITER if is_writer else None)
 
 
 #: Every caller of a server without authentication.

@@ -112,13 +112,17 @@ class CesqlExpression:
 
     def evaluate(self, event: ContextAttributes) -> EvaluationResult:
         """The result of the expression for an event. Never raises."""
-        found = self._outcome(event)
-        return EvaluationResult(found.value, found.errors) if isinstance(found, ErrorValue) else EvaluationResult(found)
+        outcome = self._outcome(event)
+        return (
+            EvaluationResult(outcome.value, outcome.errors)
+            if isinstance(outcome, ErrorValue)
+            else EvaluationResult(outcome)
+        )
 
     def matches(self, event: ContextAttributes) -> bool:
         """Whether the value is true as a Boolean, without any error (SUB-421)."""
-        found = self._outcome(event)
-        return found is True or (found is not False and operators.to_boolean(found) is True)
+        outcome = self._outcome(event)
+        return outcome is True or (outcome is not False and operators.to_boolean(outcome) is True)
 
     def _outcome(self, event: ContextAttributes) -> ValueOrError:
         try:
@@ -139,14 +143,14 @@ def compile_expression(text: str) -> CesqlExpression:
         raise ParseError(f"an expression has at most {MAX_STEPS} operators, calls, arguments and elements", text, 0)
     unknown: list[FunctionCall] = []
 
-    def make(node: SyntaxNode, within: list[Evaluator]) -> Evaluator:
+    def make(node: SyntaxNode, children: list[Evaluator]) -> Evaluator:
         if isinstance(node, FunctionCall) and find_function(node.name, len(node.arguments)) is None:
             unknown.append(node)
-        return _evaluator(node, within)
+        return _evaluator(node, children)
 
-    run = fold(tree, make)
-    metered = any(map(_takes_text, walk(tree)))
-    return CesqlExpression(text, tree, tuple(sorted(unknown, key=lambda call: call.position)), run, metered)
+    evaluator = fold(tree, make)
+    needs_budget = any(map(_takes_text, walk(tree)))
+    return CesqlExpression(text, tree, tuple(sorted(unknown, key=lambda call: call.position)), evaluator, needs_budget)
 
 
 def _steps(node: SyntaxNode) -> int:
@@ -169,10 +173,10 @@ def _takes_text(node: SyntaxNode) -> bool:
 
 def _reduced_signs(signs: tuple[str, ...]) -> tuple[str, ...]:
     """An equivalent shorter list: an even run of equal operators becomes two, an odd run becomes one."""
-    return tuple(sign for sign, run in groupby(signs) for _ in range(2 - sum(1 for _ in run) % 2))
+    return tuple(sign for sign, repeated in groupby(signs) for _ in range(2 - sum(1 for _ in repeated) % 2))
 
 
-def _evaluator(node: SyntaxNode, within: list[Evaluator]) -> Evaluator:
+def _evaluator(node: SyntaxNode, children: list[Evaluator]) -> Evaluator:
     match node:
         case LiteralValue(value=value):
             return lambda _: value
@@ -181,26 +185,26 @@ def _evaluator(node: SyntaxNode, within: list[Evaluator]) -> Evaluator:
         case ExistsCheck(name=name):
             return _exists(name)
         case FunctionCall(name=name):
-            return _call(name, within)
+            return _call(name, children)
         case UnaryOperation(operators=signs):
-            return _unary(signs, within[0])
+            return _unary(signs, children[0])
         case OperatorChain(steps=(BinaryStep(operator=operator), *_)) if operator in _LOGIC:
-            return _logic([step.operator for step in node.steps if isinstance(step, BinaryStep)], within)
+            return _logic([step.operator for step in node.steps if isinstance(step, BinaryStep)], children)
         case OperatorChain(steps=(BinaryStep(operator=operator),)):
-            return _binary(operator, *within)
+            return _binary(operator, *children)
         case OperatorChain(steps=steps):
-            return _chain(steps, within)
+            return _chain(steps, children)
 
 
 def _attribute(name: str) -> Evaluator:
     if name == DATA_MEMBER:
         return lambda _: MISSING
 
-    def read(event: EvaluationContext) -> ValueOrError:
+    def evaluate(event: EvaluationContext) -> ValueOrError:
         value = event.get(name)
         return value if type(value) is str else attribute_value(value, name)
 
-    return read
+    return evaluate
 
 
 def _exists(name: str) -> Evaluator:
@@ -214,101 +218,101 @@ def _call(name: str, arguments: list[Evaluator]) -> Evaluator:
     if function is None:
         return lambda _: _NO_FUNCTION
 
-    def run(event: EvaluationContext) -> ValueOrError:
-        given = [argument(event) for argument in arguments]
-        event.spend(sum(len(each) for each in given if type(each) is str))
-        return apply_function(function, given)
+    def evaluate(event: EvaluationContext) -> ValueOrError:
+        argument_values = [argument(event) for argument in arguments]
+        event.spend(sum(len(argument_value) for argument_value in argument_values if type(argument_value) is str))
+        return apply_function(function, argument_values)
 
-    return run
+    return evaluate
 
 
 def _unary(signs: tuple[str, ...], operand: Evaluator) -> Evaluator:
-    ones = [operators.unary_function(sign) for sign in reversed(_reduced_signs(signs))]
+    functions = [operators.unary_function(sign) for sign in reversed(_reduced_signs(signs))]
 
-    def run(event: EvaluationContext) -> ValueOrError:
+    def evaluate(event: EvaluationContext) -> ValueOrError:
         value = operand(event)
-        for one in ones:
-            value = one(value)
+        for function in functions:
+            value = function(value)
         return value
 
-    return run
+    return evaluate
 
 
 def _binary(operator: str, left: Evaluator, right: Evaluator) -> Evaluator:
-    two = operators.BINARY[operator]
-    return lambda event: two(left(event), right(event))
+    function = operators.BINARY[operator]
+    return lambda event: function(left(event), right(event))
 
 
-def _logic(names: list[str], within: list[Evaluator]) -> Evaluator:
+def _logic(names: list[str], children: list[Evaluator]) -> Evaluator:
     """`and`, `or` and `xor` in a row. The right value is not evaluated if the left one decides (cesql 3.4.2)."""
-    first, *others = within
-    rest = [
-        (operators.SHORT_CIRCUITS.get(name), operators.LOGIC[name], other)
-        for name, other in zip(names, others, strict=True)
+    first, *other_operands = children
+    following = [
+        (operators.SHORT_CIRCUITS.get(name), operators.LOGIC[name], operand)
+        for name, operand in zip(names, other_operands, strict=True)
     ]
 
-    def run(event: EvaluationContext) -> ValueOrError:
+    def evaluate(event: EvaluationContext) -> ValueOrError:
         value = first(event)
-        for decided, function, other in rest:
+        for deciding_value, function, other in following:
             if value is True or value is False:
-                if value is decided:
+                if value is deciding_value:
                     continue
-                right = other(event)
+                right_value = other(event)
                 value = (
-                    function.compute(value, right)
-                    if right is True or right is False
-                    else apply_function(function, (value, right))
+                    function.compute(value, right_value)
+                    if right_value is True or right_value is False
+                    else apply_function(function, (value, right_value))
                 )
-            elif decided is not None and operators.is_true(value) is decided:
+            elif deciding_value is not None and operators.is_true(value) is deciding_value:
                 value = operators.to_boolean(value)
             else:
                 value = apply_function(function, (value, other(event)))
         return value
 
-    return run
+    return evaluate
 
 
-def _chain(steps: tuple[ChainStep, ...], within: list[Evaluator]) -> Evaluator:
-    others: Iterator[Evaluator] = iter(within)
-    first = next(others)
-    taken = []
+def _chain(steps: tuple[ChainStep, ...], children: list[Evaluator]) -> Evaluator:
+    operands: Iterator[Evaluator] = iter(children)
+    first = next(operands)
+    step_functions = []
     for step in steps:
         count = len(step.elements) if isinstance(step, InStep) else isinstance(step, BinaryStep)
-        taken.append(_step(step, list(islice(others, count))))
-    if len(taken) == 1:
-        only = taken[0]
-        return lambda event: only(first(event), event)
+        step_functions.append(_step(step, list(islice(operands, count))))
+    if len(step_functions) == 1:
+        only_step = step_functions[0]
+        return lambda event: only_step(first(event), event)
 
-    def run(event: EvaluationContext) -> ValueOrError:
+    def evaluate(event: EvaluationContext) -> ValueOrError:
         value = first(event)
-        for step in taken:
+        for step in step_functions:
             value = step(value, event)
         return value
 
-    return run
+    return evaluate
 
 
-def _step(step: ChainStep, within: list[Evaluator]) -> Callable[[ValueOrError, EvaluationContext], ValueOrError]:
+def _step(step: ChainStep, operands: list[Evaluator]) -> Callable[[ValueOrError, EvaluationContext], ValueOrError]:
     match step:
         case BinaryStep(operator=operator):
-            two, right = operators.BINARY[operator], within[0]
-            return lambda value, event: two(value, right(event))
+            function, right_operand = operators.BINARY[operator], operands[0]
+            return lambda value, event: function(value, right_operand(event))
         case LikeStep(pattern=pattern, negated=negated):
             return _like(like_pattern.parse_pattern(pattern), negated)
         case InStep(negated=negated):
-            return _in(within, negated)
+            return _in(operands, negated)
 
 
 def _like(
     pattern: like_pattern.LikePattern, negated: bool
 ) -> Callable[[ValueOrError, EvaluationContext], ValueOrError]:
-    one = operators.like_function(like_pattern.pattern_matcher(pattern), negated)
-    each = _ONE_BY_ONE + sum(map(len, pattern.segments)) // 8 if pattern.has_underscores else 1
+    matches_value = operators.like_function(like_pattern.pattern_matcher(pattern), negated)
+    cost_per_character = _ONE_BY_ONE + sum(map(len, pattern.segments)) // 8 if pattern.has_underscores else 1
 
     def step(value: ValueOrError, event: EvaluationContext) -> ValueOrError:
         if type(value) is str:
-            event.spend(each * len(value))
-        return one(value)
+            event.spend(cost_per_character * len(value))
+        return matches_value(value)
 
     return step
 
@@ -316,23 +320,23 @@ def _like(
 def _in(elements: list[Evaluator], negated: bool) -> Callable[[ValueOrError, EvaluationContext], ValueOrError]:
     """Whether a value equals one of others. They are cast to its type, in order, until one is equal (SUB-614)."""
 
-    def step(value: ValueOrError, event: EvaluationContext) -> ValueOrError:
+    def contains(value: ValueOrError, event: EvaluationContext) -> ValueOrError:
         if isinstance(value, ErrorValue):
             return ErrorValue(False, *value.errors)
-        failed: dict[ErrorKind, None] = {}
-        found, kind = False, type(value)
+        cast_errors: dict[ErrorKind, None] = {}
+        is_found, value_type = False, type(value)
         for element in elements:
-            other = element(event)
-            if isinstance(other, ErrorValue):
-                return ErrorValue(False, *failed, *other.errors)
-            if type(other) is not kind:
-                other = values.cast_value(other, kind)
-                if isinstance(other, ErrorValue):
-                    failed.update(dict.fromkeys(other.errors))
-                    other = other.value
-            if other == value:
-                found = True
+            candidate = element(event)
+            if isinstance(candidate, ErrorValue):
+                return ErrorValue(False, *cast_errors, *candidate.errors)
+            if type(candidate) is not value_type:
+                candidate = values.cast_value(candidate, value_type)
+                if isinstance(candidate, ErrorValue):
+                    cast_errors.update(dict.fromkeys(candidate.errors))
+                    candidate = candidate.value
+            if candidate == value:
+                is_found = True
                 break
-        return ErrorValue(found is not negated, *failed) if failed else found is not negated
+        return ErrorValue(is_found is not negated, *cast_errors) if cast_errors else is_found is not negated
 
-    return step
+    return contains

@@ -34,35 +34,35 @@ class CesqlFunction:
         return count == len(self.parameter_types) or (self.more is not None and count > len(self.parameter_types))
 
 
-def apply_function(function: CesqlFunction, given: Sequence[ValueOrError]) -> ValueOrError:
+def apply_function(function: CesqlFunction, arguments: Sequence[ValueOrError]) -> ValueOrError:
     """The result of a function. An error among the arguments prevents the computation; a failed cast does not.
 
     Spec: cesql 1.0.0, sections 3.2 and 3.3; SUB-642.
     """
-    received = [error for each in given if isinstance(each, ErrorValue) for error in each.errors]
-    if received:
-        return ErrorValue(function.result(), *received)
-    found: list[CesqlValue] = []
-    failed: tuple[ErrorKind, ...] = ()
-    for place, value in enumerate(given):
-        wanted = function.parameter_types[place] if place < len(function.parameter_types) else function.more
-        assert wanted is not None and not isinstance(value, ErrorValue)
-        made = value if type(value) is wanted else cast_value(value, wanted)
-        if isinstance(made, ErrorValue):
-            failed += made.errors
-            made = made.value
-        found.append(made)
-    result = function.compute(*found)
-    if not failed:
+    argument_errors = [error for argument in arguments if isinstance(argument, ErrorValue) for error in argument.errors]
+    if argument_errors:
+        return ErrorValue(function.result(), *argument_errors)
+    cast_arguments: list[CesqlValue] = []
+    cast_errors: tuple[ErrorKind, ...] = ()
+    for index, value in enumerate(arguments):
+        wanted_type = function.parameter_types[index] if index < len(function.parameter_types) else function.more
+        assert wanted_type is not None and not isinstance(value, ErrorValue)
+        cast = value if type(value) is wanted_type else cast_value(value, wanted_type)
+        if isinstance(cast, ErrorValue):
+            cast_errors += cast.errors
+            cast = cast.value
+        cast_arguments.append(cast)
+    result = function.compute(*cast_arguments)
+    if not cast_errors:
         return result
     if isinstance(result, ErrorValue):
-        return ErrorValue(result.value, *failed, *result.errors)
-    return ErrorValue(result, *failed)
+        return ErrorValue(result.value, *cast_errors, *result.errors)
+    return ErrorValue(result, *cast_errors)
 
 
 def find_function(name: str, count: int) -> CesqlFunction | None:
     """The function with a name, in upper case, that accepts this number of arguments; None where there is none."""
-    return next((each for each in FUNCTIONS.get(name, ()) if each.takes_count(count)), None)
+    return next((function for function in FUNCTIONS.get(name, ()) if function.takes_count(count)), None)
 
 
 def _same(value: Any) -> Any:

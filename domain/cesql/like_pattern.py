@@ -59,49 +59,49 @@ def pattern_matcher(pattern: LikePattern) -> Callable[[str], bool]:
         return pattern.prefix.__eq__
     if pattern.has_underscores:
         return _with_wild_characters(pattern)
-    first, *others = map(_literal, pattern.segments)
-    between, last = [each for each in others[:-1] if each], others[-1]
-    shortest = len(first) + len(last)
+    first_segment, *other_segments = map(_literal, pattern.segments)
+    middle_segments, last_segment = [segment for segment in other_segments[:-1] if segment], other_segments[-1]
+    shortest = len(first_segment) + len(last_segment)
 
     def matches(text: str) -> bool:
-        if len(text) < shortest or not text.startswith(first) or not text.endswith(last):
+        if len(text) < shortest or not text.startswith(first_segment) or not text.endswith(last_segment):
             return False
-        at, end = len(first), len(text) - len(last)
-        for piece in between:
-            at = text.find(piece, at, end)
-            if at < 0:
+        index, end = len(first_segment), len(text) - len(last_segment)
+        for segment_text in middle_segments:
+            index = text.find(segment_text, index, end)
+            if index < 0:
                 return False
-            at += len(piece)
+            index += len(segment_text)
         return True
 
     return matches
 
 
 def _with_wild_characters(pattern: LikePattern) -> Callable[[str], bool]:
-    first, *others = pattern.segments
-    if not others:
-        return lambda text: len(text) == len(first) and _matches_at(first, text, 0)
-    *between, last = others
-    searches = [_search(segment) for segment in between if segment]
-    shortest = len(first) + len(last)
+    first_segment, *other_segments = pattern.segments
+    if not other_segments:
+        return lambda text: len(text) == len(first_segment) and _matches_at(first_segment, text, 0)
+    *middle_segments, last_segment = other_segments
+    searches = [_search(segment) for segment in middle_segments if segment]
+    shortest = len(first_segment) + len(last_segment)
 
     def matches(text: str) -> bool:
-        end = len(text) - len(last)
-        if len(text) < shortest or not _matches_at(first, text, 0) or not _matches_at(last, text, end):
+        end = len(text) - len(last_segment)
+        if len(text) < shortest or not _matches_at(first_segment, text, 0) or not _matches_at(last_segment, text, end):
             return False
-        at = len(first)
+        index = len(first_segment)
         for search in searches:
-            at = search(text, at, end)
-            if at < 0:
+            index = search(text, index, end)
+            if index < 0:
                 return False
         return True
 
     return matches
 
 
-def _matches_at(segment: PatternSegment, text: str, at: int) -> bool:
-    found = text[at : at + len(segment)]
-    return all(wanted is _ANY or wanted == each for wanted, each in zip(segment, found, strict=True))
+def _matches_at(segment: PatternSegment, text: str, index: int) -> bool:
+    part = text[index : index + len(segment)]
+    return all(expected is _ANY or expected == character for expected, character in zip(segment, part, strict=True))
 
 
 def _search(segment: PatternSegment) -> Callable[[str, int, int], int]:
@@ -109,19 +109,19 @@ def _search(segment: PatternSegment) -> Callable[[str, int, int], int]:
 
     Bit n of the state means that the last n + 1 characters match the start of the segment, so it reads the text once.
     """
-    anything = sum(1 << bit for bit, wanted in enumerate(segment) if wanted is _ANY)
+    any_mask = sum(1 << bit for bit, expected in enumerate(segment) if expected is _ANY)
     masks: dict[str, int] = {}
-    for bit, wanted in enumerate(segment):
-        if wanted is not None:
-            masks[wanted] = masks.get(wanted, anything) | 1 << bit
-    complete = 1 << len(segment) - 1
+    for bit, expected in enumerate(segment):
+        if expected is not None:
+            masks[expected] = masks.get(expected, any_mask) | 1 << bit
+    complete_mask = 1 << len(segment) - 1
 
     def search(text: str, start: int, end: int) -> int:
-        state = 0
-        for at in range(start, end):
-            state = (state << 1 | 1) & masks.get(text[at], anything)
-            if state & complete:
-                return at + 1
+        matched_mask = 0
+        for index in range(start, end):
+            matched_mask = (matched_mask << 1 | 1) & masks.get(text[index], any_mask)
+            if matched_mask & complete_mask:
+                return index + 1
         return -1
 
     return search

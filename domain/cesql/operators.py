@@ -22,15 +22,15 @@ _OVERFLOW: Final = ErrorValue(0, ErrorKind.MATH)
 def _quotient(left: int, right: int) -> ValueOrError:
     if right == 0:
         return _OVERFLOW
-    found = abs(left) // abs(right)
-    return in_range(found if (left < 0) == (right < 0) else -found)
+    quotient = abs(left) // abs(right)
+    return in_range(quotient if (left < 0) == (right < 0) else -quotient)
 
 
 def _remainder(left: int, right: int) -> ValueOrError:
     if right == 0:
         return _OVERFLOW
-    found = abs(left) % abs(right)
-    return -found if left < 0 else found
+    remainder = abs(left) % abs(right)
+    return -remainder if left < 0 else remainder
 
 
 def in_range(number: int) -> ValueOrError:
@@ -49,12 +49,12 @@ def _ordering(compute: Callable[[int, int], bool]) -> BinaryFunction:
 def _on_integers(function: CesqlFunction) -> BinaryFunction:
     compute = function.compute
 
-    def both(left: ValueOrError, right: ValueOrError) -> ValueOrError:
+    def apply(left: ValueOrError, right: ValueOrError) -> ValueOrError:
         if type(left) is int and type(right) is int:
             return compute(left, right)
         return apply_function(function, (left, right))
 
-    return both
+    return apply
 
 
 def equal(left: ValueOrError, right: ValueOrError) -> ValueOrError:
@@ -122,9 +122,9 @@ def to_boolean(value: ValueOrError) -> ValueOrError:
 
 def is_true(value: ValueOrError) -> bool:
     """Whether a value, with or without errors, is true as a Boolean."""
-    plain = value.value if isinstance(value, ErrorValue) else value
-    made = cast_value(plain, bool)
-    return made is True
+    unwrapped = value.value if isinstance(value, ErrorValue) else value
+    cast = cast_value(unwrapped, bool)
+    return cast is True
 
 
 def like_function(matches: Callable[[str], bool], negated: bool) -> UnaryFunction:

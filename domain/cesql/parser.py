@@ -88,24 +88,24 @@ class _Parser:
     def _skip(self, text: str) -> bool:
         """Whether the next token is this keyword or sign; if so, consumes it."""
         token = self._next
-        found = token.text == text and token.kind in (TokenKind.KEYWORD, TokenKind.SIGN)
-        self._at += found
-        return found
+        is_next = token.text == text and token.kind in (TokenKind.KEYWORD, TokenKind.SIGN)
+        self._at += is_next
+        return is_next
 
     def _expression(self) -> SyntaxNode:
         """Terms with binary operators between them. A chain that a stronger operator interrupts waits on a stack."""
-        waiting: list[_OpenChain] = []
+        open_chains: list[_OpenChain] = []
         while True:
             tree = self._term()
             level = self._level()
-            while waiting and waiting[-1].level > level:
-                tree = waiting.pop().closed(tree)
+            while open_chains and open_chains[-1].level > level:
+                tree = open_chains.pop().closed(tree)
             if level < 0:
                 return tree
-            if waiting and waiting[-1].level == level:
-                waiting[-1].follow(tree, self._take().text)
+            if open_chains and open_chains[-1].level == level:
+                open_chains[-1].follow(tree, self._take().text)
             else:
-                waiting.append(_OpenChain(level, tree, self._take().text))
+                open_chains.append(_OpenChain(level, tree, self._take().text))
 
     def _level(self) -> int:
         """The precedence of the next binary operator; -1 where the next token is none."""
@@ -206,16 +206,16 @@ class _Parser:
 
     def _list(self) -> tuple[SyntaxNode, ...]:
         """Expressions up to a closing parenthesis; at least one."""
-        found = [self._expression()]
+        elements = [self._expression()]
         while self._skip(","):
-            found.append(self._expression())
+            elements.append(self._expression())
         self._closed()
-        return tuple(found)
+        return tuple(elements)
 
-    def _opened(self, what: str) -> None:
+    def _opened(self, expected: str) -> None:
         start = self._next.start
         if not self._skip("("):
-            raise self._expected(what)
+            raise self._expected(expected)
         self._open += 1
         if self._open > MAX_PARENTHESES:
             raise ParseError(f"more than {MAX_PARENTHESES} parentheses are open", self._text, start)
@@ -225,7 +225,7 @@ class _Parser:
             raise self._expected("an operator or )")
         self._open -= 1
 
-    def _expected(self, what: str) -> ParseError:
+    def _expected(self, expected: str) -> ParseError:
         token = self._next
-        found = token.kind.value if token.kind is TokenKind.END else repr(self._text[token.start : token.end][:40])
-        return ParseError(f"{what} is expected, not {found}", self._text, token.start)
+        actual = token.kind.value if token.kind is TokenKind.END else repr(self._text[token.start : token.end][:40])
+        return ParseError(f"{expected} is expected, not {actual}", self._text, token.start)

@@ -121,7 +121,7 @@ def child_nodes(node: SyntaxNode) -> Sequence[SyntaxNode]:
         case UnaryOperation(operand=operand):
             return (operand,)
         case OperatorChain(first=first, steps=steps):
-            return (first, *(part for step in steps for part in _parts_of(step)))
+            return (first, *(child for step in steps for child in _parts_of(step)))
     return ()
 
 
@@ -136,23 +136,23 @@ def _parts_of(step: ChainStep) -> Sequence[SyntaxNode]:
 
 def walk(tree: SyntaxNode) -> Iterator[SyntaxNode]:
     """A node and all its descendants."""
-    waiting = [tree]
-    while waiting:
-        yield (node := waiting.pop())
-        waiting.extend(child_nodes(node))
+    pending = [tree]
+    while pending:
+        yield (node := pending.pop())
+        pending.extend(child_nodes(node))
 
 
 def fold(tree: SyntaxNode, make: Callable[[SyntaxNode, list[T]], T]) -> T:
     """The result of a bottom-up computation: `make` gets each node with the results of its children. Not recursive."""
-    waiting: list[tuple[SyntaxNode, int]] = [(tree, -1)]
-    made: list[T] = []
-    while waiting:
-        node, count = waiting.pop()
+    pending: list[tuple[SyntaxNode, int]] = [(tree, -1)]
+    results: list[T] = []
+    while pending:
+        node, count = pending.pop()
         if count < 0:
-            within = child_nodes(node)
-            waiting.append((node, len(within)))
-            waiting.extend((part, -1) for part in reversed(within))
+            children = child_nodes(node)
+            pending.append((node, len(children)))
+            pending.extend((child, -1) for child in reversed(children))
         else:
-            start = len(made) - count
-            made[start:] = [make(node, made[start:])]
-    return made[0]
+            start = len(results) - count
+            results[start:] = [make(node, results[start:])]
+    return results[0]

@@ -70,43 +70,43 @@ _DOUBLE: Final = re.compile(r'\\(?:"|(.))|""', re.DOTALL)
 
 def tokenize(text: str) -> Iterator[CesqlToken]:
     """The tokens of an expression; the last one is END. Raises: ParseError."""
-    at = 0
+    index = 0
     while True:
-        found = _TOKEN.match(text, at)
-        if found is None:
-            raise _unexpected_character(text, at)
-        token = _token(found)
+        match = _TOKEN.match(text, index)
+        if match is None:
+            raise _unexpected_character(text, index)
+        token = _token(match)
         yield token
         if token.kind is TokenKind.END:
             return
-        at = found.end()
+        index = match.end()
 
 
-def _token(found: re.Match[str]) -> CesqlToken:
-    group = found.lastgroup or "end"
-    place = found.span(group)
-    text = found[group]
+def _token(match: re.Match[str]) -> CesqlToken:
+    group = match.lastgroup or "end"
+    span = match.span(group)
+    text = match[group]
     match group:
         case "word" if text.lower() in KEYWORDS:
-            return CesqlToken(TokenKind.KEYWORD, text.lower(), *place)
+            return CesqlToken(TokenKind.KEYWORD, text.lower(), *span)
         case "word":
-            return CesqlToken(TokenKind.NUMBER if text.isdigit() else TokenKind.NAME, text, *place)
+            return CesqlToken(TokenKind.NUMBER if text.isdigit() else TokenKind.NAME, text, *span)
         case "single":
             return CesqlToken(
-                TokenKind.STRING, _SINGLE.sub(lambda each: f"\\{each[1]}" if each[1] else "'", text[1:-1]), *place
+                TokenKind.STRING, _SINGLE.sub(lambda each: f"\\{each[1]}" if each[1] else "'", text[1:-1]), *span
             )
         case "double":
             return CesqlToken(
-                TokenKind.STRING, _DOUBLE.sub(lambda each: f"\\{each[1]}" if each[1] else '"', text[1:-1]), *place
+                TokenKind.STRING, _DOUBLE.sub(lambda each: f"\\{each[1]}" if each[1] else '"', text[1:-1]), *span
             )
         case "sign":
-            return CesqlToken(TokenKind.SIGN, text, *place)
-    return CesqlToken(TokenKind.END, "", *place)
+            return CesqlToken(TokenKind.SIGN, text, *span)
+    return CesqlToken(TokenKind.END, "", *span)
 
 
-def _unexpected_character(text: str, at: int) -> ParseError:
-    while text[at] in _SPACE:
-        at += 1
-    if text[at] in "'\"":
-        return ParseError("the string is not closed", text, at)
-    return ParseError(f"{text[at]!r} has no meaning here", text, at)
+def _unexpected_character(text: str, index: int) -> ParseError:
+    while text[index] in _SPACE:
+        index += 1
+    if text[index] in "'\"":
+        return ParseError("the string is not closed", text, index)
+    return ParseError(f"{text[index]!r} has no meaning here", text, index)

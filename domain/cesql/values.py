@@ -62,10 +62,10 @@ DATA_MEMBER: Final = "data"
 
 def parse_integer(text: str) -> int | None:
     """The Integer in a text; None where the text is no integer or out of range."""
-    found = _INTEGER.match(text)
-    if found is None:
+    match = _INTEGER.match(text)
+    if match is None:
         return None
-    number = int(found[1] + (found[2] or "0"))
+    number = int(match[1] + (match[2] or "0"))
     return number if MIN_INTEGER <= number <= MAX_INTEGER else None
 
 
@@ -86,16 +86,18 @@ def attribute_value(value: Any, name: str) -> ValueOrError:
     """
     if value is None:
         return MISSING
-    kind = type(value)
-    if name not in SPEC_ATTRIBUTES and (kind is bool or (kind is int and MIN_INTEGER <= value <= MAX_INTEGER)):
+    value_type = type(value)
+    if name not in SPEC_ATTRIBUTES and (
+        value_type is bool or (value_type is int and MIN_INTEGER <= value <= MAX_INTEGER)
+    ):
         return value  # type: ignore[no-any-return]
     return canonical_string(value)
 
 
-def cast_value(value: CesqlValue, to: type[CesqlValue]) -> ValueOrError:
+def cast_value(value: CesqlValue, target_type: type[CesqlValue]) -> ValueOrError:
     """A value converted to a type; if that fails, an error with the zero value of the type."""
-    made = _CASTS.get((type(value), to))
-    return value if made is None else made(value)
+    cast = _CASTS.get((type(value), target_type))
+    return value if cast is None else cast(value)
 
 
 def _to_integer(value: Any) -> ValueOrError:

@@ -24,11 +24,11 @@ class DocumentAttributes:
 
 def request_names(family: LegacyApi) -> Mapping[str, tuple[str, str]]:
     """The query parameter and the header for each member of `DocumentAttributes`."""
-    about = "messagedescription" if family is MESSAGECATALOG else "schemadescription"
+    description_name = "messagedescription" if family is MESSAGECATALOG else "schemadescription"
     prefix = family.headers
     return {
         "description": ("description", f"{prefix}-Version-Description"),
-        "about": (about, f"{prefix}-Description"),
+        "about": (description_name, f"{prefix}-Description"),
         "format": ("format", f"{prefix}-Format"),
         "authority": ("authority", f"{prefix}-Authority"),
         "id": ("id", f"{prefix}-Id"),

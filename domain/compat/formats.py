@@ -37,12 +37,15 @@ def legacy_format(name: str) -> str:
 
 def displayed_format(name: str, *spellings: str | None) -> str:
     """The name under which the legacy API shows a format: the first of the spellings that still means it."""
-    return next((each for each in spellings if each is not None and is_same_format(each, name)), legacy_format(name))
+    return next(
+        (spelling for spelling in spellings if spelling is not None and is_same_format(spelling, name)),
+        legacy_format(name),
+    )
 
 
-def is_same_format(one: str, other: str) -> bool:
+def is_same_format(first: str, other: str) -> bool:
     """Whether two spellings name the same format; the registry ignores letter case in names (CM-14)."""
-    return registry_format(one).casefold() == registry_format(other).casefold()
+    return registry_format(first).casefold() == registry_format(other).casefold()
 
 
 def format_parameter(contenttype: str) -> str | None:
@@ -50,11 +53,11 @@ def format_parameter(contenttype: str) -> str | None:
 
     Raises: ValueError where two `format` parameters differ.
     """
-    given = {
-        _ESCAPED.sub(r"\1", found[2][1:-1]) if found[2].startswith('"') else found[2]
-        for found in _PARAMETER.finditer(contenttype)
-        if (found[1] or "").casefold() == "format"
+    names = {
+        _ESCAPED.sub(r"\1", match[2][1:-1]) if match[2].startswith('"') else match[2]
+        for match in _PARAMETER.finditer(contenttype)
+        if (match[1] or "").casefold() == "format"
     }
-    if len(given) > 1:
+    if len(names) > 1:
         raise ValueError("its media type names two formats")
-    return next(iter(given), None) or None
+    return next(iter(names), None) or None

@@ -40,16 +40,16 @@ def to_registry_id(id: str) -> str:
     _checked(id)
     if xids.ID.match(id) and _meant(id) is None:
         return id
-    made = _MADE + "".join(chr(byte) if byte in _PLAIN else f"~{byte:02X}" for byte in id.encode())
-    if len(made) > _LONGEST:
-        raise ValueError(f"its escaped form has {len(made)} characters, and at most {_LONGEST} are allowed")
-    return made
+    escaped = _MADE + "".join(chr(byte) if byte in _PLAIN else f"~{byte:02X}" for byte in id.encode())
+    if len(escaped) > _LONGEST:
+        raise ValueError(f"its escaped form has {len(escaped)} characters, and at most {_LONGEST} are allowed")
+    return escaped
 
 
 def to_legacy_id(id: str) -> str:
     """The legacy id of an entity with this registry id: `to_registry_id(to_legacy_id(id)) == id`."""
-    meant = _meant(id)
-    return id if meant is None else meant
+    legacy_id = _meant(id)
+    return id if legacy_id is None else legacy_id
 
 
 def encode_segment(id: str) -> str:
@@ -74,8 +74,8 @@ def _meant(id: str) -> str | None:
     if not id.startswith(_MADE) or not _BYTES.match(id, len(_MADE)):
         return None
     try:
-        meant = unquote_to_bytes(id[len(_MADE) :].replace("~", "%")).decode()
-        return meant if to_registry_id(meant) == id else None
+        legacy_id = unquote_to_bytes(id[len(_MADE) :].replace("~", "%")).decode()
+        return legacy_id if to_registry_id(legacy_id) == id else None
     except ValueError:
         return None
 
@@ -85,6 +85,6 @@ def _checked(id: str) -> str:
         raise ValueError("it is empty")
     if id in (".", ".."):
         raise ValueError("it has another meaning in a path")
-    if found := NONCHARACTERS.search(id):
-        raise ValueError(f"it has the code point U+{ord(found[0]):04X}, which is not a character of a text")
+    if match := NONCHARACTERS.search(id):
+        raise ValueError(f"it has the code point U+{ord(match[0]):04X}, which is not a character of a text")
     return id

@@ -101,8 +101,8 @@ def version_number(versionid: str, private: Mapping[str, Any]) -> int:
 
     private: private members of the Version. 0 for a Version without a numeric id that is older than the numbering.
     """
-    stated: int | None = private.get(FACADE, {}).get("number")
-    return stated if stated is not None else int(versionid) if is_number(versionid) else 0
+    recorded: int | None = private.get(FACADE, {}).get("number")
+    return recorded if recorded is not None else int(versionid) if is_number(versionid) else 0
 
 
 def document_hash(private: Mapping[str, Any]) -> str | None:
@@ -110,5 +110,5 @@ def document_hash(private: Mapping[str, Any]) -> str | None:
 
     private: private members of the entity.
     """
-    found: str | None = private.get("document") or private.get(FACADE, {}).get("document")
-    return found
+    recorded_hash: str | None = private.get("document") or private.get(FACADE, {}).get("document")
+    return recorded_hash

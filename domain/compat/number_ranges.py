@@ -30,28 +30,30 @@ class NumberRanges(NamedTuple):
 
     def with_numbers(self, numbers: Iterable[int]) -> NumberRanges:
         """The set with further numbers."""
-        joined: list[tuple[int, int]] = []
+        merged: list[tuple[int, int]] = []
         for first, last in sorted([*self.ranges, *((number, number) for number in numbers)]):
-            if joined and first <= joined[-1][1] + 1:
-                joined[-1] = joined[-1][0], max(joined[-1][1], last)
+            if merged and first <= merged[-1][1] + 1:
+                merged[-1] = merged[-1][0], max(merged[-1][1], last)
             else:
-                joined.append((first, last))
-        return NumberRanges(tuple(joined))
+                merged.append((first, last))
+        return NumberRanges(tuple(merged))
 
     def without_numbers(self, numbers: Iterable[int]) -> NumberRanges:
         """The set without the given numbers."""
-        left = list(self.ranges)
+        remaining = list(self.ranges)
         for number in numbers:
-            at = bisect_right(left, (number, _BEYOND)) - 1
-            if at >= 0 and left[at][1] >= number:
-                first, last = left[at]
-                left[at : at + 1] = [span for span in ((first, number - 1), (number + 1, last)) if span[0] <= span[1]]
-        return NumberRanges(tuple(left))
+            index = bisect_right(remaining, (number, _BEYOND)) - 1
+            if index >= 0 and remaining[index][1] >= number:
+                first, last = remaining[index]
+                remaining[index : index + 1] = [
+                    bounds for bounds in ((first, number - 1), (number + 1, last)) if bounds[0] <= bounds[1]
+                ]
+        return NumberRanges(tuple(remaining))
 
     def has(self, number: int) -> bool:
         """Whether a number is in the set."""
-        at = bisect_right(self.ranges, (number, _BEYOND)) - 1
-        return at >= 0 and self.ranges[at][1] >= number
+        index = bisect_right(self.ranges, (number, _BEYOND)) - 1
+        return index >= 0 and self.ranges[index][1] >= number
 
 
 #: Greater than the last number of any range.

@@ -56,7 +56,7 @@ class Publications(Protocol):
     def by_id(self, family: LegacyApi, id: str) -> Publication | None:
         """The live or kept Version to which a client gave this id."""
 
-    def pruned_entity(self, kept: Publication) -> Entity:
+    def pruned_entity(self, publication: Publication) -> Entity:
         """The entity of a kept Version as it was when it was pruned."""
 
 
@@ -72,8 +72,8 @@ class NoPublications:
     def by_id(self, family: LegacyApi, id: str) -> Publication | None:
         return None
 
-    def pruned_entity(self, kept: Publication) -> Entity:
-        raise LookupError(kept.xid)
+    def pruned_entity(self, publication: Publication) -> Entity:
+        raise LookupError(publication.xid)
 
 
 class LiveVersion(NamedTuple):
@@ -94,56 +94,62 @@ def affects_publications(event: EntityEvent) -> bool:
 
 
 def fold_publications(
-    events: Iterable[tuple[int, EntityEvent]], living: LiveVersion | None = None, kept: Publication | None = None
+    events: Iterable[tuple[int, EntityEvent]],
+    live_version: LiveVersion | None = None,
+    retained: Publication | None = None,
 ) -> list[Publication]:
     """The publications of one Version's stream that the events create or change, in their final state.
 
-    events: with positions, in order. living: the live Version before the events. kept: the kept one, if none is live.
+    events: with positions, in order. live_version: the live Version before the events. retained: the kept one, if none
+    is live.
     """
-    found: dict[int, Publication] = {}
-    standing = kept
+    changed: dict[int, Publication] = {}
+    current = retained
     for position, event in events:
         if isinstance(event, EntityDeleted):
-            standing = _ended(event, position, living, standing, found)
-            living = None
+            current = _ended(event, position, live_version, current, changed)
+            live_version = None
             continue
-        if isinstance(event, EntityCreated) and standing is not None:
-            found[standing.born] = standing._replace(gone=position)
-            standing = None
-        living = LiveVersion(position, event.private, event.creation_position(position))
+        if isinstance(event, EntityCreated) and current is not None:
+            changed[current.born] = current._replace(gone=position)
+            current = None
+        live_version = LiveVersion(position, event.private, event.creation_position(position))
         if isinstance(event, EntityCreated) and _has_own(event.private):
-            new = live_publication(event.xid, living)
-            found[new.born] = new
-    return list(found.values())
+            new_publication = live_publication(event.xid, live_version)
+            changed[new_publication.born] = new_publication
+    return list(changed.values())
 
 
-def live_publication(xid: str, living: LiveVersion) -> Publication:
+def live_publication(xid: str, live_version: LiveVersion) -> Publication:
     """The publication of a live Version."""
-    facade = living.private.get(FACADE, {})
+    facade = live_version.private.get(FACADE, {})
     uri = facade.get("uri")
-    number = version_number(xids.entity_id(xid), living.private)
-    return Publication(xid, living.born or 0, number, facade.get("id"), normalize_uri(uri) if uri else None)
+    number = version_number(xids.entity_id(xid), live_version.private)
+    return Publication(xid, live_version.born or 0, number, facade.get("id"), normalize_uri(uri) if uri else None)
 
 
 def _ended(
     event: EntityDeleted,
     position: int,
-    living: LiveVersion | None,
-    standing: Publication | None,
-    found: dict[int, Publication],
+    live_version: LiveVersion | None,
+    retained: Publication | None,
+    changed: dict[int, Publication],
 ) -> Publication | None:
-    """The kept publication after a deletion, None where none is left. found: collects changed publications by birth."""
-    if living is None:  # the Version never existed, or it was pruned before
-        if standing is not None and event.reason == "forgotten":
-            found[standing.born] = standing._replace(gone=position)
+    """The kept publication after a deletion, None where none is left.
+
+    changed: collects changed publications by birth.
+    """
+    if live_version is None:  # the Version never existed, or it was pruned before
+        if retained is not None and event.reason == "forgotten":
+            changed[retained.born] = retained._replace(gone=position)
             return None
-        return standing
-    own = live_publication(event.xid, living)
+        return retained
+    ended = live_publication(event.xid, live_version)
     if event.reason == "pruned":
-        found[own.born] = own = own._replace(since=living.since, pruned=position)
-        return own
-    if _has_own(living.private):
-        found[own.born] = own._replace(gone=position)
+        changed[ended.born] = ended = ended._replace(since=live_version.since, pruned=position)
+        return ended
+    if _has_own(live_version.private):
+        changed[ended.born] = ended._replace(gone=position)
     return None
 
 

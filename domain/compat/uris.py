@@ -47,22 +47,23 @@ class VersionLocation(NamedTuple):
     version: int | str
 
 
-def compose_uri(authority: str | None, id: str | None, base: str, path: str) -> str:
+def compose_uri(authority: str | None, id: str | None, base_url: str, path: str) -> str:
     """The URI of a Version: the authority, then its id, joined without resolving; the id alone if it is absolute.
 
-    authority, id: empty or None where the client gave none. base: URL of the façade. path: from `default_version_path`.
+    authority, id: empty or None where the client gave none. base_url: URL of the façade. path: from
+    `default_version_path`.
     """
-    front, back = authority or base, id or path
-    if is_absolute(back):
-        return back
-    scheme, _, rest = front.partition(":")
-    if rest.startswith("/") and back.startswith("//"):
-        return f"{scheme}:{back}"
-    if "#" in front:  # a URI has only one fragment
-        back = back.replace("#", "%23")
-    if not rest.startswith("/"):
-        return f"{front.removesuffix(':')}:{back[1:] if back[0] in ':/' else back}"
-    return f"{front.removesuffix('/')}/{back.removeprefix('/')}"
+    prefix, suffix = authority or base_url, id or path
+    if is_absolute(suffix):
+        return suffix
+    scheme, _, after_scheme = prefix.partition(":")
+    if after_scheme.startswith("/") and suffix.startswith("//"):
+        return f"{scheme}:{suffix}"
+    if "#" in prefix:  # a URI has only one fragment
+        suffix = suffix.replace("#", "%23")
+    if not after_scheme.startswith("/"):
+        return f"{prefix.removesuffix(':')}:{suffix[1:] if suffix[0] in ':/' else suffix}"
+    return f"{prefix.removesuffix('/')}/{suffix.removeprefix('/')}"
 
 
 def default_version_path(family: LegacyApi, groupid: str, id: str, number: int) -> str:
@@ -81,8 +82,8 @@ def entity_path(xid: str, number: int | None = None) -> str:
     family = legacy_api_of(xid)
     if family is None:
         raise ValueError(f"no older API shows {xid}")
-    groupid, *id = (encode_segment(to_legacy_id(each)) for each in xids.segments(xid)[1:4:2])
-    path = f"/{family.path}/{groupid}" + "".join(f"/{family.children}/{each}" for each in id)
+    groupid, *id = (encode_segment(to_legacy_id(segment)) for segment in xids.segments(xid)[1:4:2])
+    path = f"/{family.path}/{groupid}" + "".join(f"/{family.children}/{segment}" for segment in id)
     return path if number is None else f"{path}/versions/{number}"
 
 
@@ -101,8 +102,8 @@ def check_uri(value: str) -> str:
 def check_reference(value: str) -> str:
     """The value itself, if it is a URI reference: absolute, relative or empty. Raises: ValueError."""
     scheme, authority, path, query, fragment = _parts(value)
-    nameless = scheme is None and authority is None and path.startswith(":")
-    if nameless or (scheme is not None and not _SCHEME.match(scheme + ":")):
+    has_empty_scheme = scheme is None and authority is None and path.startswith(":")
+    if has_empty_scheme or (scheme is not None and not _SCHEME.match(scheme + ":")):
         raise ValueError("it is not a URI: the part before its first colon is not a scheme")
     if authority is not None:
         _check_authority(authority)
@@ -118,40 +119,42 @@ def normalize_uri(uri: str) -> str:
     normalised.
     """
     scheme, authority, path, query, fragment = _parts(_ENCODED.sub(_plain, uri))
-    front = "" if scheme is None else f"{scheme.lower()}:"
+    prefix = "" if scheme is None else f"{scheme.lower()}:"
     if authority is not None:
-        user, at, host = authority.rpartition("@")
-        front += f"//{user}{at}{_ENCODED.sub(lambda found: found[0].upper(), host.lower())}"
-    back = "" if query is None else f"?{query}"
-    return front + path + back + ("" if fragment is None else f"#{fragment}")
+        user, separator, host = authority.rpartition("@")
+        prefix += f"//{user}{separator}{_ENCODED.sub(lambda found: found[0].upper(), host.lower())}"
+    query_part = "" if query is None else f"?{query}"
+    return prefix + path + query_part + ("" if fragment is None else f"#{fragment}")
 
 
 def uri_candidates(uri: str) -> tuple[str, ...]:
     """The normalised URIs that a requested one may mean: itself, and `versions/<n>` for `version/<n>` at its end."""
-    plain = normalize_uri(uri)
-    found = _SINGULAR.search(plain)
-    if found is None or not is_number(found[1]):
-        return (plain,)
-    return plain, f"{plain[: found.start()]}/versions/{found[1]}"
+    normalized = normalize_uri(uri)
+    match = _SINGULAR.search(normalized)
+    if match is None or not is_number(match[1]):
+        return (normalized,)
+    return normalized, f"{normalized[: match.start()]}/versions/{match[1]}"
 
 
 def locate_version(family: LegacyApi, uri: str, bases: Sequence[str]) -> VersionLocation | None:
     """The Version that a path or a URL names, in the form of the legacy API or of the registry itself.
 
     bases: URLs below which the legacy API has its paths, and the registry's public URL. A base is the registry's if the
-    same URL followed by the API's `base` is in the list too; paths below it identify Versions by versionid.
+    same URL followed by the API's `base_url` is in the list too; paths below it identify Versions by versionid.
     """
-    plain = uri_candidates(uri)[-1]
-    for path, means in _path_candidates(family, plain, {normalize_uri(base).rstrip("/") for base in bases}):
-        if found := means(family, path):
-            return found
+    normalized = uri_candidates(uri)[-1]
+    for path, read_path in _path_candidates(
+        family, normalized, {normalize_uri(base_url).rstrip("/") for base_url in bases}
+    ):
+        if location := read_path(family, path):
+            return location
     return None
 
 
 def locate_by_ending(family: LegacyApi, uri: str) -> VersionLocation | None:
     """The Version whose path below the base of its legacy API ends the URI, with any text before that path."""
-    found = re.search(rf"(?<=[:/]){family.path}(?:/[^/]+){{5}}\Z", normalize_uri(uri))
-    return _locate_by_number(family, f"/{found[0]}") if found else None
+    match = re.search(rf"(?<=[:/]){family.path}(?:/[^/]+){{5}}\Z", normalize_uri(uri))
+    return _locate_by_number(family, f"/{match[0]}") if match else None
 
 
 def _path_candidates(family: LegacyApi, uri: str, roots: set[str]) -> Iterator[tuple[str, _PathReader]]:
@@ -162,21 +165,21 @@ def _path_candidates(family: LegacyApi, uri: str, roots: set[str]) -> Iterator[t
     for root in sorted(roots, key=len, reverse=True):
         if not uri.startswith(root + "/"):
             continue
-        own = root + family.base in roots
-        if not own or family.path != family.groups:  # the root serves legacy paths unless a type has that name
+        is_own_root = root + family.base in roots
+        if not is_own_root or family.path != family.groups:  # the root serves legacy paths unless a type has that name
             yield uri[len(root) :], _locate_by_number
-        if own:
+        if is_own_root:
             yield uri[len(root) :], _locate_by_xid
 
 
 def _locate_by_number(family: LegacyApi, path: str) -> VersionLocation | None:
     """The Version that a path of the legacy API names."""
-    parts = path[1:].split("/")
-    if len(parts) != 6 or parts[::2] != [family.path, family.children, "versions"] or not is_number(parts[5]):
+    segments = path[1:].split("/")
+    if len(segments) != 6 or segments[::2] != [family.path, family.children, "versions"] or not is_number(segments[5]):
         return None
     try:
         return VersionLocation(
-            to_registry_id(decode_segment(parts[1])), to_registry_id(decode_segment(parts[3])), int(parts[5])
+            to_registry_id(decode_segment(segments[1])), to_registry_id(decode_segment(segments[3])), int(segments[5])
         )
     except ValueError:
         return None
@@ -184,31 +187,31 @@ def _locate_by_number(family: LegacyApi, path: str) -> VersionLocation | None:
 
 def _locate_by_xid(family: LegacyApi, path: str) -> VersionLocation | None:
     """The Version that an xid or the path of a `self` URL names."""
-    parts = [unquote(part) for part in path.removesuffix(_DETAILS)[1:].split("/")]
-    if len(parts) != 6 or parts[::2] != [family.groups, family.resources, "versions"]:
+    segments = [unquote(part) for part in path.removesuffix(_DETAILS)[1:].split("/")]
+    if len(segments) != 6 or segments[::2] != [family.groups, family.resources, "versions"]:
         return None
-    return VersionLocation(*parts[1::2]) if all(map(xids.ID.match, parts[1::2])) else None
+    return VersionLocation(*segments[1::2]) if all(map(xids.ID.match, segments[1::2])) else None
 
 
 def _parts(uri: str) -> tuple[str | None, str | None, str, str | None, str | None]:
     """Scheme, authority, path, query and fragment of any text; None for missing ones."""
-    found = _PARTS.match(uri)
-    assert found is not None  # the pattern matches every text
-    return found[1], found[2], found[3], found[4], found[5]
+    match = _PARTS.match(uri)
+    assert match is not None  # the pattern matches every text
+    return match[1], match[2], match[3], match[4], match[5]
 
 
 def _check_authority(authority: str) -> None:
-    found = _AUTHORITY.match(authority)
-    if found is None:
+    match = _AUTHORITY.match(authority)
+    if match is None:
         raise ValueError("it is not a URI: the part after // is not a host (RFC 3986)")
-    if found[1] is not None and not _FUTURE.match(found[1]):
+    if match[1] is not None and not _FUTURE.match(match[1]):
         try:
-            IPv6Address(found[1] if "%" not in found[1] else "")
+            IPv6Address(match[1] if "%" not in match[1] else "")
         except AddressValueError:
             raise ValueError("it is not a URI: the part in brackets is not an IP address") from None
 
 
-def _plain(found: re.Match[str]) -> str:
+def _plain(match: re.Match[str]) -> str:
     """The normal form of an encoded octet: the character if it is unreserved, else its encoding in upper case."""
-    character = chr(int(found[1], 16))
-    return character if re.match(f"[{_UNRESERVED}]", character) else found[0].upper()
+    character = chr(int(match[1], 16))
+    return character if re.match(f"[{_UNRESERVED}]", character) else match[0].upper()

@@ -88,13 +88,13 @@ def offered_capabilities() -> dict[str, Json]:
     """Every capability with its type and the values that it can have (CAP-20 to CAP-22)."""
     lists = {name: _array("string", values) for name, values in OFFERED.items() if name not in _BOOLEANS}
     booleans = {name: {"type": "boolean", "enum": list(OFFERED[name])} for name in _BOOLEANS}
-    kinds = {
+    available_types = {
         name: _object({"mutable": {"type": "boolean", "enum": list(values)}}) for name, values in AVAILABLE.items()
     }
     rules = {name: _array("string", rules) for name, rules in RULES.items()}
-    objects = {"available": _object(kinds), "compatibilities": _object(rules)}
-    found: dict[str, Json] = {**objects, **lists, **booleans}
-    return {name: found[name] for name in DEFAULTS}
+    objects = {"available": _object(available_types), "compatibilities": _object(rules)}
+    capabilities: dict[str, Json] = {**objects, **lists, **booleans}
+    return {name: capabilities[name] for name in DEFAULTS}
 
 
 _BOOLEANS: Final = ("pagination", "shortself")
@@ -114,16 +114,16 @@ def write_capabilities(changes: ChangeSet, value: Json, *, patch: bool) -> None:
     value: null means all defaults. If no capability differs, the function does nothing.
     Raises: the Capability problems.
     """
-    before = current_capabilities(changes)
-    after = apply_request(before, value, patch=patch)
-    differing = sorted(name for name in after if after[name] != before.get(name))
-    if not differing:
+    current = current_capabilities(changes)
+    updated = apply_request(current, value, patch=patch)
+    changed_names = sorted(name for name in updated if updated[name] != current.get(name))
+    if not changed_names:
         return
     require_mutable(changes, "capabilities", patch=patch)
-    check_versionmodes(changes, after["versionmodes"])
-    if not {"compatibilities", "formats"}.isdisjoint(differing):
-        recheck_versions(changes, EnabledFormats(before), EnabledFormats(after))
-    record_capabilities(changes, after, tuple(differing))
+    check_versionmodes(changes, updated["versionmodes"])
+    if not {"compatibilities", "formats"}.isdisjoint(changed_names):
+        recheck_versions(changes, EnabledFormats(current), EnabledFormats(updated))
+    record_capabilities(changes, updated, tuple(changed_names))
     registry = changes.registry()
     registry.always_changed |= {"capabilities"}
     registry.touch()
@@ -131,8 +131,8 @@ def write_capabilities(changes: ChangeSet, value: Json, *, patch: bool) -> None:
 
 def capabilities_after(changes: ChangeSet) -> Mapping[str, Json]:
     """The capabilities that result from the change. They apply to the data of the same request (ENT-68)."""
-    facts = changes.root_after_images.get(xids.CAPABILITIES)
-    return facts.attributes if facts else current_capabilities(changes)
+    after_image = changes.root_after_images.get(xids.CAPABILITIES)
+    return after_image.attributes if after_image else current_capabilities(changes)
 
 
 def current_capabilities(changes: ChangeSet) -> dict[str, Json]:
@@ -141,20 +141,28 @@ def current_capabilities(changes: ChangeSet) -> dict[str, Json]:
     return entity.attributes if entity else INITIAL
 
 
-def supported_data_capabilities(given: Mapping[str, Any]) -> dict[str, Json]:
+def supported_data_capabilities(remote_capabilities: Mapping[str, Any]) -> dict[str, Json]:
     """The data capabilities of another registry, reduced to what this server offers.
 
     Unsupported members are left out. Values of a wrong type stay, so that the write refuses them.
     """
-    found: dict[str, Json] = {}
-    if (named := given.get("formats")) is not None:
-        found["formats"] = [each for each in named if _is_offered(each)] if isinstance(named, list) else named
-    if isinstance(rules := given.get("compatibilities"), dict):
-        kept = {format: _offered_rules(format, each) for format, each in rules.items() if _is_offered(format)}
-        found["compatibilities"] = {format: each for format, each in kept.items() if each}
+    supported: dict[str, Json] = {}
+    if (remote_formats := remote_capabilities.get("formats")) is not None:
+        supported["formats"] = (
+            [format_name for format_name in remote_formats if _is_offered(format_name)]
+            if isinstance(remote_formats, list)
+            else remote_formats
+        )
+    if isinstance(rules := remote_capabilities.get("compatibilities"), dict):
+        offered_rules = {
+            format: _offered_rules(format, format_name) for format, format_name in rules.items() if _is_offered(format)
+        }
+        supported["compatibilities"] = {
+            format: format_name for format, format_name in offered_rules.items() if format_name
+        }
     elif rules is not None:
-        found["compatibilities"] = rules
-    return found
+        supported["compatibilities"] = rules
+    return supported
 
 
 def _is_offered(format: Any) -> bool:
@@ -164,39 +172,39 @@ def _is_offered(format: Any) -> bool:
 def _offered_rules(format: str, value: Any) -> Json:
     if not isinstance(value, list):
         return value
-    known = _rules_of(format)
-    return [each for each in value if not isinstance(each, str) or each.lower() in known]
+    known_rules = _rules_of(format)
+    return [rule_name for rule_name in value if not isinstance(rule_name, str) or rule_name.lower() in known_rules]
 
 
-def record_capabilities(changes: ChangeSet, capabilities: dict[str, Json], differing: tuple[str, ...] = ()) -> None:
+def record_capabilities(changes: ChangeSet, capabilities: dict[str, Json], changed_names: tuple[str, ...] = ()) -> None:
     """Records the capabilities. If a link writes them, that link owns them from then on (LEG-909)."""
-    before = changes.world.get(xids.CAPABILITIES)
-    link = changes.context.link or (before.private.get(LINK) if before else None)
+    current = changes.world.get(xids.CAPABILITIES)
+    link = changes.context.link or (current.private.get(LINK) if current else None)
     changes.root_after_images[xids.CAPABILITIES] = AfterImage(
         xids.CAPABILITIES,
-        before.epoch + 1 if before else 1,
+        current.epoch + 1 if current else 1,
         capabilities,
         {LINK: link} if link else {},
-        changed=differing,
-        new=before is None,
-        updated=before is not None,
+        changed=changed_names,
+        new=current is None,
+        updated=current is not None,
     )
 
 
-def apply_request(before: Mapping[str, Json], value: Json, *, patch: bool) -> dict[str, Json]:
+def apply_request(current: Mapping[str, Json], value: Json, *, patch: bool) -> dict[str, Json]:
     """The capabilities after a request. Raises: the Capability problems."""
-    given = {} if value is None else value
-    if not isinstance(given, dict):
+    requested = {} if value is None else value
+    if not isinstance(requested, dict):
         raise CapabilityError(error_detail="the capabilities have to be an object")
-    for name in given:
+    for name in requested:
         if name not in DEFAULTS:
             raise CapabilityUnknown(field=name)
-    checked = {name: _CHECKS[name](name, item) for name, item in given.items() if item is not None}
-    reset = {name: DEFAULTS[name] for name in given if given[name] is None}
-    base = before if patch and value is not None else DEFAULTS
-    after = {name: {**base, **reset, **checked}[name] for name in DEFAULTS}
-    _check_rules(after)
-    return after
+    checked_values = {name: _CHECKS[name](name, item) for name, item in requested.items() if item is not None}
+    default_values = {name: DEFAULTS[name] for name in requested if requested[name] is None}
+    base_values = current if patch and value is not None else DEFAULTS
+    updated = {name: {**base_values, **default_values, **checked_values}[name] for name in DEFAULTS}
+    _check_rules(updated)
+    return updated
 
 
 def _strings(field: str, value: Json, offered: Sequence[str]) -> list[str]:
@@ -216,15 +224,15 @@ def _list(name: str, value: Json) -> list[str]:
     for item in items:
         if item.lower() not in offered:
             raise _bad_value(name, item, OFFERED[name])
-    chosen = {item.lower() for item in items}
-    _require(name, chosen)
-    return [item for item in OFFERED[name] if item.lower() in chosen]
+    requested = {item.lower() for item in items}
+    _require(name, requested)
+    return [item for item in OFFERED[name] if item.lower() in requested]
 
 
-def _require(name: str, chosen: set[str]) -> None:
-    needed = {"specversions": SPECVERSION, "versionmodes": "manual"}.get(name)
-    if needed is not None and needed not in chosen:
-        raise CapabilityMissingValue(name=name, value=needed)
+def _require(name: str, requested: set[str]) -> None:
+    required_value = {"specversions": SPECVERSION, "versionmodes": "manual"}.get(name)
+    if required_value is not None and required_value not in requested:
+        raise CapabilityMissingValue(name=name, value=required_value)
 
 
 def _formats(name: str, value: Json) -> list[str]:
@@ -253,8 +261,8 @@ def _boolean(name: str, value: Json) -> bool:
 def _available(name: str, value: Json) -> dict[str, Json]:
     if not isinstance(value, dict):
         raise _bad_value(name, value, tuple(AVAILABLE))
-    given = {key.lower(): entry for key, entry in value.items()}
-    for key, entry in given.items():
+    requested = {key.lower(): entry for key, entry in value.items()}
+    for key, entry in requested.items():
         if key not in AVAILABLE:
             raise _bad_value(name, key, tuple(AVAILABLE))
         if not isinstance(entry, dict) or set(entry) - {"mutable"}:
@@ -262,9 +270,9 @@ def _available(name: str, value: Json) -> dict[str, Json]:
         if not isinstance(entry.get("mutable", False), bool) or entry.get("mutable", False) not in AVAILABLE[key]:
             raise _bad_value(f"{name}.{key}.mutable", entry.get("mutable"), AVAILABLE[key])
     for key in _ALWAYS_AVAILABLE:
-        if key not in given:
+        if key not in requested:
             raise CapabilityMissingValue(name=name, value=key)
-    return {key: {"mutable": given[key].get("mutable", False)} for key in AVAILABLE if key in given}
+    return {key: {"mutable": requested[key].get("mutable", False)} for key in AVAILABLE if key in requested}
 
 
 def _compatibilities(name: str, value: Json) -> dict[str, Json]:
@@ -287,10 +295,10 @@ def _rules_of(format: str) -> set[str]:
     return {rule for name, rules in RULES.items() if _overlap(name, format) for rule in rules}
 
 
-def _check_rules(after: Mapping[str, Json]) -> None:
+def _check_rules(capabilities: Mapping[str, Json]) -> None:
     """Raises: CapabilityError for rules of a format that is not enabled."""
-    for format in after["compatibilities"]:
-        if not any(_overlap(name, format) for name in after["formats"]):
+    for format in capabilities["compatibilities"]:
+        if not any(_overlap(name, format) for name in capabilities["formats"]):
             raise CapabilityError(error_detail=f'"compatibilities" has "{format}", which "formats" does not have')
 
 
@@ -343,20 +351,20 @@ class EnabledFormats:
 
     def validates(self, name: str) -> bool:
         """Whether documents of a format are validated."""
-        found = self._validates.get(name)
-        if found is None:
-            found = formats.find_format(name) is not None and any(
-                formats.matches_format(name, one) for one in self.formats
+        is_validated = self._validates.get(name)
+        if is_validated is None:
+            is_validated = formats.find_format(name) is not None and any(
+                formats.matches_format(name, enabled_name) for enabled_name in self.formats
             )
-            self._validates[name] = found
-        return found
+            self._validates[name] = is_validated
+        return is_validated
 
     def compares(self, name: str, rule: str) -> bool:
         """Whether a compatibility rule is checked between documents of a format."""
         return any(rule in rules for pattern, rules in self._rules.items() if formats.matches_format(name, pattern))
 
 
-def recheck_versions(changes: ChangeSet, before: EnabledFormats, after: EnabledFormats) -> None:
+def recheck_versions(changes: ChangeSet, previous: EnabledFormats, current: EnabledFormats) -> None:
     """Schedules a new check of the Versions whose format or rule was enabled. Cost: O(Versions).
 
     Raises: CapabilityError if a format or rule that is in use is disabled (CAP-15).
@@ -364,36 +372,38 @@ def recheck_versions(changes: ChangeSet, before: EnabledFormats, after: EnabledF
     for group in changes.model.groups.values():
         for type in group.resources.values():
             if type.validateformat:
-                for xid in _touched(changes, f"{group.plural}.{type.plural}", before, after):
+                for xid in _touched(changes, f"{group.plural}.{type.plural}", previous, current):
                     resource = changes.resource(xid)
                     changes.load_versions(resource)
                     resource.needs_recheck = resource.needs_settling = True
 
 
-def _touched(changes: ChangeSet, type: str, before: EnabledFormats, after: EnabledFormats) -> Iterable[str]:
+def _touched(changes: ChangeSet, type: str, previous: EnabledFormats, current: EnabledFormats) -> Iterable[str]:
     """The Resources for which a format or rule is enabled, each once."""
     rules = {
         entity.xid: rule.lower()
         for entity in changes.world.entities_of_type(type)
         if (rule := entity.attributes["meta"].get("compatibility")) is not None
     }
-    found: dict[str, None] = {}
+    resource_xids: dict[str, None] = {}
     for version in changes.world.entities_of_type(f"{type}.versions"):
         name, owner = version.attributes.get("format"), str(xids.parent(version.xid))
         if name is None or changes.is_deleted(owner):
             continue
         rule = rules.get(owner)
-        had = before.validates(name), rule is not None and before.compares(name, rule)
-        has = after.validates(name), rule is not None and after.compares(name, rule)
-        for what, was, is_on in zip((f'the format "{name}"', f'the rule "{rule}" of "{name}"'), had, has, strict=True):
-            if was and not is_on:
-                raise CapabilityError(error_detail=f'"{version.xid}" uses {what}')
-        if had != has:
-            found[owner] = None
-    return found
+        previous_checks = previous.validates(name), rule is not None and previous.compares(name, rule)
+        current_checks = current.validates(name), rule is not None and current.compares(name, rule)
+        for description, was_enabled, is_enabled in zip(
+            (f'the format "{name}"', f'the rule "{rule}" of "{name}"'), previous_checks, current_checks, strict=True
+        ):
+            if was_enabled and not is_enabled:
+                raise CapabilityError(error_detail=f'"{version.xid}" uses {description}')
+        if previous_checks != current_checks:
+            resource_xids[owner] = None
+    return resource_xids
 
 
 def _bad_value(field: str, value: Json, allowed: Any) -> Problem:
-    texts = ",".join(item if isinstance(item, str) else dumps(item).decode() for item in allowed)
-    shown = value if isinstance(value, str) else dumps(value).decode()
-    return CapabilityValue(value=shown, field=field, list=texts)
+    allowed_text = ",".join(item if isinstance(item, str) else dumps(item).decode() for item in allowed)
+    value_text = value if isinstance(value, str) else dumps(value).decode()
+    return CapabilityValue(value=value_text, field=field, list=allowed_text)

@@ -119,5 +119,5 @@ def _create(changes: ChangeSet, command: CreateRegistry) -> None:
     changes.model = compile_model(command.source)
     replace_model.record_model(changes)
     capabilities.record_capabilities(changes, capabilities.INITIAL)
-    changes.registry().write({}, patch=False, kept={"registryid": command.registryid})
+    changes.registry().write({}, patch=False, fixed={"registryid": command.registryid})
     changes.processed.append(xids.REGISTRY)

@@ -73,9 +73,9 @@ def _is_kept(changes: ChangeSet, command: DeleteEntities, entity: Entity) -> boo
 def _single(changes: ChangeSet, command: DeleteEntities) -> Entity:
     entity = changes.existing_entity(command.xid)
     if command.epoch is not None:
-        given = parse_epoch(command.xid, command.epoch)
+        requested_epoch = parse_epoch(command.xid, command.epoch)
         if "epoch" not in command.ignore:
-            check_epoch(command.xid, given, entity.epoch)
+            check_epoch(command.xid, requested_epoch, entity.epoch)
     return entity
 
 
@@ -87,8 +87,8 @@ def _collection(changes: ChangeSet, command: DeleteEntities) -> list[Entity]:
     if command.targets is None:
         return list(changes.world.members(command.xid))
     changes.world.prefetch(f"{command.xid}/{id}" for id in command.targets if xids.ID.match(id))
-    found = [_listed(changes, command, id, entry) for id, entry in command.targets.items()]
-    return [entity for entity in found if entity is not None]
+    listed = [_listed(changes, command, id, entry) for id, entry in command.targets.items()]
+    return [entity for entity in listed if entity is not None]
 
 
 def _listed(changes: ChangeSet, command: DeleteEntities, id: str, entry: Json) -> Entity | None:
@@ -110,17 +110,17 @@ def _epoch(entity: Entity, entry: Mapping[str, Json]) -> Json:
     if entity.type.count(".") != 1:
         return entry.get("epoch")
     meta = entry.get("meta")
-    inner = meta.get("epoch") if isinstance(meta, dict) else None
-    if inner is None and entry.get("epoch") is not None:
+    meta_epoch = meta.get("epoch") if isinstance(meta, dict) else None
+    if meta_epoch is None and entry.get("epoch") is not None:
         raise MisplacedEpoch(entity.xid)
-    return inner
+    return meta_epoch
 
 
 def _singular(changes: ChangeSet, xid: str) -> str:
-    parts = xids.segments(xid)
-    if len(parts) == 2:
+    segments = xids.segments(xid)
+    if len(segments) == 2:
         return changes.group_type(xid).singular
-    return "version" if len(parts) == 6 else changes.resource_type(xid)[1].singular
+    return "version" if len(segments) == 6 else changes.resource_type(xid)[1].singular
 
 
 def _check_removable(changes: ChangeSet, entity: Entity) -> None:

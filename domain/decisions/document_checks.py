@@ -79,21 +79,21 @@ def run_check(question: DocumentCheck, parse: ParseDocument) -> CheckResult:
 
 def parse_document(document: FormatCheck, content: bytes) -> Any:
     """The document as its format parses it. Raises: InvalidDocument; KeyError for an unknown format."""
-    room = formats.find_format(document.format)
-    if room is None:
+    format_module = formats.find_format(document.format)
+    if format_module is None:
         raise KeyError(document.format)
-    return room.load().parse(_unquoted(content) if room.text else content, document.format)
+    return format_module.load().parse(_unquoted(content) if format_module.text else content, document.format)
 
 
 def _check_compatibility(question: CompatibilityCheck, parse: ParseDocument) -> CheckResult:
-    room = formats.find_format(question.reader.format)
-    assert room is not None, "nobody asks about formats that are not known"
-    if formats.find_format(question.writer.format) is not room:
+    format_module = formats.find_format(question.reader.format)
+    assert format_module is not None, "nobody asks about formats that are not known"
+    if formats.find_format(question.writer.format) is not format_module:
         text = f'documents of "{question.reader.format}" and of "{question.writer.format}" cannot be compared'
         return (Incompatibility(FORMAT_RULE, text),)
     if question.reader.sha256 is None or question.writer.sha256 is None:
         return _EMPTY
-    return tuple(room.load().incompatibilities(parse(question.reader), parse(question.writer), question.newer))
+    return tuple(format_module.load().incompatibilities(parse(question.reader), parse(question.writer), question.newer))
 
 
 def _unquoted(content: bytes) -> bytes:

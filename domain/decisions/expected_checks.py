@@ -58,21 +58,21 @@ def _content(type: ResourceType, version: MutableMapping[str, Json], mediatype: 
 
 def _versions(command: WriteTree, model: Model) -> Iterator[tuple[ResourceType, dict[str, Any]]]:
     """Every part of a tree that describes a Version, as far as the tree is well-formed."""
-    parts, tree = xids.segments(command.xid), command.tree
-    group = model.groups.get(parts[0]) if parts else None
-    type = group.resources.get(parts[2]) if group and len(parts) > 2 else None
-    if not parts:
-        for plural, one in model.groups.items():
+    segments, tree = xids.segments(command.xid), command.tree
+    group = model.groups.get(segments[0]) if segments else None
+    type = group.resources.get(segments[2]) if group and len(segments) > 2 else None
+    if not segments:
+        for plural, group_type in model.groups.items():
             for entry in _objects(tree.get(plural)):
-                yield from _of_group(one, entry)
-    elif group and len(parts) < 3:
-        for entry in (tree,) if len(parts) == 2 else _objects(tree):
+                yield from _of_group(group_type, entry)
+    elif group and len(segments) < 3:
+        for entry in (tree,) if len(segments) == 2 else _objects(tree):
             yield from _of_group(group, entry)
-    elif type and len(parts) < 5:
-        for entry in (tree,) if len(parts) == 4 else _objects(tree):
+    elif type and len(segments) < 5:
+        for entry in (tree,) if len(segments) == 4 else _objects(tree):
             yield from _of_resource(type, entry)
-    elif type and parts[4] == "versions":
-        for entry in (tree,) if len(parts) == 6 else _objects(tree):
+    elif type and segments[4] == "versions":
+        for entry in (tree,) if len(segments) == 6 else _objects(tree):
             yield from _of_resource(type, entry)
 
 

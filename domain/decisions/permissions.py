@@ -66,7 +66,7 @@ def _xref_targets(command: Command) -> Iterator[str]:
 
 def _references(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
-        if isinstance(found := value.get("xref"), str):
-            yield found
-        for inner in value.values():
-            yield from _references(inner)
+        if isinstance(xref := value.get("xref"), str):
+            yield xref
+        for member in value.values():
+            yield from _references(member)

@@ -42,10 +42,13 @@ def replace_model(changes: ChangeSet, source: Json, *, patch: bool = False) -> N
         return
     capabilities.require_mutable(changes, "modelsource", patch=patch)
     changes.model = compile_model(source)
-    modes = changes.root_after_images.get(xids.CAPABILITIES)
+    capabilities_image = changes.root_after_images.get(xids.CAPABILITIES)
     try:
         capabilities.check_versionmodes(
-            changes, (modes.attributes if modes else capabilities.current_capabilities(changes))["versionmodes"]
+            changes,
+            (capabilities_image.attributes if capabilities_image else capabilities.current_capabilities(changes))[
+                "versionmodes"
+            ],
         )
     except CapabilityError as error:
         raise ModelError(error_detail=error.arguments["error_detail"] + ", which is switched off") from None
@@ -58,17 +61,17 @@ def replace_model(changes: ChangeSet, source: Json, *, patch: bool = False) -> N
     registry.touch()
 
 
-def record_model(changes: ChangeSet, differing: tuple[str, ...] = ()) -> None:
+def record_model(changes: ChangeSet, changed_names: tuple[str, ...] = ()) -> None:
     """Records the current model."""
-    before = changes.world.get(xids.MODEL)
+    current = changes.world.get(xids.MODEL)
     changes.root_after_images[xids.MODEL] = AfterImage(
         xids.MODEL,
-        before.epoch + 1 if before else 1,
+        current.epoch + 1 if current else 1,
         {"modelsource": changes.model.source, "model": changes.model.full},
         {"origins": changes.model.origins},
-        changed=differing,
-        new=before is None,
-        updated=before is not None,
+        changed=changed_names,
+        new=current is None,
+        updated=current is not None,
     )
 
 
@@ -101,10 +104,10 @@ def _affected(changes: ChangeSet) -> Iterator[str]:
 
 
 def _comply(changes: ChangeSet, xid: str) -> None:
-    kind = xids.type_of(xid).count(".")
+    depth = xids.type_of(xid).count(".")
     if xid == xids.REGISTRY:
         changes.registry().comply_with_model()
-    elif kind == 0:
+    elif depth == 0:
         group = changes.group(xid)
         group.comply_with_model()
         group_constraints(changes.group_type(xid), group.attributes.get("constraints"), xid)
@@ -136,17 +139,17 @@ def _has_document(version: VersionDraft, resource: ResourceDraft) -> bool:
 def _check_types(changes: ChangeSet, previous: Model) -> None:
     """A type with instances that stay can neither be removed nor change its singular (MOD-1, MOD-5)."""
     for plural, group in previous.groups.items():
-        kept = changes.model.groups.get(plural)
-        if kept is None or kept.singular != group.singular:
+        new_group = changes.model.groups.get(plural)
+        if new_group is None or new_group.singular != group.singular:
             _check_unused(changes, plural)
         else:
-            _check_resource_types(changes, group, kept)
+            _check_resource_types(changes, group, new_group)
 
 
-def _check_resource_types(changes: ChangeSet, group: GroupType, kept: GroupType) -> None:
+def _check_resource_types(changes: ChangeSet, group: GroupType, new_group: GroupType) -> None:
     for plural, type in group.resources.items():
-        other = kept.resources.get(plural)
-        if other is None or other.singular != type.singular:
+        new_type = new_group.resources.get(plural)
+        if new_type is None or new_type.singular != type.singular:
             _check_unused(changes, f"{group.plural}.{plural}")
 
 
@@ -163,8 +166,8 @@ def _staying(changes: ChangeSet, type: str) -> Iterator[Entity]:
     If a link delivers the model, the entities in its scope are left out. Their own log deletes them together with the
     type.
     """
-    ids = {link.id: link for link in changes.world.links if link.follows_log}
-    link = ids.get(changes.context.link)
+    links_by_id = {link.id: link for link in changes.world.links if link.follows_log}
+    link = links_by_id.get(changes.context.link)
     for entity in changes.world.entities_of_type(type):
         if not changes.is_deleted(entity.xid) and not (link and link.scope.has(entity.xid)):
             yield entity

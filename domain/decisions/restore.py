@@ -37,17 +37,17 @@ def restore(changes: ChangeSet, command: Restore) -> None:
 
     Raises: NotFound if nothing existed there at the position; any Problem of a write.
     """
-    past = PastRegistry(changes.world, command.position)
-    _check_lived(past, command.xid)
+    past_registry = PastRegistry(changes.world, command.position)
+    _check_lived(past_registry, command.xid)
     if xids.MODEL[1:] in command.include:
-        _delete_obstacles(changes, past)
-    for xid, define in _DEFINITIONS.items():
+        _delete_obstacles(changes, past_registry)
+    for xid, record_definition in _DEFINITIONS.items():
         if command.xid == xid or xid[1:] in command.include:
-            then = past.entity(xid)
-            assert then is not None, "it is as old as the registry"
-            define(changes, then.attributes)
+            past_entity = past_registry.entity(xid)
+            assert past_entity is not None, "it is as old as the registry"
+            record_definition(changes, past_entity.attributes)
     if command.xid not in _DEFINITIONS:
-        _Restoration(changes, past, command.xid).restore()
+        _Restoration(changes, past_registry, command.xid).restore()
     changes.processed.append(command.xid)
 
 
@@ -60,10 +60,10 @@ class PastRegistry:
 
     def entity(self, xid: str) -> Entity | None:
         """The entity that existed at exactly this xid."""
-        first = next(self.world.differences(xid, self.position), None)
-        differs = first is not None and xids.stream(first.xid) == xids.stream(xid)
-        found = first.past if first is not None and differs else self.world.get(xid)
-        return found if found is not None and found.xid == xid else None
+        first_difference = next(self.world.differences(xid, self.position), None)
+        is_different = first_difference is not None and xids.stream(first_difference.xid) == xids.stream(xid)
+        past_entity = first_difference.past if first_difference is not None and is_different else self.world.get(xid)
+        return past_entity if past_entity is not None and past_entity.xid == xid else None
 
     @cached_property
     def model(self) -> Model:
@@ -86,152 +86,169 @@ class PastRegistry:
         return self.model.groups[group].resources[plural]
 
 
-def _check_lived(past: PastRegistry, xid: str) -> None:
+def _check_lived(past_registry: PastRegistry, xid: str) -> None:
     """Raises: NotFound. A collection existed if its owner did; one of Versions only if the owner had no xref."""
-    parts = xids.segments(xid)
-    owner = xids.parent(xid + "/x") if len(parts) % 2 and xid not in _DEFINITIONS else xid
-    found = past.entity(owner or xids.REGISTRY)
-    if found is None or (parts[4:] == ("versions",) and xref_target(found) is not None):
-        raise NotFound(xid, detail=f"it did not exist at position {past.position}")
+    segments = xids.segments(xid)
+    owner = xids.parent(xid + "/x") if len(segments) % 2 and xid not in _DEFINITIONS else xid
+    past_owner = past_registry.entity(owner or xids.REGISTRY)
+    if past_owner is None or (segments[4:] == ("versions",) and xref_target(past_owner) is not None):
+        raise NotFound(xid, detail=f"it did not exist at position {past_registry.position}")
 
 
-def _delete_obstacles(changes: ChangeSet, past: PastRegistry) -> None:
+def _delete_obstacles(changes: ChangeSet, past_registry: PastRegistry) -> None:
     """Deletes Groups that did not exist, and Resources of types that did not: a type with instances cannot be removed.
 
     A type with another singular is another type. Everything in a Group is deleted with it, so such Groups are deleted
     whatever their type. Entities that did exist are written again, so they do not prevent a change of the model.
     """
-    for found in changes.world.differences(xids.REGISTRY, past.position):
-        group, *below = xids.type_of(found.xid).split(".")
-        if found.present is None or len(below) > 1 or changes.is_deleted(found.xid):
+    for difference in changes.world.differences(xids.REGISTRY, past_registry.position):
+        group, *resource_types = xids.type_of(difference.xid).split(".")
+        if difference.present is None or len(resource_types) > 1 or changes.is_deleted(difference.xid):
             continue
-        if found.past is not None:
-            changes.restored_streams.add(xids.stream(found.xid))
-        elif not below or past.singular(group, *below) != changes.model.groups[group].resources[below[0]].singular:
-            delete_entity(changes, found.present)
+        if difference.past is not None:
+            changes.restored_streams.add(xids.stream(difference.xid))
+        elif (
+            not resource_types
+            or past_registry.singular(group, *resource_types)
+            != changes.model.groups[group].resources[resource_types[0]].singular
+        ):
+            delete_entity(changes, difference.present)
 
 
 class _Restoration:
     """The restore of an entity, a collection or a meta."""
 
-    def __init__(self, changes: ChangeSet, past: PastRegistry, xid: str) -> None:
-        parts = xids.segments(xid)
+    def __init__(self, changes: ChangeSet, past_registry: PastRegistry, xid: str) -> None:
+        segments = xids.segments(xid)
         self._changes = changes
-        self._past = past
-        self._meta_only = parts[4:] == ("meta",)
-        self._versions_only = parts[4:5] == ("versions",)
-        self._xid = xids.join(*parts[:4]) if self._meta_only else xid
+        self._past = past_registry
+        self._meta_only = segments[4:] == ("meta",)
+        self._versions_only = segments[4:5] == ("versions",)
+        self._xid = xids.join(*segments[:4]) if self._meta_only else xid
 
     def restore(self) -> None:
         differences = self._changes.world.differences(self._xid, self._past.position)
-        for xid, found in groupby(differences, key=_settling_stream):
+        for xid, stream_differences in groupby(differences, key=_settling_stream):
             if xid in _DEFINITIONS or self._changes.is_deleted(xid):
                 continue
             if xids.type_of(xid).count(".") == 1:
-                self._resource(xid, list(found))
+                self._resource(xid, list(stream_differences))
             else:
-                self._group(next(found))
+                self._group(next(stream_differences))
 
-    def _group(self, found: StreamDifference) -> None:
+    def _group(self, difference: StreamDifference) -> None:
         """Restores the own attributes of the registry or a Group."""
         changes = self._changes
-        if found.past is not None:
-            draft = changes.registry() if found.xid == xids.REGISTRY else changes.group(found.past.xid, implied=False)
-            differs = compat_restore.restore_group(draft, found.past)
-            if not _restore_draft(draft, found.past.attributes, self._past.level(found.past.xid)) and differs:
+        if difference.past is not None:
+            draft = (
+                changes.registry()
+                if difference.xid == xids.REGISTRY
+                else changes.group(difference.past.xid, write_implied=False)
+            )
+            is_facade_changed = compat_restore.restore_group(draft, difference.past)
+            if (
+                not _restore_draft(draft, difference.past.attributes, self._past.level(difference.past.xid))
+                and is_facade_changed
+            ):
                 draft.touch()
-        elif found.present is not None:
-            delete_entity(changes, found.present)
+        elif difference.present is not None:
+            delete_entity(changes, difference.present)
 
-    def _resource(self, stream: str, found: Sequence[StreamDifference]) -> None:
-        own = next((one for one in found if xids.stream(one.xid) == stream), None)
-        then = own.past if own else self._unchanged(found[0].xid)
-        if then is None:
-            if own is not None and own.present is not None:
-                delete_entity(self._changes, own.present)
+    def _resource(self, stream: str, differences: Sequence[StreamDifference]) -> None:
+        resource_difference = next(
+            (difference for difference in differences if xids.stream(difference.xid) == stream), None
+        )
+        past_entity = resource_difference.past if resource_difference else self._unchanged(differences[0].xid)
+        if past_entity is None:
+            if resource_difference is not None and resource_difference.present is not None:
+                delete_entity(self._changes, resource_difference.present)
             return
-        find = self._changes.existing_resource if self._meta_only else self._changes.resource
-        resource = find(then.xid)
-        if (pointer := xref_target(then)) is not None:
-            self._point(resource, pointer, then)
+        find_resource = self._changes.existing_resource if self._meta_only else self._changes.resource
+        resource = find_resource(past_entity.xid)
+        if (pointer := xref_target(past_entity)) is not None:
+            self._point(resource, pointer, past_entity)
             return
         if resource.xref is not None and not self._meta_only:
             self._check(resource)
             xrefs.remove_xref(self._changes, resource)
         xrefs.check_no_xref(resource, "meta" if self._meta_only else "versions")
-        for one in found if not self._meta_only else ():
-            if one is not own:
-                self._version(resource, one, then)
+        for difference in differences if not self._meta_only else ():
+            if difference is not resource_difference:
+                self._version(resource, difference, past_entity)
         if not self._versions_only:
-            self._meta(resource, then)
+            self._meta(resource, past_entity)
 
     def _unchanged(self, xid: str) -> Entity | None:
         """The past Resource if none of the differences is its own."""
         owner = xids.join(*xids.segments(xid)[:4])
         return self._past.entity(owner) if self._versions_only else self._changes.world.get(owner)
 
-    def _point(self, resource: ResourceDraft, pointer: str, then: Entity) -> None:
+    def _point(self, resource: ResourceDraft, pointer: str, past_entity: Entity) -> None:
         if resource.xref == pointer:
             return
         self._check(resource)
         xrefs.set_xref(self._changes, resource, pointer, {}, {"xref": pointer})
-        resource.meta.attributes |= {"createdat": then.private["own"]["createdat"]}
-        self._count_on(resource, then)
+        resource.meta.attributes |= {"createdat": past_entity.private["own"]["createdat"]}
+        self._count_on(resource, past_entity)
 
-    def _version(self, resource: ResourceDraft, found: StreamDifference, definition: Entity) -> None:
+    def _version(self, resource: ResourceDraft, difference: StreamDifference, definition: Entity) -> None:
         """definition: the past Resource."""
-        if found.past is not None:
-            self._bring_back_version(resource, found.past, definition)
-        elif found.present is not None:
+        if difference.past is not None:
+            self._bring_back_version(resource, difference.past, definition)
+        elif difference.present is not None:
             self._check(resource)
             self._changes.load_versions(resource)
-            self._changes.version(resource, found.present.id).gone = "deleted"
+            self._changes.version(resource, difference.present.id).gone = "deleted"
             resource.membership_changed = resource.needs_settling = True
         else:
-            compat_restore.forget_later_versions(self._changes, found.xid, self._past.position)
+            compat_restore.forget_later_versions(self._changes, difference.xid, self._past.position)
 
-    def _bring_back_version(self, resource: ResourceDraft, then: Entity, definition: Entity) -> None:
-        draft, type = self._changes.version(resource, then.id), resource.type
-        level, manual = self._past.type(resource.xid).version, type.versionmode == "manual"
-        ordered, marks = _ordered(then, type), then.private.get(DEFAULT_MARKS, {})
-        same = draft.document == then.document and ordered in (None, draft.ordered) and draft.marks == marks
-        same = same and compat_restore.is_same_version(draft, then)
-        if same and not _differs(draft, then.attributes, level, _SETTLED if manual else _SETTLED | {"ancestorid"}):
+    def _bring_back_version(self, resource: ResourceDraft, past_entity: Entity, definition: Entity) -> None:
+        draft, type = self._changes.version(resource, past_entity.id), resource.type
+        level, is_manual = self._past.type(resource.xid).version, type.versionmode == "manual"
+        ordered, marks = _ordered(past_entity, type), past_entity.private.get(DEFAULT_MARKS, {})
+        is_same = draft.document == past_entity.document and ordered in (None, draft.ordered) and draft.marks == marks
+        is_same = is_same and compat_restore.is_same_version(draft, past_entity)
+        if is_same and not _differs(
+            draft, past_entity.attributes, level, _SETTLED if is_manual else _SETTLED | {"ancestorid"}
+        ):
             return
         self._check(resource)
         if draft.is_new:
-            add_version(self._changes, resource, draft, chosen=False)
-        if not type.hasdocument and (then.document or then.attributes.get(f"{type.singular}url") is not None):
+            add_version(self._changes, resource, draft, is_client_id=False)
+        if not type.hasdocument and (
+            past_entity.document or past_entity.attributes.get(f"{type.singular}url") is not None
+        ):
             raise HasdocumentViolation(draft.xid, plural=type.plural)
-        compat_restore.restore_version(resource, draft, then, definition)
-        draft.restore(then.attributes, level)
-        draft.document, draft.ordered = then.document, ordered
+        compat_restore.restore_version(resource, draft, past_entity, definition)
+        draft.restore(past_entity.attributes, level)
+        draft.document, draft.ordered = past_entity.document, ordered
         draft.marks = join_marks(retain_marks(marks, draft.attributes), draft.marks)
-        draft.ancestor = then.attributes["ancestorid"] if manual else None
+        draft.ancestor = past_entity.attributes["ancestorid"] if is_manual else None
         resource.needs_settling = True
 
-    def _meta(self, resource: ResourceDraft, then: Entity) -> None:
-        image, level = then.attributes["meta"], self._past.type(resource.xid).meta
-        sticky = bool(image["defaultversionsticky"])
+    def _meta(self, resource: ResourceDraft, past_entity: Entity) -> None:
+        past_meta, level = past_entity.attributes["meta"], self._past.type(resource.xid).meta
+        sticky = bool(past_meta["defaultversionsticky"])
         resource.default_request = DefaultVersionRequest(
-            sticky=sticky, id=image["defaultversionid"] if sticky else None, keep=False
+            sticky=sticky, id=past_meta["defaultversionid"] if sticky else None, keep=False
         )
         resource.needs_settling = True
         if resource.is_new:
-            self._count_on(resource, then)
+            self._count_on(resource, past_entity)
         if self._changes.context.role is not Role.ADMIN:
-            image = {**image, "readonly": resource.readonly}  # only an admin changes that (ENT-140)
-        differs = compat_restore.restore_definition(resource, then)
-        if _restore_draft(resource.meta, image, level):
+            past_meta = {**past_meta, "readonly": resource.readonly}  # only an admin changes that (ENT-140)
+        is_facade_changed = compat_restore.restore_definition(resource, past_entity)
+        if _restore_draft(resource.meta, past_meta, level):
             self._check(resource)
-            resource.readonly = bool(image["readonly"])
-        elif differs:
+            resource.readonly = bool(past_meta["readonly"])
+        elif is_facade_changed:
             self._check(resource)
             resource.meta.touch()
 
-    def _count_on(self, resource: ResourceDraft, then: Entity) -> None:
+    def _count_on(self, resource: ResourceDraft, past_entity: Entity) -> None:
         """Prevents that ids which the server assigned in the restored lifetime are assigned again."""
-        resource.counter = max(resource.counter, then.private.get("counter", 0))
+        resource.counter = max(resource.counter, past_entity.private.get("counter", 0))
 
     def _check(self, resource: ResourceDraft) -> None:
         """Raises: Readonly. An admin may write the meta of a read-only Resource."""
@@ -244,28 +261,36 @@ def _settling_stream(difference: StreamDifference) -> str:
     return xids.stream(xids.join(*xids.segments(difference.xid)[:4]))
 
 
-def _ordered(then: Entity, type: ResourceType) -> str | None:
+def _ordered(past_entity: Entity, type: ResourceType) -> str | None:
     """The ordering time of a Version if its type needs one (ENT-101)."""
-    return str(then.private.get("ordered", then.attributes["modifiedat"])) if type.versionmode == "modifiedat" else None
-
-
-def _restore_draft(draft: EntityDraft, then: Attributes, level: Level) -> bool:
-    """Restores a draft if it differs; returns whether it was written."""
-    differs = _differs(draft, then, level)
-    if differs:
-        draft.restore(then, level)
-    return differs
-
-
-def _differs(draft: EntityDraft, then: Attributes, level: Level, settled: frozenset[str] = _SETTLED) -> bool:
-    """Whether an entity differs from its past state, except in settled attributes. level: of the past model."""
-    return draft.before is None or _comparable(level, then, settled) != _comparable(
-        draft.previous_level, draft.before, settled
+    return (
+        str(past_entity.private.get("ordered", past_entity.attributes["modifiedat"]))
+        if type.versionmode == "modifiedat"
+        else None
     )
 
 
-def _comparable(level: Level, image: Attributes, settled: frozenset[str]) -> bytes:
-    return dumps(sorted((name, value) for name, value in level.settable_values(image).items() if name not in settled))
+def _restore_draft(draft: EntityDraft, past_attributes: Attributes, level: Level) -> bool:
+    """Restores a draft if it differs; returns whether it was written."""
+    is_different = _differs(draft, past_attributes, level)
+    if is_different:
+        draft.restore(past_attributes, level)
+    return is_different
+
+
+def _differs(
+    draft: EntityDraft, past_attributes: Attributes, level: Level, ignored_names: frozenset[str] = _SETTLED
+) -> bool:
+    """Whether an entity differs from its past state, except in settled attributes. level: of the past model."""
+    return draft.before is None or _comparable(level, past_attributes, ignored_names) != _comparable(
+        draft.previous_level, draft.before, ignored_names
+    )
+
+
+def _comparable(level: Level, attributes: Attributes, ignored_names: frozenset[str]) -> bytes:
+    return dumps(
+        sorted((name, value) for name, value in level.settable_values(attributes).items() if name not in ignored_names)
+    )
 
 
 _DEFINITIONS: Final[dict[str, Callable[[ChangeSet, Attributes], Any]]] = {

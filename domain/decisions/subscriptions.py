@@ -132,13 +132,13 @@ def _delete(command: DeleteSubscription, world: World, context: Context) -> Deci
 def _control(command: ControlSubscription, world: World, context: Context) -> Decision:
     """The event of an action; none for pausing a paused or resuming a running subscription (SUB-833)."""
     entity = _existing(command.xid, world, context)
-    paused = Subscription.of(entity, entity.position).paused
-    idle = {"pause": paused, "resume": not paused and not command.stopped}
-    if idle.get(command.name, False):
+    is_paused = Subscription.of(entity, entity.position).paused
+    is_without_effect = {"pause": is_paused, "resume": not is_paused and not command.stopped}
+    if is_without_effect.get(command.name, False):
         return Decision((), {}, (command.xid,))
     arguments = _replay_range(command, context) if command.name == "replay" else command.arguments
     private = entity.private | {"action": {"name": command.name, **arguments, "position": context.position + 1}}
-    if command.name in idle:
+    if command.name in is_without_effect:
         private["paused"] = command.name == "pause"
     event = EntityUpdated(
         attributes=entity.attributes,
@@ -180,14 +180,14 @@ def _secrets_after_update(
     """
     secrets = _SecretChanges(command.xid, context.xregcorrelationid)
     for name, reference in stored.secrets.items():
-        known = Secret(reference, command.xid, name)
-        given = command.secrets.get(name)
-        if given is not None:
-            if world.secret(known) == given:
+        stored_secret = Secret(reference, command.xid, name)
+        new_value = command.secrets.get(name)
+        if new_value is not None:
+            if world.secret(stored_secret) == new_value:
                 secrets.names[name] = reference
             else:
                 secrets.gone(name, reference)
-        elif _is_retained(known, command, stored, world, context):
+        elif _is_retained(stored_secret, command, stored, world, context):
             _check_same(name, command, stored)
             secrets.names[name] = reference
         else:
@@ -200,18 +200,18 @@ def _secrets_after_update(
 
 
 def _is_retained(
-    known: Secret, command: WriteSubscription, stored: Subscription, world: World, context: Context
+    secret: Secret, command: WriteSubscription, stored: Subscription, world: World, context: Context
 ) -> bool:
     """Whether a secret stays that a document lacks, because responses did not show it to the document's author."""
-    name, settings = known.name, command.attributes["protocolsettings"]
+    name, settings = secret.name, command.attributes["protocolsettings"]
     if name in command.needed:
         return True
     if name in command.dropped:
         return False
     if name.endswith(QUERY_SUFFIX):
         path = name.removesuffix(QUERY_SUFFIX)
-        shown = context.caller == stored.owner and world.secret(known) is not None
-        return not shown and _at(command.attributes, path) == _at(stored.attributes, path)
+        was_shown = context.caller == stored.owner and world.secret(secret) is not None
+        return not was_shown and _at(command.attributes, path) == _at(stored.attributes, path)
     if name.startswith(HEADERS_PREFIX):
         return "headers" in settings
     return name == SIGNINGKEY and command.attributes["protocol"] == sink_uris.HTTP
@@ -220,11 +220,16 @@ def _is_retained(
 def _check_same(name: str, command: WriteSubscription, stored: Subscription) -> None:
     """Checks that a secret is sent to the same place as before (SUB-304). Raises: InvalidSubscription."""
     protocol, sink = stored.attributes["protocol"], stored.attributes["sink"]
-    same = command.place == (protocol, *sink_uris.parse_sink(sink, protocol, ErrorPlace("/sink")).secret_binding)
-    if same and name.startswith(credentials.PREFIX):
-        before, after = (each.get("sinkcredential", {}) for each in (stored.attributes, command.attributes))
-        same = all(before.get(each) == after.get(each) for each in credentials.BINDING)
-    if not same:
+    is_same_sink = command.place == (
+        protocol,
+        *sink_uris.parse_sink(sink, protocol, ErrorPlace("/sink")).secret_binding,
+    )
+    if is_same_sink and name.startswith(credentials.PREFIX):
+        previous_credential, new_credential = (
+            each.get("sinkcredential", {}) for each in (stored.attributes, command.attributes)
+        )
+        is_same_sink = all(previous_credential.get(each) == new_credential.get(each) for each in credentials.BINDING)
+    if not is_same_sink:
         raise invalid_subscription(
             "secretrequired", secret_pointer(name), "it is required again, because the sink or its credential changed"
         )
@@ -232,11 +237,11 @@ def _check_same(name: str, command: WriteSubscription, stored: Subscription) -> 
 
 def _replay_range(command: ControlSubscription, context: Context) -> dict[str, Json]:
     """The range of a replay (SUB-834). Raises: InvalidSubscription."""
-    end = context.position
-    first, last = command.arguments["from"], command.arguments.get("to", end)
+    log_end = context.position
+    first, last = command.arguments["from"], command.arguments.get("to", log_end)
     for pointer, position in (("/fromposition", first), ("/toposition", last)):
-        if position > end:
-            raise invalid_subscription("value", pointer, f"the log ends at position {end}")
+        if position > log_end:
+            raise invalid_subscription("value", pointer, f"the log ends at position {log_end}")
     if last < first:
         raise invalid_subscription("value", "/toposition", "it is before the first position of the range")
     return {**command.arguments, "from": first, "to": last}
@@ -249,11 +254,11 @@ def _starts(command: WriteSubscription, position: int) -> int:
     """
     if command.starttime is not None:
         return command.starttime
-    start = command.attributes["config"]["startposition"]
-    first: int = {"latest": position + 1, "earliest": 1}.get(start) or max(1, start)
-    if start != "latest" and first > position:
+    start_position = command.attributes["config"]["startposition"]
+    first_position: int = {"latest": position + 1, "earliest": 1}.get(start_position) or max(1, start_position)
+    if start_position != "latest" and first_position > position:
         raise invalid_subscription("value", "/config/startposition", f"the log ends at position {position - 1}")
-    return first
+    return first_position
 
 
 def _start(attributes: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -262,10 +267,10 @@ def _start(attributes: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _at(attributes: Mapping[str, Any], path: str) -> Any:
     """The value at a path of names with dots; None if there is none."""
-    found: Any = attributes
+    value: Any = attributes
     for name in path.split("."):
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
 
 
 def _decided(event: EntityEvent, secrets: _SecretChanges) -> Decision:

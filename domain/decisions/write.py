@@ -50,180 +50,182 @@ def write_tree(changes: ChangeSet, command: WriteTree) -> None:
 
     Raises: any Problem of a write.
     """
-    asked = (xids.REGISTRY, xids.CAPABILITIES, *xids.owners(command.xid), command.xid)
-    changes.world.prefetch([*asked, *xids_in_tree(dict(command.tree), command.xid, changes.model)])
-    how = WriteOptions(command.method is WriteMethod.PATCH, command.mediatype, command.ignore, command.keepids)
-    parts = xids.segments(command.xid)
-    kind = "meta" if len(parts) == 5 and parts[4] == "meta" else len(parts)
-    _WRITERS[kind](changes, command, how)
+    target_xids = (xids.REGISTRY, xids.CAPABILITIES, *xids.owners(command.xid), command.xid)
+    changes.world.prefetch([*target_xids, *xids_in_tree(dict(command.tree), command.xid, changes.model)])
+    options = WriteOptions(command.method is WriteMethod.PATCH, command.mediatype, command.ignore, command.keepids)
+    segments = xids.segments(command.xid)
+    depth = "meta" if len(segments) == 5 and segments[4] == "meta" else len(segments)
+    _WRITERS[depth](changes, command, options)
     set_default_version(changes, command)
 
 
-def write_registry(changes: ChangeSet, body: Mapping[str, Json], how: WriteOptions) -> None:
+def write_registry(changes: ChangeSet, body: Mapping[str, Json], options: WriteOptions) -> None:
     """Writes `PUT /` and `PATCH /`: capabilities, the model, the registry's own attributes, then Groups (ENT-68)."""
-    given = dict(body)
-    if "capabilities" in given:
-        value = given.pop("capabilities")
-        if "capabilities" not in how.ignore:
-            capabilities.write_capabilities(changes, value, patch=how.patch)
-    if "modelsource" in given:
-        value = given.pop("modelsource")
-        if "modelsource" not in how.ignore:
-            replace_model.replace_model(changes, value if value is not None else {}, patch=how.patch)
-    given.pop("model", None)
-    changes.world.prefetch(xids_in_tree(given, xids.REGISTRY, changes.model))
+    attributes = dict(body)
+    if "capabilities" in attributes:
+        value = attributes.pop("capabilities")
+        if "capabilities" not in options.ignore:
+            capabilities.write_capabilities(changes, value, patch=options.patch)
+    if "modelsource" in attributes:
+        value = attributes.pop("modelsource")
+        if "modelsource" not in options.ignore:
+            replace_model.replace_model(changes, value if value is not None else {}, patch=options.patch)
+    attributes.pop("model", None)
+    changes.world.prefetch(xids_in_tree(attributes, xids.REGISTRY, changes.model))
     registry = changes.registry()
-    members = _take_collections(given, changes.model.groups, xids.REGISTRY)
-    id = registry.before["registryid"] if registry.before else given.get("registryid")
-    take_id(given, "registry", str(id), xids.REGISTRY)
+    members = _take_collections(attributes, changes.model.groups, xids.REGISTRY)
+    id = registry.before["registryid"] if registry.before else attributes.get("registryid")
+    take_id(attributes, "registry", str(id), xids.REGISTRY)
     registry.link = changes.context.link or registry.link
     try:
-        registry.write(how.effective_body(given), patch=how.patch, kept={"registryid": id})
+        registry.write(options.effective_body(attributes), patch=options.patch, fixed={"registryid": id})
     except UnknownAttribute as unknown:
-        raise _unknown_type(unknown, given, lambda name: UnknownGroupType(xids.REGISTRY, name=name)) from None
-    _write_groups(changes, members, how)
+        raise _unknown_type(unknown, attributes, lambda name: UnknownGroupType(xids.REGISTRY, name=name)) from None
+    _write_groups(changes, members, options)
 
 
-def write_group(changes: ChangeSet, xid: str, body: Mapping[str, Json], how: WriteOptions) -> None:
+def write_group(changes: ChangeSet, xid: str, body: Mapping[str, Json], options: WriteOptions) -> None:
     """Writes a Group and everything nested in it."""
-    given = dict(body)
+    attributes = dict(body)
     check_id(xids.entity_id(xid))
-    group = changes.group(xid, implied=False)
+    group = changes.group(xid, write_implied=False)
     type = changes.group_type(xid)
-    members = _take_collections(given, type.resources, xid)
-    take_id(given, type.singular, xids.entity_id(xid), xid)
+    members = _take_collections(attributes, type.resources, xid)
+    take_id(attributes, type.singular, xids.entity_id(xid), xid)
     try:
-        group.write(how.effective_body(given), patch=how.patch, kept={type.singular + "id": xids.entity_id(xid)})
+        group.write(
+            options.effective_body(attributes), patch=options.patch, fixed={type.singular + "id": xids.entity_id(xid)}
+        )
     except UnknownAttribute as unknown:
-        named = partial(UnknownResourceType, xid, group=type.plural)
-        raise _unknown_type(unknown, given, lambda name: named(name=name)) from None
-    _write_resources(changes, xid, members, how)
+        unknown_type_error = partial(UnknownResourceType, xid, group=type.plural)
+        raise _unknown_type(unknown, attributes, lambda name: unknown_type_error(name=name)) from None
+    _write_resources(changes, xid, members, options)
 
 
-def _unknown_type(unknown: Problem, given: Mapping[str, Json], typed: Callable[[str], Problem]) -> Problem:
+def _unknown_type(unknown: Problem, attributes: Mapping[str, Json], make_error: Callable[[str], Problem]) -> Problem:
     """The error for an unknown attribute; a map of objects counts as a collection of an unknown type (HTTP-21)."""
     name = unknown.arguments["name"]
-    value = given.get(name)
-    meant = isinstance(value, dict) and value and all(isinstance(entry, dict) for entry in value.values())
-    return typed(name) if meant else unknown
+    value = attributes.get(name)
+    is_collection = isinstance(value, dict) and value and all(isinstance(entry, dict) for entry in value.values())
+    return make_error(name) if is_collection else unknown
 
 
-def _write_groups(changes: ChangeSet, members: NestedCollections, how: WriteOptions) -> list[str]:
-    named = []
+def _write_groups(changes: ChangeSet, members: NestedCollections, options: WriteOptions) -> list[str]:
+    written_xids = []
     for plural, entries in members.items():
         for id, entry in pop_entries(entries):
-            named.append(xids.join(plural, check_id(id)))
-            write_group(changes, named[-1], entry, how)
-    return named
+            written_xids.append(xids.join(plural, check_id(id)))
+            write_group(changes, written_xids[-1], entry, options)
+    return written_xids
 
 
-def _write_resources(changes: ChangeSet, group: str, members: NestedCollections, how: WriteOptions) -> list[str]:
-    named = []
+def _write_resources(changes: ChangeSet, group: str, members: NestedCollections, options: WriteOptions) -> list[str]:
+    written_xids = []
     for plural, entries in members.items():
         for id, entry in pop_entries(entries):
             xid = f"{group}/{plural}/{check_id(id)}"
-            if not is_skipped(changes, xid, how.ignore):
-                named.append(xid)
-                write_resource(changes, xid, entry, how, None)
-    return named
+            if not is_skipped(changes, xid, options.ignore):
+                written_xids.append(xid)
+                write_resource(changes, xid, entry, options, None)
+    return written_xids
 
 
-def _take_collections(given: dict[str, Json], plurals: Mapping[str, object], xid: str) -> NestedCollections:
+def _take_collections(attributes: dict[str, Json], plurals: Mapping[str, object], xid: str) -> NestedCollections:
     """Removes nested collections from a body and returns them; their URLs and counts are ignored (ENT-150)."""
-    found = {}
+    collections = {}
     for plural in plurals:
-        given.pop(plural + "url", None)
-        given.pop(plural + "count", None)
-        if plural in given:
-            found[plural] = map_of_objects(given.pop(plural), plural, xid)
-    return found
+        attributes.pop(plural + "url", None)
+        attributes.pop(plural + "count", None)
+        if plural in attributes:
+            collections[plural] = map_of_objects(attributes.pop(plural), plural, xid)
+    return collections
 
 
 # --- one writer for each kind of path ------------------------------------------------------------------------------
 
 
-def _root(changes: ChangeSet, command: WriteTree, how: WriteOptions) -> None:
+def _root(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
     if command.method is not WriteMethod.POST:
-        write_registry(changes, _rootless(command, "registry"), how)
+        write_registry(changes, _rootless(command, "registry"), options)
         changes.processed.append(xids.REGISTRY)
         return
-    given = dict(command.tree)
-    members = _take_collections(given, changes.model.groups, xids.REGISTRY)
-    for name in given:
+    attributes = dict(command.tree)
+    members = _take_collections(attributes, changes.model.groups, xids.REGISTRY)
+    for name in attributes:
         raise GroupsOnly(name=name)
-    changes.processed += _write_groups(changes, members, how)
+    changes.processed += _write_groups(changes, members, options)
 
 
-def _group_collection(changes: ChangeSet, command: WriteTree, how: WriteOptions) -> None:
+def _group_collection(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
     plural = xids.segments(command.xid)[0]
     entries = map_of_objects(dict(command.tree), plural, xids.REGISTRY)
-    changes.processed += _write_groups(changes, {plural: entries}, how)
+    changes.processed += _write_groups(changes, {plural: entries}, options)
 
 
-def _group(changes: ChangeSet, command: WriteTree, how: WriteOptions) -> None:
+def _group(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
     type = changes.group_type(command.xid)
     if command.method is not WriteMethod.POST:
-        write_group(changes, command.xid, _rootless(command, type.singular), how)
+        write_group(changes, command.xid, _rootless(command, type.singular), options)
         changes.processed.append(command.xid)
         return
-    given = dict(command.tree)
+    attributes = dict(command.tree)
     check_id(xids.entity_id(command.xid))
-    members = _take_collections(given, type.resources, command.xid)
-    for name in given:
+    members = _take_collections(attributes, type.resources, command.xid)
+    for name in attributes:
         raise ResourcesOnly(command.xid, name=name)
     changes.group(command.xid)
-    changes.processed += _write_resources(changes, command.xid, members, how)
+    changes.processed += _write_resources(changes, command.xid, members, options)
 
 
-def _resource_collection(changes: ChangeSet, command: WriteTree, how: WriteOptions) -> None:
+def _resource_collection(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
     group, plural = command.xid.rsplit("/", 1)
     entries = map_of_objects(dict(command.tree), plural, group)
     check_id(xids.entity_id(group))
     changes.group(group)
-    changes.processed += _write_resources(changes, group, {plural: entries}, how)
+    changes.processed += _write_resources(changes, group, {plural: entries}, options)
 
 
-def _resource(changes: ChangeSet, command: WriteTree, how: WriteOptions) -> None:
+def _resource(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
     _, type = changes.resource_type(command.xid)
     _check_parents(command.xid)
     check_writable(changes, command.xid, command.ignore)
     if command.method is not WriteMethod.POST:
-        write_resource(changes, command.xid, _rootless(command, type.singular), how, command.document)
+        write_resource(changes, command.xid, _rootless(command, type.singular), options, command.document)
         changes.processed.append(command.xid)
         return
-    given = {name: value for name, value in command.tree.items() if name not in RESOURCE_MEMBERS}
+    attributes = {name: value for name, value in command.tree.items() if name not in RESOURCE_MEMBERS}
     if "id" in command.ignore:
-        given.pop(type.singular + "id", None)
+        attributes.pop(type.singular + "id", None)
     resource = changes.resource(command.xid)
     check_no_xref(resource)
-    version = write_version(changes, resource, None, given, how, command.document)
+    version = write_version(changes, resource, None, attributes, options, command.document)
     changes.processed.append(version.xid)
 
 
-def _meta(changes: ChangeSet, command: WriteTree, how: WriteOptions) -> None:
+def _meta(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
     xid = command.xid.removesuffix("/meta")
     _check_parents(xid)
     if not sets_readonly(changes, command.tree):
         check_writable(changes, xid, command.ignore)
     resource = changes.resource(xid)
-    _write_meta(changes, resource, _rootless(command, resource.type.singular), how)
+    _write_meta(changes, resource, _rootless(command, resource.type.singular), options)
     changes.processed.append(command.xid)
 
 
-def _write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, Json], how: WriteOptions) -> None:
+def _write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, Json], options: WriteOptions) -> None:
     """Writes only a meta; a Resource without a Version of its own gets a first one."""
-    pointer = xrefs.requested_xref(resource, body, how.patch)
+    pointer = xrefs.requested_xref(resource, body, options.patch)
     if pointer is not None:
         xrefs.set_xref(changes, resource, pointer, {}, body)
         return
     if resource.xref is not None:
         xrefs.remove_xref(changes, resource)
     if not resource.live_versions() and resource.has_all_versions:
-        write_version(changes, resource, _first_version(body), {}, how)
-    write_meta(changes, resource, body, how)
+        write_version(changes, resource, _first_version(body), {}, options)
+    write_meta(changes, resource, body, options)
 
 
-def _version_collection(changes: ChangeSet, command: WriteTree, how: WriteOptions) -> None:
+def _version_collection(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
     xid = command.xid.removesuffix("/versions")
     entries = map_of_objects(dict(command.tree), "versions", xid)
     _check_parents(xid)
@@ -233,17 +235,17 @@ def _version_collection(changes: ChangeSet, command: WriteTree, how: WriteOption
     if resource.is_new and not entries:
         raise MissingVersions()
     for versionid, entry in pop_entries(entries):
-        changes.processed.append(write_version(changes, resource, versionid, entry, how).xid)
+        changes.processed.append(write_version(changes, resource, versionid, entry, options).xid)
 
 
-def _version(changes: ChangeSet, command: WriteTree, how: WriteOptions) -> None:
+def _version(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
     xid, versionid = command.xid.split("/versions/")
     _check_parents(xid)
     check_writable(changes, xid, command.ignore)
     resource = changes.resource(xid)
     check_no_xref(resource)
     tree = _rootless(command, resource.type.singular, "version")
-    changes.processed.append(write_version(changes, resource, versionid, tree, how, command.document).xid)
+    changes.processed.append(write_version(changes, resource, versionid, tree, options, command.document).xid)
 
 
 _WRITERS: Final[dict[int | str, Callable[[ChangeSet, WriteTree, WriteOptions], None]]] = {
@@ -276,8 +278,8 @@ def _check_parents(resource: str) -> None:
 
 def _first_version(meta: Mapping[str, Json]) -> str | None:
     """The id for the first Version of a Resource that is created through its meta."""
-    named = meta.get("defaultversionid")
-    return named if isinstance(named, str) else None
+    versionid = meta.get("defaultversionid")
+    return versionid if isinstance(versionid, str) else None
 
 
 # --- the setdefaultversionid flag ----------------------------------------------------------------------------------
@@ -288,10 +290,10 @@ def set_default_version(changes: ChangeSet, command: WriteTree) -> None:
     value = command.setdefaultversionid
     if value is None:
         return
-    parts = xids.segments(command.xid)
-    if len(parts) < 4:
+    segments = xids.segments(command.xid)
+    if len(segments) < 4:
         raise BadFlag(flag="setdefaultversionid")
-    resource = changes.resource(xids.join(*parts[:4]))
+    resource = changes.resource(xids.join(*segments[:4]))
     check_no_xref(resource, "defaultversionid")
     if value == "request":
         value = _requested(changes, command, resource)
@@ -305,9 +307,11 @@ def request_default_version(resource: ResourceDraft, value: str) -> None:
     """
     if not value:
         raise BadDefaultversionid(value=value, error_detail="it has to name one Version, or be null")
-    named = value if value != "null" else None
-    accepted = resource.type.meta.accept({"defaultversionsticky": named is not None})
-    resource.default_request = DefaultVersionRequest(sticky=accepted.get("defaultversionsticky"), id=named, keep=False)
+    versionid = value if value != "null" else None
+    meta_attributes = resource.type.meta.accept({"defaultversionsticky": versionid is not None})
+    resource.default_request = DefaultVersionRequest(
+        sticky=meta_attributes.get("defaultversionsticky"), id=versionid, keep=False
+    )
     resource.needs_settling = True
 
 

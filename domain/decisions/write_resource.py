@@ -45,30 +45,32 @@ class WriteOptions:
 
 
 def write_resource(
-    changes: ChangeSet, xid: str, body: Mapping[str, Json], how: WriteOptions, document: bytes | None
+    changes: ChangeSet, xid: str, body: Mapping[str, Json], options: WriteOptions, document: bytes | None
 ) -> None:
     """Applies steps 1, 2 and 4 of the algorithm; `settle` does the rest once for the whole request."""
-    given = dict(body)
+    attributes = dict(body)
     check_id(xids.entity_id(xid))
     resource = changes.resource(xid)
-    take_id(given, resource.type.singular, xids.entity_id(xid), xid)
-    meta, versions = _object(given.pop("meta", None), xid), given.pop("versions", None)
-    shown = {name: given.pop(name) for name in NAVIGATION if name in given}
-    sign = {"xid": shown["xid"]} if "xid" in shown else {}
+    take_id(attributes, resource.type.singular, xids.entity_id(xid), xid)
+    meta, versions = _object(attributes.pop("meta", None), xid), attributes.pop("versions", None)
+    navigation = {name: attributes.pop(name) for name in NAVIGATION if name in attributes}
+    xid_member = {"xid": navigation["xid"]} if "xid" in navigation else {}
     entries = map_of_objects(versions, "versions", xid)
-    pointer = xrefs.requested_xref(resource, meta, how.patch)
+    pointer = xrefs.requested_xref(resource, meta, options.patch)
     if pointer is not None:
-        xrefs.set_xref(changes, resource, pointer, given | ({} if versions is None else {"versions": versions}), meta)
+        xrefs.set_xref(
+            changes, resource, pointer, attributes | ({} if versions is None else {"versions": versions}), meta
+        )
         return
     if resource.xref is not None:
         xrefs.remove_xref(changes, resource)
-    targets = _targets(resource, given, meta, entries)
+    targets = _targets(resource, attributes, meta, entries)
     for versionid, entry in pop_entries(entries):
-        write_version(changes, resource, versionid, entry, how)
+        write_version(changes, resource, versionid, entry, options)
     for target in targets:
-        write_version(changes, resource, target, {**given, **sign}, how, document)
+        write_version(changes, resource, target, {**attributes, **xid_member}, options, document)
     if meta is not None:
-        write_meta(changes, resource, meta, how)
+        write_meta(changes, resource, meta, options)
 
 
 def write_version(
@@ -76,7 +78,7 @@ def write_version(
     resource: ResourceDraft,
     versionid: str | None,
     body: Mapping[str, Json],
-    how: WriteOptions,
+    options: WriteOptions,
     document: bytes | None = None,
 ) -> VersionDraft:
     """Creates or updates one Version. versionid: None: the one in the body, otherwise the server chooses.
@@ -84,40 +86,43 @@ def write_version(
     Raises: UnknownAttribute for members nested in a Resource, which would be lost here (ENT-17); any Problem of a
     write.
     """
-    given = dict(body)
-    stated = given.pop("versionid", None)
-    chosen = versionid if versionid is not None else stated
+    attributes = dict(body)
+    body_versionid = attributes.pop("versionid", None)
+    requested_versionid = versionid if versionid is not None else body_versionid
     draft = changes.version(
-        resource, check_version_id(chosen) if chosen is not None else next_version_id(changes, resource)
+        resource,
+        check_version_id(requested_versionid)
+        if requested_versionid is not None
+        else next_version_id(changes, resource),
     )
-    take_id({"versionid": stated}, "version", draft.id, draft.xid)
-    take_id(given, resource.type.singular, xids.entity_id(resource.xid), draft.xid)
+    take_id({"versionid": body_versionid}, "version", draft.id, draft.xid)
+    take_id(attributes, resource.type.singular, xids.entity_id(resource.xid), draft.xid)
     if draft.is_new and not draft.written:
-        add_version(changes, resource, draft, chosen is not None and not how.keepids)
+        add_version(changes, resource, draft, requested_versionid is not None and not options.keepids)
     for name in NESTED:
-        if given.get(name) is not None:
+        if attributes.get(name) is not None:
             raise UnknownAttribute(draft.xid, name=name)
-    ancestor = given.pop("ancestorid", None)
-    _write_attributes(changes, resource, draft, given, how, document)
+    ancestor = attributes.pop("ancestorid", None)
+    _write_attributes(changes, resource, draft, attributes, options, document)
     _set_ancestor(resource, draft, ancestor)
     return draft
 
 
-def write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, Json], how: WriteOptions) -> None:
+def write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, Json], options: WriteOptions) -> None:
     """Writes a meta. Its request for a default Version is applied when the Resource settles."""
-    given = dict(body)
-    take_id(given, resource.type.singular, xids.entity_id(resource.xid), resource.meta.xid)
-    given.pop("xref", None)
-    set_readonly(changes, resource, given.pop("readonly", None), how.patch)
-    ignored = {"defaultversionid", "defaultversionsticky"} & how.ignore
-    given = {name: value for name, value in given.items() if name not in ignored}
-    resource.default_request = _default_request(resource, given, how.patch)
-    if how.patch and "defaultversionid" in given and "defaultversionsticky" not in given:
-        given["defaultversionsticky"] = (
+    attributes = dict(body)
+    take_id(attributes, resource.type.singular, xids.entity_id(resource.xid), resource.meta.xid)
+    attributes.pop("xref", None)
+    set_readonly(changes, resource, attributes.pop("readonly", None), options.patch)
+    ignored_names = {"defaultversionid", "defaultversionsticky"} & options.ignore
+    attributes = {name: value for name, value in attributes.items() if name not in ignored_names}
+    resource.default_request = _default_request(resource, attributes, options.patch)
+    if options.patch and "defaultversionid" in attributes and "defaultversionsticky" not in attributes:
+        attributes["defaultversionsticky"] = (
             resource.default_request.sticky or None
         )  # naming a Version makes it sticky (ENT-82)
-    given.pop("defaultversionid", None)
-    resource.meta.write(how.effective_body(given), patch=how.patch, kept=resource.meta_ids())
+    attributes.pop("defaultversionid", None)
+    resource.meta.write(options.effective_body(attributes), patch=options.patch, fixed=resource.meta_ids())
     sticky = bool(resource.meta.attributes.get("defaultversionsticky"))
     resource.default_request = replace(resource.default_request, sticky=sticky)
     resource.needs_settling = True
@@ -158,26 +163,26 @@ def map_of_objects(value: Json, name: str, xid: str) -> dict[str, dict[str, Json
 
 
 def _targets(
-    resource: ResourceDraft, given: dict[str, Json], meta: Json, entries: Mapping[str, Any]
+    resource: ResourceDraft, attributes: dict[str, Json], meta: Json, entries: Mapping[str, Any]
 ) -> list[str | None]:
     """The Version that the top-level attributes apply to: none or one; None is one whose id the server chooses.
 
     Rules ENT-90, ENT-91: the top level does not apply to a Version that is also in the map.
     """
     if resource.default_before is not None:
-        take_id(given, "version", resource.default_before, resource.xid)
+        take_id(attributes, "version", resource.default_before, resource.xid)
         return [] if resource.default_before in entries else [resource.default_before]
-    named = given.get("versionid")
-    if named is None and isinstance(meta, dict):
-        named = meta.get("defaultversionid")
-    if named is None:
+    requested_id = attributes.get("versionid")
+    if requested_id is None and isinstance(meta, dict):
+        requested_id = meta.get("defaultversionid")
+    if requested_id is None:
         return [] if entries else [None]
-    return [] if check_version_id(named) in entries else [named]
+    return [] if check_version_id(requested_id) in entries else [requested_id]
 
 
-def add_version(changes: ChangeSet, resource: ResourceDraft, draft: VersionDraft, chosen: bool) -> None:
-    """Adds a new Version and marks what it changes (ENT-77, ENT-102). chosen: a client chose its id."""
-    if chosen and not resource.type.setversionid:
+def add_version(changes: ChangeSet, resource: ResourceDraft, draft: VersionDraft, is_client_id: bool) -> None:
+    """Adds a new Version and marks what it changes (ENT-77, ENT-102). is_client_id: a client chose its id."""
+    if is_client_id and not resource.type.setversionid:
         raise VersionidNotAllowed(resource.xid, plural=resource.type.plural)
     check_version_order(resource.type, draft)
     changes.load_versions(resource)
@@ -195,8 +200,8 @@ def _write_attributes(
     changes: ChangeSet,
     resource: ResourceDraft,
     draft: VersionDraft,
-    given: dict[str, Json],
-    how: WriteOptions,
+    attributes: dict[str, Json],
+    options: WriteOptions,
     document: bytes | None,
 ) -> None:
     """Writes the attributes and the document of a Version.
@@ -204,40 +209,44 @@ def _write_attributes(
     A document write merges: only headers that are present count.
     """
     type = resource.type
-    patch = how.patch or document is not None
+    patch = options.patch or document is not None
     stored = draft.before or {}
     url = type.singular + "url"
-    write = take_document(given, type, draft.xid)
-    if document is not None and given.get(url) is None:
-        given[url] = None
-    if given.get("contenttype") is None and document is None:
-        brought = implied_contenttype(write, type, patch, how.mediatype, stored.get("contenttype"))
-        given.update({"contenttype": brought} if brought else {})
+    document_write = take_document(attributes, type, draft.xid)
+    if document is not None and attributes.get(url) is None:
+        attributes[url] = None
+    if attributes.get("contenttype") is None and document is None:
+        contenttype = implied_contenttype(document_write, type, patch, options.mediatype, stored.get("contenttype"))
+        attributes.update({"contenttype": contenttype} if contenttype else {})
     ancestor = draft.ancestorid or draft.id
-    kept = {type.singular + "id": xids.entity_id(resource.xid), "versionid": draft.id, "ancestorid": ancestor}
-    before = draft.attributes.get("createdat") if draft.before else None
-    read = "xid" in given  # only responses have it
+    fixed = {type.singular + "id": xids.entity_id(resource.xid), "versionid": draft.id, "ancestorid": ancestor}
+    previous_createdat = draft.attributes.get("createdat") if draft.before else None
+    is_complete_read = "xid" in attributes  # only responses have it
     draft.write(
-        how.effective_body(given), patch=patch, kept=kept, defaults=constraint_defaults(changes, resource), read=read
+        options.effective_body(attributes),
+        patch=patch,
+        fixed=fixed,
+        defaults=constraint_defaults(changes, resource),
+        is_complete_read=is_complete_read,
     )
-    if draft.attributes.get("createdat") != before or type.versionmode == "modifiedat":
+    if draft.attributes.get("createdat") != previous_createdat or type.versionmode == "modifiedat":
         resource.needs_settling = True
     draft.ordered = draft.attributes["modifiedat"] if type.versionmode == "modifiedat" else None
     if draft.attributes.get(url) is not None:
         draft.document = None
     elif document is not None:
         draft.document = changes.add_document(document)
-    elif write.attribute is not None:
-        draft.document = _store_document(changes, draft, type, write.value)
+    elif document_write.attribute is not None:
+        draft.document = _store_document(changes, draft, type, document_write.value)
 
 
 def _store_document(changes: ChangeSet, draft: VersionDraft, type: ResourceType, value: Json) -> str | None:
     """Stores a document that is given as a JSON value or as base64; null is the empty document."""
     if value is None:
         return None
-    text = isinstance(value, str)
+    is_text = isinstance(value, str)
     return changes.add_document(
-        encode_document(value, type.document_form(draft.attributes.get("contenttype")) if text else "json")
+        encode_document(value, type.document_form(draft.attributes.get("contenttype")) if is_text else "json")
     )
 
 
@@ -252,15 +261,15 @@ def _set_ancestor(resource: ResourceDraft, draft: VersionDraft, ancestor: Json) 
         resource.needs_settling = True
 
 
-def _default_request(resource: ResourceDraft, given: Mapping[str, Json], patch: bool) -> DefaultVersionRequest:
+def _default_request(resource: ResourceDraft, attributes: Mapping[str, Json], patch: bool) -> DefaultVersionRequest:
     """The request for a default Version by the table of ENT-82. Raises: InvalidAttribute for an id of a wrong type."""
-    id, sticky = given.get("defaultversionid"), given.get("defaultversionsticky")
+    id, sticky = attributes.get("defaultversionid"), attributes.get("defaultversionsticky")
     if id is not None and not isinstance(id, str):
         raise InvalidAttribute(resource.meta.xid, name="defaultversionid", error_detail="it has to be a string")
     if not patch:
         return DefaultVersionRequest(sticky=None, id=id, keep=False)
-    if "defaultversionsticky" in given:
-        return DefaultVersionRequest(sticky=bool(sticky), id=id, keep="defaultversionid" not in given)
-    if "defaultversionid" in given:
+    if "defaultversionsticky" in attributes:
+        return DefaultVersionRequest(sticky=bool(sticky), id=id, keep="defaultversionid" not in attributes)
+    if "defaultversionid" in attributes:
         return DefaultVersionRequest(sticky=id is not None, id=id, keep=False)
     return DefaultVersionRequest()

@@ -31,18 +31,18 @@ def requested_xref(resource: ResourceDraft, meta: Mapping[str, Json] | None, pat
 
 
 def set_xref(
-    changes: ChangeSet, resource: ResourceDraft, pointer: Json, others: Mapping[str, Json], meta: Json
+    changes: ChangeSet, resource: ResourceDraft, pointer: Json, other_members: Mapping[str, Json], meta: Json
 ) -> None:
     """Sets the xref of a Resource; its Versions are deleted permanently (ENT-132).
 
-    others: other members of the Resource in the request; any such member is an error (ENT-131).
+    other_members: other members of the Resource in the request; any such member is an error (ENT-131).
     Raises: MalformedXref, ExtraXrefAttribute, MismatchedEpoch.
     """
-    given = dict(meta or {})
-    take_id(given, resource.type.singular, xids.entity_id(resource.xid), resource.meta.xid)
-    given.pop("xref", None)
-    epoch = None if resource.is_new or resource.xref is not None else given.pop("epoch", None)
-    for name in (*others, *(name for name in given if name not in _NAVIGATION)):
+    meta_members = dict(meta or {})
+    take_id(meta_members, resource.type.singular, xids.entity_id(resource.xid), resource.meta.xid)
+    meta_members.pop("xref", None)
+    epoch = None if resource.is_new or resource.xref is not None else meta_members.pop("epoch", None)
+    for name in (*other_members, *(name for name in meta_members if name not in _NAVIGATION)):
         raise extra_xref_attribute(resource, name)
     check_epoch(resource.meta.xid, epoch, resource.meta.before["epoch"] if resource.meta.before else None)
     target = _target(changes, resource, pointer)
@@ -59,8 +59,8 @@ def remove_xref(changes: ChangeSet, resource: ResourceDraft) -> None:
     """Removes the xref of a Resource, whose Versions the request now creates (ENT-136)."""
     assert resource.xref is not None, "only a pointer can be released"
     target = changes.find(resource.xref)
-    shown = target.epoch if target is not None and "xref" not in target.attributes["meta"] else 0
-    resource.meta.become_ordinary(shown)
+    shown_epoch = target.epoch if target is not None and "xref" not in target.attributes["meta"] else 0
+    resource.meta.become_ordinary(shown_epoch)
     resource.xref = None
     resource.membership_changed = resource.needs_settling = True
 
@@ -89,8 +89,8 @@ def _target(changes: ChangeSet, resource: ResourceDraft, pointer: Json) -> str:
         raise MalformedXref(xref=pointer, error_detail="it has to be a string")
     try:
         targets.check_xref(pointer, resource.type.meta.types)
-    except InvalidXref as flaw:
-        raise MalformedXref(xref=pointer, error_detail=flaw.detail) from None
+    except InvalidXref as invalid_xref:
+        raise MalformedXref(xref=pointer, error_detail=invalid_xref.detail) from None
     if not is_of_same_type(changes, resource, pointer):
         raise MalformedXref(xref=pointer, error_detail="it names a Resource of another type")
     if xids.stream(pointer) == xids.stream(resource.xid):

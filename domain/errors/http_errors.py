@@ -80,7 +80,7 @@ class RequestTimeout(HttpProblem, status=408):
     title = 'For "<subject>", <part> of the request did not arrive in time; send it again, faster.'
 
 
-class UriTooLong(HttpProblem, status=414, about=NO_SUBJECT):
+class UriTooLong(HttpProblem, status=414, fixed_subject=NO_SUBJECT):
     """`uri_too_long`, HTTP 414: the request line is longer than the server accepts."""
 
     title = "The request line has more than <max_size> bytes; request less at once."
@@ -95,7 +95,7 @@ class HeadersTooLarge(HttpProblem, status=431):
     )
 
 
-class TooManyConnections(HttpProblem, status=503, about=NO_SUBJECT):
+class TooManyConnections(HttpProblem, status=503, fixed_subject=NO_SUBJECT):
     """`too_many_connections`, HTTP 503: the server has its maximum number of connections."""
 
     title = "The server has <max_connections> connections open, which is its limit; try again later."
@@ -156,25 +156,25 @@ class ReplayRunning(HttpProblem, status=409):
     title = 'For "<subject>", another replay is still running; start this one after it.'
 
 
-class RemoteUnavailable(HttpProblem, status=502, about=None):
+class RemoteUnavailable(HttpProblem, status=502, fixed_subject=None):
     """`remote_unavailable`, HTTP 502: the other registry of a link is needed, but gives no usable response."""
 
     title = 'The other registry of the link "<subject>" cannot be used: <error_detail>.'
 
 
-class Diverged(HttpProblem, status=409, about=None):
+class Diverged(HttpProblem, status=409, fixed_subject=None):
     """`diverged`, HTTP 409: the interactions of a link do not continue the current state of this registry."""
 
     title = 'The link "<subject>" cannot continue: <error_detail>.'
 
 
-class NotReceiving(HttpProblem, status=409, about=None):
+class NotReceiving(HttpProblem, status=409, fixed_subject=None):
     """`not_receiving`, HTTP 409: a log is pushed to a link that does not receive, or not now."""
 
     title = 'The link "<subject>" does not receive a log, or not now.'
 
 
-class LogGap(HttpProblem, status=409, about=None):
+class LogGap(HttpProblem, status=409, fixed_subject=None):
     """`log_gap`, HTTP 409: interactions are missing between the received part of a log and the pushed part."""
 
     title = 'The link "<subject>" has the other log up to position <position>, but this part begins after <after>.'

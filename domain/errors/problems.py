@@ -57,9 +57,9 @@ class Problem(Exception):
         extensions: dict[str, object] | None = None,
         **arguments: object,
     ) -> None:
-        wanted = self.placeholders()
-        if set(arguments) != wanted:
-            raise TypeError(f"{self.name} takes {sorted(wanted)}, not {sorted(arguments)}")
+        placeholders = self.placeholders()
+        if set(arguments) != placeholders:
+            raise TypeError(f"{self.name} takes {sorted(placeholders)}, not {sorted(arguments)}")
         if (subject is None) != (self.fixed_subject is not None):
             raise TypeError(
                 f"{self.name}: a subject is {'given by the type' if self.fixed_subject is not None else 'missing'}"
@@ -91,7 +91,7 @@ def _text(value: object) -> str:
     return dumps(value).decode() if isinstance(value, (bool, float, list, dict)) else str(value)
 
 
-class ActionNotSupported(Problem, status=405, about=REQUEST_PATH):
+class ActionNotSupported(Problem, status=405, fixed_subject=REQUEST_PATH):
     title = "The specified action (<action>) is not supported for: <subject>."
 
 
@@ -99,35 +99,35 @@ class AncestorCircularReference(Problem):
     title = 'For "<subject>", the request would create a circular list of ancestors: <list>.'
 
 
-class BadDefaultversionid(Problem, about=REQUEST_PATH):
+class BadDefaultversionid(Problem, fixed_subject=REQUEST_PATH):
     title = 'For "<subject>", an error was found in the "defaultversionid" value specified (<value>): <error_detail>.'
 
 
-class BadDetails(Problem, about=REQUEST_PATH):
+class BadDetails(Problem, fixed_subject=REQUEST_PATH):
     title = 'Use of "$details" in this context is not allowed: <subject>.'
 
 
-class BadFilter(Problem, about=REQUEST_PATH):
+class BadFilter(Problem, fixed_subject=REQUEST_PATH):
     title = 'For "<subject>", an error was found in "filter" value (<value>): <error_detail>.'
 
 
-class BadFlag(Problem, about=REQUEST_PATH):
+class BadFlag(Problem, fixed_subject=REQUEST_PATH):
     title = "The specified flag (<flag>) is not allowed in this context: <subject>."
 
 
-class BadIgnore(Problem, about=REQUEST_PATH):
+class BadIgnore(Problem, fixed_subject=REQUEST_PATH):
     title = 'For "<subject>", an error was found in "ignore" value (<value>): <error_detail>.'
 
 
-class BadInline(Problem, about=REQUEST_PATH):
+class BadInline(Problem, fixed_subject=REQUEST_PATH):
     title = 'For "<subject>", an error was found in "inline" value (<value>): <error_detail>.'
 
 
-class BadRequest(Problem, about=REQUEST_PATH):
+class BadRequest(Problem, fixed_subject=REQUEST_PATH):
     title = "<error_detail>."
 
 
-class BadSort(Problem, about=REQUEST_PATH):
+class BadSort(Problem, fixed_subject=REQUEST_PATH):
     title = 'For "<subject>", an error was found in "sort" value (<value>): <error_detail>.'
 
 
@@ -135,23 +135,23 @@ class CannotDocXref(Problem):
     title = 'Retrieving the document view of a Version for "<subject>" is not allowed because it uses "xref".'
 
 
-class CapabilityError(Problem, about="/capabilities"):
+class CapabilityError(Problem, fixed_subject="/capabilities"):
     title = "There was an error in the capabilities provided: <error_detail>."
 
 
-class CapabilityMissingValue(Problem, about="/capabilities"):
+class CapabilityMissingValue(Problem, fixed_subject="/capabilities"):
     title = 'The "<name>" capability needs to contain "<value>".'
 
 
-class CapabilityUnknown(Problem, about="/capabilities"):
+class CapabilityUnknown(Problem, fixed_subject="/capabilities"):
     title = "Unknown capability specified: <field>."
 
 
-class CapabilityValue(Problem, about="/capabilities"):
+class CapabilityValue(Problem, fixed_subject="/capabilities"):
     title = 'Invalid value (<value>) specified for capability "<field>". Allowable values include: <list>.'
 
 
-class CapabilityWildcard(Problem, about="/capabilities"):
+class CapabilityWildcard(Problem, fixed_subject="/capabilities"):
     title = 'When "<field>" includes a value of "*" then no other values are allowed.'
 
 
@@ -191,7 +191,7 @@ class FormatViolation(Problem):
     title = 'The request would cause Version "<subject>" to be non-compliant with its "format" (<format>).'
 
 
-class GroupsOnly(Problem, about=REQUEST_PATH):
+class GroupsOnly(Problem, fixed_subject=REQUEST_PATH):
     title = 'Attribute "<name>" is invalid. Only Group types are allowed to be specified on this request: <subject>.'
 
 
@@ -199,7 +199,7 @@ class HasdocumentViolation(Problem):
     title = 'The request would cause Version "<subject>" to be non-compliant. The model definition of "<plural>" has "hasdocument" set to "false" but this Version has document content.'
 
 
-class InlineNoninlineable(Problem, about=REQUEST_PATH):
+class InlineNoninlineable(Problem, fixed_subject=REQUEST_PATH):
     title = "Attempting to inline a non-inlineable attribute (<name>) on: <subject>."
 
 
@@ -207,15 +207,15 @@ class InvalidAttribute(Problem):
     title = 'The attribute "<name>" for "<subject>" is not valid: <error_detail>.'
 
 
-class MalformedId(Problem, about=REQUEST_URL):
+class MalformedId(Problem, fixed_subject=REQUEST_URL):
     title = 'For "<subject>", the specified ID value (<id>) is malformed: <error_detail>.'
 
 
-class MalformedXid(Problem, about=REQUEST_URL):
+class MalformedXid(Problem, fixed_subject=REQUEST_URL):
     title = 'For "<subject>", the specified XID value (<xid>) is malformed: <error_detail>.'
 
 
-class MalformedXref(Problem, about=REQUEST_URL):
+class MalformedXref(Problem, fixed_subject=REQUEST_URL):
     title = 'For "<subject>", the specified xref value (<xref>) is malformed: <error_detail>.'
 
 
@@ -235,19 +235,19 @@ class MisplacedEpoch(Problem):
     title = 'The specified "epoch" value for "<subject>" needs to be within a "meta" entity.'
 
 
-class ModelComplianceError(Problem, about="/model"):
+class ModelComplianceError(Problem, fixed_subject="/model"):
     title = "The model provided would cause one or more entities in the Registry to become non-compliant."
 
 
-class ModelError(Problem, about="/model"):
+class ModelError(Problem, fixed_subject="/model"):
     title = "There was an error in the model definition provided: <error_detail>."
 
 
-class ModelRequiredTrue(Problem, about="/model"):
+class ModelRequiredTrue(Problem, fixed_subject="/model"):
     title = 'Model attribute "<name>" needs to have a "required" value of "true" since a default value is provided.'
 
 
-class ModelScalarDefault(Problem, about="/model"):
+class ModelScalarDefault(Problem, fixed_subject="/model"):
     title = 'Model attribute "<name>" is not allowed to have a default value since it is not a scalar.'
 
 
@@ -267,7 +267,7 @@ class OneResource(Problem):
     title = 'Only one attribute from "<list>" can be present at a time for: <subject>.'
 
 
-class ParsingData(Problem, about=NO_SUBJECT):
+class ParsingData(Problem, fixed_subject=NO_SUBJECT):
     title = "There was an error parsing the data: <error_detail>."
 
 
@@ -283,11 +283,11 @@ class ResourcesOnly(Problem):
     title = 'Attribute "<name>" is invalid. Only Resource types are allowed to be specified on this request: <subject>.'
 
 
-class ServerBusy(Problem, status=503, about=REQUEST_PATH):
+class ServerBusy(Problem, status=503, fixed_subject=REQUEST_PATH):
     title = 'Due to excessive requests, the server could not complete "<subject>", please try again later.'
 
 
-class ServerError(Problem, status=500, about=REQUEST_PATH):
+class ServerError(Problem, status=500, fixed_subject=REQUEST_PATH):
     title = "An unexpected error occurred, please try again later."
 
 
@@ -295,15 +295,15 @@ class SetdefaultversionstickyFalse(Problem):
     title = 'For "<subject>", setting "defaultversionsticky" to "true" is not allowed since "maxversions" is "1".'
 
 
-class SortNoncollection(Problem, about=REQUEST_PATH):
+class SortNoncollection(Problem, fixed_subject=REQUEST_PATH):
     title = "Can't sort on a non-collection result set. Query path: <subject>."
 
 
-class TooLarge(Problem, status=406, about=REQUEST_PATH):
+class TooLarge(Problem, status=406, fixed_subject=REQUEST_PATH):
     title = 'For "<subject>", the size of the response is too large to return in a single response.'
 
 
-class TooManyVersions(Problem, about=REQUEST_PATH):
+class TooManyVersions(Problem, fixed_subject=REQUEST_PATH):
     title = 'For "<subject>", when the "setdefaultversionid" flag is set to "request", only one Version is allowed to be specified in the request message.'
 
 
@@ -323,7 +323,7 @@ class UnknownResourceType(Problem):
     title = 'An unknown Resource type (<name>) was specified for Group type "<group>".'
 
 
-class UnsupportedSpecversion(Problem, about=REQUEST_PATH):
+class UnsupportedSpecversion(Problem, fixed_subject=REQUEST_PATH):
     title = 'The specified "specversion" value (<specversion>) is not supported. Supported versions: <list>.'
 
 
@@ -331,7 +331,7 @@ class VersionidNotAllowed(Problem):
     title = 'While creating a new Version for "<subject>", a "versionid" was specified but the "setversionid" model aspect for entities of type "<plural>" is "false".'
 
 
-class ApiNotFound(Problem, status=404, about=REQUEST_PATH, document=HTTP):
+class ApiNotFound(Problem, status=404, fixed_subject=REQUEST_PATH, document=HTTP):
     title = "The specified API is not supported: <subject>."
 
 
@@ -339,19 +339,19 @@ class DetailsRequired(Problem, status=405, document=HTTP):
     title = "$details suffix is needed when using PATCH for the entity: <subject>."
 
 
-class ExtraXregistryHeader(Problem, about=REQUEST_PATH, document=HTTP):
+class ExtraXregistryHeader(Problem, fixed_subject=REQUEST_PATH, document=HTTP):
     title = 'For "<subject>", xRegistry HTTP header "<name>" is not allowed on this request: <error_detail>.'
 
 
-class HeaderError(Problem, about=REQUEST_PATH, document=HTTP):
+class HeaderError(Problem, fixed_subject=REQUEST_PATH, document=HTTP):
     title = 'For "<subject>", there was an error processing HTTP header "<name>": <error_detail>.'
 
 
-class MissingBody(Problem, about=REQUEST_PATH, document=HTTP):
+class MissingBody(Problem, fixed_subject=REQUEST_PATH, document=HTTP):
     title = "For \"<subject>\", the request is missing an HTTP body - try '{}'."
 
 
-class MissingVersions(Problem, about=REQUEST_PATH, document=HTTP):
+class MissingVersions(Problem, fixed_subject=REQUEST_PATH, document=HTTP):
     title = 'For "<subject>", at least one Version needs to be included in the request.'
 
 

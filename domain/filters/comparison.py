@@ -33,25 +33,27 @@ def text_sort_key(text: str) -> str:
     PostgreSQL cannot store, and the escape character for it keep their order.
     """
     if text[-1:] == "Z" and (timestamp := _TIMESTAMP.match(text)):
-        seconds, fraction = timestamp.groups()
-        return f"{seconds.lower()}{fraction if fraction and fraction != '.' else ''}!"
+        whole_seconds, fraction = timestamp.groups()
+        return f"{whole_seconds.lower()}{fraction if fraction and fraction != '.' else ''}!"
     return fold_text(text)
 
 
 def fold_text(text: str) -> str:
     """A text or a part of one, as `text_sort_key` folds it where it is no timestamp."""
-    found = text.casefold()
-    if "\0" in found or "\1" in found:
-        found = found.replace("\1", "\1\2").replace("\0", "\1\1")
-    return found
+    folded = text.casefold()
+    if "\0" in folded or "\1" in folded:
+        folded = folded.replace("\1", "\1\2").replace("\0", "\1\1")
+    return folded
 
 
-def compare_numbers(one: Number, other: Number) -> int:
+def compare_numbers(number: Number, other: Number) -> int:
     """-1, 0 or 1 as one number is less than, equal to or greater than another, compared by all digits."""
     # The nearest doubles have the order of the numbers, so all digits are compared only where the doubles are equal.
-    first, second = float(one), float(other)
-    left, right = (to_decimal(one), to_decimal(other)) if first == second else (first, second)
-    return (left > right) - (left < right)
+    first_double, second_double = float(number), float(other)
+    first_value, second_value = (
+        (to_decimal(number), to_decimal(other)) if first_double == second_double else (first_double, second_double)
+    )
+    return (first_value > second_value) - (first_value < second_value)
 
 
 def to_decimal(number: Number) -> Decimal:
@@ -76,19 +78,21 @@ def number_remainder(number: Number, limit: int) -> str:
     """
     if not is_rounded(number):
         return NO_REMAINDER
-    rest = _rest(to_decimal(number), float(number))
-    digits, _, exponent = format(rest.copy_abs(), "e").partition("e")
+    remainder = _rest(to_decimal(number), float(number))
+    digits, _, exponent = format(remainder.copy_abs(), "e").partition("e")
     text = f"{int(exponent) + _EXPONENTS:019d}{digits.replace('.', '').rstrip('0')}"
-    return (f"0{text.translate(_TURNED)}~" if rest.is_signed() else f"2{text}")[:limit]
+    return (f"0{text.translate(_TURNED)}~" if remainder.is_signed() else f"2{text}")[:limit]
 
 
 def _rest(number: Decimal, double: float) -> Decimal:
     """The number minus its double, exactly; the number itself where the double is zero or infinite."""
     if not double or math.isinf(double):
         return number
-    near = to_decimal(double)
-    lowest = min(int(each.as_tuple().exponent) for each in (number, near))
-    return Context(prec=max(number.adjusted(), near.adjusted()) - lowest + 2).subtract(number, near)
+    double_value = to_decimal(double)
+    lowest_exponent = min(int(decimal.as_tuple().exponent) for decimal in (number, double_value))
+    return Context(prec=max(number.adjusted(), double_value.adjusted()) - lowest_exponent + 2).subtract(
+        number, double_value
+    )
 
 
 def sort_key(value: Any, limit: int) -> tuple[int, float, str]:

@@ -61,69 +61,75 @@ def parse_filter(alternatives: Sequence[Sequence[str]], scope: PathScope, model:
 
     Raises: BadFilter.
     """
-    given = [text for texts in alternatives for text in texts]
-    if len(given) > MAX_EXPRESSIONS:
+    all_texts = [text for texts in alternatives for text in texts]
+    if len(all_texts) > MAX_EXPRESSIONS:
         raise problems.BadFilter(
-            value=f"{given[0]},...", error_detail=f"it has more than {MAX_EXPRESSIONS} expressions"
+            value=f"{all_texts[0]},...", error_detail=f"it has more than {MAX_EXPRESSIONS} expressions"
         )
     if any(len(texts) > MAX_JOINED for texts in alternatives):
-        raise problems.BadFilter(value=f"{given[0]},...", error_detail=f"it joins more than {MAX_JOINED} by commas")
-    if EXCLUDE_ALL in given:
-        if len(given) > 1:
+        raise problems.BadFilter(value=f"{all_texts[0]},...", error_detail=f"it joins more than {MAX_JOINED} by commas")
+    if EXCLUDE_ALL in all_texts:
+        if len(all_texts) > 1:
             raise problems.BadFilter(
-                value=",".join(given), error_detail=f"{EXCLUDE_ALL} cannot be combined with anything else"
+                value=",".join(all_texts), error_detail=f"{EXCLUDE_ALL} cannot be combined with anything else"
             )
         return ()
     conjunctions = (
         Conjunction(tuple(_expression(text, scope, model) for text in texts)) for texts in alternatives if texts
     )
-    return tuple(dict.fromkeys(each for each in conjunctions if _on_one_branch(each)))
+    return tuple(dict.fromkeys(conjunction for conjunction in conjunctions if _on_one_branch(conjunction)))
 
 
 def parse_sort(text: str, scope: PathScope, model: Model) -> Sort:
     """The order that a `sort` parameter requests. Raises: BadSort."""
-    key, equals, word = text.partition("=")
-    if equals and word not in ("asc", "desc"):
+    key, separator, direction = text.partition("=")
+    if separator and direction not in ("asc", "desc"):
         raise _bad_sort(text, "the order is either asc or desc")
     try:
         path = dot_path.parse(key)
     except ValueError as error:
         raise _bad_sort(text, str(error)) from None
-    if bad := _invalid_name(path):
-        raise _bad_sort(text, f"no attribute can have the name {bad!r}")
+    if invalid_name := _invalid_name(path):
+        raise _bad_sort(text, f"no attribute can have the name {invalid_name!r}")
     if path[0] in _collections(scope.type, model):
         raise _bad_sort(text, f'"{path[0]}" is a nested collection')
     if _follows_id(path, scope.type, model):
-        return Sort((), word == "desc")
+        return Sort((), direction == "desc")
     definition = _definition(path, scope.type, model)
     if definition is _UNKNOWN and len(path) == 1:
         raise _bad_sort(text, f'there is no attribute "{path[0]}"')
     if definition and definition["type"] not in SCALARS | {"any"}:
         raise _bad_sort(text, "the attribute is not a scalar")
-    return Sort(tuple(step for step in path if not isinstance(step, PathWildcard)), word == "desc")
+    return Sort(tuple(step for step in path if not isinstance(step, PathWildcard)), direction == "desc")
 
 
 def _on_one_branch(conjunction: Conjunction) -> bool:
-    return all(is_above(each.type, conjunction.type) for each in conjunction.expressions)
+    return all(is_above(expression.type, conjunction.type) for expression in conjunction.expressions)
 
 
 def _expression(text: str, scope: PathScope, model: Model) -> FilterExpression:
-    found = _EXPRESSION.match(text)
-    if found is None:
+    match = _EXPRESSION.match(text)
+    if match is None:
         raise _bad_filter(text, "a bracket is not closed")
     try:
-        path = dot_path.parse(found["path"], wildcards=True)
+        path = dot_path.parse(match["path"], wildcards=True)
     except ValueError as error:
         raise _bad_filter(text, str(error)) from None
-    if bad := _invalid_name(path):
-        raise _bad_filter(text, f"no attribute can have the name {bad!r}")
-    type, rest = _split_type(path, scope, model, text)
-    definition = _definition(rest, type, model)
-    kind = definition["type"] if definition else None
-    operator, sought = _operator_and_value(found["operator"], found["value"], kind, text)
-    source = f"{dot_path.text(rest)}{found['operator'] or ''}{found['value'] or ''}"
+    if invalid_name := _invalid_name(path):
+        raise _bad_filter(text, f"no attribute can have the name {invalid_name!r}")
+    type, attribute_path = _split_type(path, scope, model, text)
+    definition = _definition(attribute_path, type, model)
+    attribute_type = definition["type"] if definition else None
+    operator, filter_value = _operator_and_value(match["operator"], match["value"], attribute_type, text)
+    source = f"{dot_path.text(attribute_path)}{match['operator'] or ''}{match['value'] or ''}"
     return FilterExpression(
-        type, rest, operator, sought, kind in SCALARS, source, _derived_attribute(type, rest, model)
+        type,
+        attribute_path,
+        operator,
+        filter_value,
+        attribute_type in SCALARS,
+        source,
+        _derived_attribute(type, attribute_path, model),
     )
 
 
@@ -136,13 +142,13 @@ def _split_type(path: tuple[Step, ...], scope: PathScope, model: Model, text: st
     """The entity type that a path leads to, and the rest of the path."""
     if scope.meta:
         return scope.type, ("meta", *path)
-    type, rest = scope.type, path
-    while rest[0] in _collections(type, model):
-        type = str(rest[0]) if type == xids.REGISTRY else f"{type}.{rest[0]}"
-        rest = rest[1:]
-        if not rest:
+    type, remaining = scope.type, path
+    while remaining[0] in _collections(type, model):
+        type = str(remaining[0]) if type == xids.REGISTRY else f"{type}.{remaining[0]}"
+        remaining = remaining[1:]
+        if not remaining:
             raise _bad_filter(text, f'"{path[-1]}" is a collection, not an attribute')
-    return type, rest
+    return type, remaining
 
 
 def _derived_attribute(type: str, path: Sequence[Step], model: Model) -> DerivedAttribute | None:
@@ -188,59 +194,59 @@ def _collections(type: str, model: Model) -> Sequence[str]:
 
 
 def _operator_and_value(
-    operator: str | None, value: str | None, kind: str | None, text: str
+    operator: str | None, value: str | None, attribute_type: str | None, text: str
 ) -> tuple[Operator, FilterValue]:
     if operator is None or value is None:
         return Operator.PRESENT, FilterValue()
-    asked = _OPERATORS[operator]
-    equality = asked in (Operator.EQUAL, Operator.DIFFERENT)
-    present, absent = (
-        (Operator.PRESENT, Operator.ABSENT) if asked is Operator.EQUAL else (Operator.ABSENT, Operator.PRESENT)
+    requested = _OPERATORS[operator]
+    is_equality = requested in (Operator.EQUAL, Operator.DIFFERENT)
+    presence_operator, absence_operator = (
+        (Operator.PRESENT, Operator.ABSENT) if requested is Operator.EQUAL else (Operator.ABSENT, Operator.PRESENT)
     )
-    if not equality and (value == "null" or _has_star(value)):
+    if not is_equality and (value == "null" or _has_star(value)):
         raise _bad_filter(text, f"{operator} takes neither null nor wildcards")
     if value == "null":
-        return absent, FilterValue()
-    if equality and value and not value.strip("*"):
-        return present, FilterValue()
-    if kind is not None and kind not in SCALARS | {"any"}:
+        return absence_operator, FilterValue()
+    if is_equality and value and not value.strip("*"):
+        return presence_operator, FilterValue()
+    if attribute_type is not None and attribute_type not in SCALARS | {"any"}:
         raise _bad_filter(text, "the attribute is not a scalar, so it has no value to compare")
-    return asked, _filter_value(value, kind)
+    return requested, _filter_value(value, attribute_type)
 
 
-def _filter_value(value: str, kind: str | None) -> FilterValue:
-    pieces = _pieces(value)
-    if len(pieces) > 1:
-        return FilterValue(pieces=tuple(map(fold_text, pieces)))
-    plain = pieces[0]
-    known = kind if kind in SCALARS else None
+def _filter_value(value: str, attribute_type: str | None) -> FilterValue:
+    parts = _pieces(value)
+    if len(parts) > 1:
+        return FilterValue(pieces=tuple(map(fold_text, parts)))
+    text = parts[0]
+    scalar_type = attribute_type if attribute_type in SCALARS else None
     return FilterValue(
-        pieces=(fold_text(plain),),
-        text=_text(plain, known) if known is None or known not in _NUMERIC | {"boolean"} else None,
-        number=_number(plain) if known is None or known in _NUMERIC else None,
-        boolean={"true": True, "false": False}.get(plain) if known in (None, "boolean") else None,
+        pieces=(fold_text(text),),
+        text=_text(text, scalar_type) if scalar_type is None or scalar_type not in _NUMERIC | {"boolean"} else None,
+        number=_number(text) if scalar_type is None or scalar_type in _NUMERIC else None,
+        boolean={"true": True, "false": False}.get(text) if scalar_type in (None, "boolean") else None,
     )
 
 
 def _pieces(value: str) -> tuple[str, ...]:
     """The texts between the wildcards, without escapes."""
-    pieces = [""]
-    at = 0
+    parts = [""]
+    index = 0
     for star in _STAR.finditer(value):
-        pieces[-1] += value[at : star.start()] + ("*" if star[1] else "")
+        parts[-1] += value[index : star.start()] + ("*" if star[1] else "")
         if star[2]:
-            pieces.append("")
-        at = star.end()
-    pieces[-1] += value[at:]
-    return tuple(pieces)
+            parts.append("")
+        index = star.end()
+    parts[-1] += value[index:]
+    return tuple(parts)
 
 
 def _has_star(value: str) -> bool:
     return any(star[2] for star in _STAR.finditer(value))
 
 
-def _text(value: str, kind: str | None) -> str:
-    if kind == "timestamp":
+def _text(value: str, attribute_type: str | None) -> str:
+    if attribute_type == "timestamp":
         try:
             return text_sort_key(to_utc(value.replace(" ", "+")))
         except (ValueError, OverflowError):
@@ -263,11 +269,11 @@ _UNKNOWN: Final[dict[str, Any]] = {}
 
 def _definition(path: Sequence[Step], type: str, model: Model) -> dict[str, Any]:
     """The model's definition of an attribute; empty where it has none."""
-    level, steps = _level(path, type, model)
-    found = {"type": "object", "attributes": level}
+    definitions, steps = _level(path, type, model)
+    definition = {"type": "object", "attributes": definitions}
     for step in steps:
-        found = _inside(found, step)
-    return found
+        definition = _inside(definition, step)
+    return definition
 
 
 def _level(path: Sequence[Step], type: str, model: Model) -> tuple[dict[str, Any], Sequence[Step]]:
@@ -278,8 +284,8 @@ def _level(path: Sequence[Step], type: str, model: Model) -> tuple[dict[str, Any
         case [group]:
             return _definitions(model.groups[group].level), path
         case [group, resource] if path[0] == "meta":
-            inner = _definitions(model.groups[group].resources[resource].meta)
-            return {"meta": {"type": "object", "attributes": inner}}, path
+            meta_definitions = _definitions(model.groups[group].resources[resource].meta)
+            return {"meta": {"type": "object", "attributes": meta_definitions}}, path
         case [group, resource]:
             return _definitions(model.groups[group].resources[resource].version) | _RESOURCE, path
         case [group, resource, _]:

@@ -58,16 +58,16 @@ class FilterValue:
         Each piece is matched at its first occurrence. A regular expression would try all occurrences, which takes
         forever where a long value has many.
         """
-        first, *between, last = self.pieces
-        if not text.startswith(first):
+        first_part, *middle_parts, last_part = self.pieces
+        if not text.startswith(first_part):
             return False
-        at = len(first)
-        for piece in between:
-            at = text.find(piece, at)
-            if at < 0:
+        index = len(first_part)
+        for part in middle_parts:
+            index = text.find(part, index)
+            if index < 0:
                 return False
-            at += len(piece)
-        return text.endswith(last) and len(text) - len(last) >= at
+            index += len(part)
+        return text.endswith(last_part) and len(text) - len(last_part) >= index
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +109,11 @@ class Conjunction:
 
     @cached_property
     def type(self) -> str:
-        return max((each.type for each in self.expressions), key=depth)
+        return max((expression.type for expression in self.expressions), key=depth)
 
     def for_type(self, type: str) -> tuple[FilterExpression, ...]:
         """The expressions about one type."""
-        return tuple(each for each in self.expressions if each.type == type)
+        return tuple(expression for expression in self.expressions if expression.type == type)
 
 
 #: Conjunctions joined by OR; an empty filter matches nothing.
@@ -152,9 +152,13 @@ def is_above(type: str, other: str) -> bool:
 def remaining_filters(conjunctions: Sequence[Conjunction], type: str) -> list[list[str]]:
     """The conjunctions as expressions relative to a deeper type, without those above it, which were already applied."""
     return [
-        [_expression_text(each, type) for each in one.expressions if is_above(type, each.type)]
-        for one in conjunctions
-        if is_above(type, one.type)
+        [
+            _expression_text(expression, type)
+            for expression in conjunction.expressions
+            if is_above(type, expression.type)
+        ]
+        for conjunction in conjunctions
+        if is_above(type, conjunction.type)
     ]
 
 

@@ -82,7 +82,14 @@ FORMAT_MODULES: Final[tuple[FormatModule, ...]] = (
 @lru_cache(maxsize=1024)
 def find_format(name: str) -> FormatModule | None:
     """The format with a name, in any letter case; None for an unknown name."""
-    return next((room for room in FORMAT_MODULES if any(matches_format(name, pattern) for pattern in room.names)), None)
+    return next(
+        (
+            format_module
+            for format_module in FORMAT_MODULES
+            if any(matches_format(name, pattern) for pattern in format_module.names)
+        ),
+        None,
+    )
 
 
 def matches_format(name: str, pattern: str) -> bool:

@@ -28,10 +28,10 @@ class DocumentLocation:
 class InvalidDocument(Exception):
     """A document is not valid in its format. text: what is wrong, as a sentence without its full stop."""
 
-    def __init__(self, text: str, spot: DocumentLocation | None = None) -> None:
+    def __init__(self, text: str, location: DocumentLocation | None = None) -> None:
         super().__init__(text)
         self.text = text
-        self.location = spot
+        self.location = location
 
 
 def decode_text(document: bytes) -> str:

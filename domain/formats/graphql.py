@@ -98,27 +98,27 @@ def incompatibilities(
 ) -> Sequence[Incompatibility]:
     """Why clients written against one schema do not work with another, with lines in both. O(size of both)."""
     old, new = writer.schema, reader.schema
-    found = [
+    differences = [
         Incompatibility(
             f"root-{operation.value}-changed",
-            f"{operation.value} starts at {ours}, for the reader at {theirs or 'nothing'}",
-            _first_location(reader, str(theirs)),
-            _first_location(writer, str(ours)),
+            f"{operation.value} starts at {writer_root}, for the reader at {reader_root or 'nothing'}",
+            _first_location(reader, str(reader_root)),
+            _first_location(writer, str(writer_root)),
         )
         for operation in OperationType
-        if (ours := old.get_root_type(operation)) is not None
-        and (theirs := new.get_root_type(operation)) is not ours
-        and str(theirs) != str(ours)
+        if (writer_root := old.get_root_type(operation)) is not None
+        and (reader_root := new.get_root_type(operation)) is not writer_root
+        and str(reader_root) != str(writer_root)
     ]
     for change in find_breaking_changes(old, new)[:MAX_INCOMPATIBILITIES]:
-        names = list(_names(change.description, last=change.type.name == "TYPE_REMOVED_FROM_UNION"))
+        names = list(_names(change.description, is_last_first=change.type.name == "TYPE_REMOVED_FROM_UNION"))
         rule = change.type.name.lower().replace("_", "-")
-        found.append(
+        differences.append(
             Incompatibility(
                 rule, change.description.rstrip("."), _first_location(reader, *names), _first_location(writer, *names)
             )
         )
-    return found[:MAX_INCOMPATIBILITIES]
+    return differences[:MAX_INCOMPATIBILITIES]
 
 
 # -- parsing ----------------------------------------------------------------------------------------------------------
@@ -151,27 +151,31 @@ def _check_no_duplicates(text: str, tree: Any) -> None:
     for definition in tree.definitions:
         for key in ("types", "interfaces"):
             for node in getattr(definition, key, None) or ():
-                listed = key, definition.name.value, node.name.value
-                if listed in seen:
-                    raise InvalidDocument(f"{listed[1]} lists {listed[2]} twice", _node_location(text, node))
-                seen.add(listed)
+                entry = key, definition.name.value, node.name.value
+                if entry in seen:
+                    raise InvalidDocument(f"{entry[1]} lists {entry[2]} twice", _node_location(text, node))
+                seen.add(entry)
 
 
 def _check_edition(edition: str, text: str, tree: Node) -> None:
     """Refuses features of editions after the declared one. Raises: InvalidDocument."""
-    have = _EDITIONS.index(edition) if edition in _EDITIONS else len(_EDITIONS) - 1
-    own = {node.name.value for node in _walk(tree) if node.kind == "directive_definition"}
+    edition_index = _EDITIONS.index(edition) if edition in _EDITIONS else len(_EDITIONS) - 1
+    own_directives = {node.name.value for node in _walk(tree) if node.kind == "directive_definition"}
     for node in _walk(tree):
-        for since, what in _newer_features(node, own):
-            if since > have:
-                later = _EDITIONS[since] if since < len(_EDITIONS) else "no edition yet"
+        for first_edition, feature in _newer_features(node, own_directives):
+            if first_edition > edition_index:
+                later_edition = _EDITIONS[first_edition] if first_edition < len(_EDITIONS) else "no edition yet"
                 raise InvalidDocument(
-                    f"{what} is not in the edition {_EDITIONS[have]}; it is in {later}", _node_location(text, node)
+                    f"{feature} is not in the edition {_EDITIONS[edition_index]}; it is in {later_edition}",
+                    _node_location(text, node),
                 )
 
 
-def _newer_features(node: Any, own: set[str]) -> Iterator[tuple[int, str]]:
-    """Features of a node that the first edition lacks, with their edition. own: directives defined in the document."""
+def _newer_features(node: Any, own_directives: set[str]) -> Iterator[tuple[int, str]]:
+    """Features of a node that the first edition lacks, with their edition.
+
+    own_directives: directives defined in the document.
+    """
     match node.kind:
         case "interface_type_definition" | "interface_type_extension" if node.interfaces:
             yield 1, "an interface that implements others"
@@ -186,25 +190,25 @@ def _newer_features(node: Any, own: set[str]) -> Iterator[tuple[int, str]]:
                 yield 3, "a directive on a directive"
         case "directive_extension":
             yield 3, "an extension of a directive"
-        case "directive" if node.name.value not in own:
+        case "directive" if node.name.value not in own_directives:
             if node.name.value == "specifiedBy":
                 yield 1, "@specifiedBy"
             elif node.name.value == "oneOf":
                 yield 2, "@oneOf"
-        case "input_value_definition" if "deprecated" not in own:
+        case "input_value_definition" if "deprecated" not in own_directives:
             if any(directive.name.value == "deprecated" for directive in node.directives or ()):
                 yield 2, "a deprecated argument or input field"
 
 
 def _walk(tree: Node) -> Iterator[Any]:
-    waiting: list[Any] = [tree]
-    while waiting:
-        node = waiting.pop()
+    pending: list[Any] = [tree]
+    while pending:
+        node = pending.pop()
         if isinstance(node, Node):
             yield node
-            waiting.extend(getattr(node, key, None) for key in reversed(node.keys) if key != "loc")
+            pending.extend(getattr(node, key, None) for key in reversed(node.keys) if key != "loc")
         elif isinstance(node, list | tuple):
-            waiting.extend(reversed(node))
+            pending.extend(reversed(node))
 
 
 def _normal(node: Any) -> Any:
@@ -213,20 +217,20 @@ def _normal(node: Any) -> Any:
         return tuple(map(_normal, node))
     if not isinstance(node, Node):
         return node
-    parts = {key: _normal(getattr(node, key, None)) for key in node.keys if key != "loc"}
-    if "description" in parts:
-        parts["description"] = None
+    members = {key: _normal(getattr(node, key, None)) for key in node.keys if key != "loc"}
+    if "description" in members:
+        members["description"] = None
     if node.kind == "string_value":
-        parts["block"] = False
-    for key, value in parts.items():
+        members["block"] = False
+    for key, value in members.items():
         if isinstance(value, tuple) and (key in _FREE or (key == "values" and node.kind.startswith("enum"))):
-            parts[key] = tuple(sorted(value, key=_order))
-    return node.__class__(**parts)
+            members[key] = tuple(sorted(value, key=_order))
+    return node.__class__(**members)
 
 
 def _order(node: Any) -> tuple[str, str]:
-    named = "extension" not in node.kind and hasattr(node, "name")
-    return node.kind, node.name.value if named else print_ast(node)
+    has_name = "extension" not in node.kind and hasattr(node, "name")
+    return node.kind, node.name.value if has_name else print_ast(node)
 
 
 # -- places -----------------------------------------------------------------------------------------------------------
@@ -244,23 +248,23 @@ def _node_location(text: str, node: Any) -> DocumentLocation | None:
 
 
 def _location_at(text: str, start: int) -> DocumentLocation:
-    rest = text[start : start + MAX_FRAGMENT].strip()
-    return DocumentLocation(line=text.count("\n", 0, start) + 1, fragment=rest.partition("\n")[0])
+    line_text = text[start : start + MAX_FRAGMENT].strip()
+    return DocumentLocation(line=text.count("\n", 0, start) + 1, fragment=line_text.partition("\n")[0])
 
 
 def _error_location(text: str, error: GraphQLError) -> DocumentLocation | None:
     if error.nodes:
         return _node_location(text, error.nodes[-1])
-    for stop in error.positions or ():
-        found = _location_at(text, max(stop - MAX_FRAGMENT // 4, text.rfind("\n", 0, stop) + 1))
-        return DocumentLocation(line=text.count("\n", 0, stop) + 1, fragment=found.fragment)
+    for position in error.positions or ():
+        location = _location_at(text, max(position - MAX_FRAGMENT // 4, text.rfind("\n", 0, position) + 1))
+        return DocumentLocation(line=text.count("\n", 0, position) + 1, fragment=location.fragment)
     return DocumentLocation(line=1)
 
 
-def _names(description: str, last: bool) -> Iterator[str]:
+def _names(description: str, is_last_first: bool) -> Iterator[str]:
     """The subjects of a change, taken from graphql-core's description, the most specific name first."""
-    names = [found[0] for found in _COORDINATE.finditer(description)]
-    names = names[::-1] if last else names
+    names = [coordinate[0] for coordinate in _COORDINATE.finditer(description)]
+    names = names[::-1] if is_last_first else names
     for name in sorted(names, key=lambda name: not (set(name) & set(".@("))):
         yield name
         if "(" in name:
@@ -269,10 +273,10 @@ def _names(description: str, last: bool) -> Iterator[str]:
             yield name.partition(".")[0]
 
 
-def _first_location(side: GraphqlDocument, *names: str) -> DocumentLocation | None:
+def _first_location(document: GraphqlDocument, *names: str) -> DocumentLocation | None:
     for name in names:
-        if (node := _find(side.schema, name)) is not None:
-            return _node_location(side.text, node)
+        if (node := _find(document.schema, name)) is not None:
+            return _node_location(document.text, node)
     return None
 
 
@@ -280,12 +284,12 @@ def _find(schema: GraphQLSchema, name: str) -> Any:
     """The syntax node of a coordinate; None where nothing has that name."""
     path, _, argument = name.partition("(")
     if path.startswith("@"):
-        found: Any = schema.get_directive(path[1:])
+        definition: Any = schema.get_directive(path[1:])
     else:
         owner, _, member = path.partition(".")
-        found = schema.type_map.get(owner)
-        if member and found is not None:
-            found = (getattr(found, "fields", None) or getattr(found, "values", None) or {}).get(member)
-    if argument and found is not None:
-        found = getattr(found, "args", {}).get(argument.rstrip(":)"))
-    return getattr(found, "ast_node", None)
+        definition = schema.type_map.get(owner)
+        if member and definition is not None:
+            definition = (getattr(definition, "fields", None) or getattr(definition, "values", None) or {}).get(member)
+    if argument and definition is not None:
+        definition = getattr(definition, "args", {}).get(argument.rstrip(":)"))
+    return getattr(definition, "ast_node", None)

@@ -47,10 +47,10 @@ class GroupReferences:
     unresolved: Sequence[UnresolvedReference]
 
 
-def group_references(group: str, stated: object, lookup: GroupLookup) -> GroupReferences:
-    """The Groups whose messages a Group has. stated: its `messagegroups`; each Group counts once."""
+def group_references(group: str, references: object, lookup: GroupLookup) -> GroupReferences:
+    """The Groups whose messages a Group has. references: its `messagegroups`; each Group counts once."""
     groups, unresolved = [group], []
-    for uri in stated if isinstance(stated, list) else ():
+    for uri in references if isinstance(references, list) else ():
         if not isinstance(uri, str):
             continue
         if uri.startswith("/") and _names_messages(uri) and lookup.messages(uri) is not None:
@@ -71,5 +71,5 @@ def effective_messages(groups: Iterable[str], lookup: GroupLookup) -> Iterator[E
 
 def _names_messages(uri: str) -> bool:
     """Whether an xid is that of a message group."""
-    parts = xids.segments(uri)
-    return len(parts) == 2 and parts[0] == MESSAGEGROUPS
+    segments = xids.segments(uri)
+    return len(segments) == 2 and segments[0] == MESSAGEGROUPS

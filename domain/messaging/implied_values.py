@@ -28,14 +28,14 @@ def add_implied_values(attributes: Attributes) -> tuple[Attributes, tuple[str, .
     if str(attributes.get("envelope")).lower() != _ENVELOPE:
         return attributes, ()
     metadata: dict[str, Any] = dict(attributes.get(_METADATA) or {})
-    found = {"datacontenttype": _datacontenttype(attributes), "dataschema": attributes.get("dataschemauri")}
-    added = []
-    for name, value in found.items():
+    implied = {"datacontenttype": _datacontenttype(attributes), "dataschema": attributes.get("dataschemauri")}
+    pointers = []
+    for name, value in implied.items():
         declared = metadata.get(name) or {}
         if value is not None and declared.get("value") is None:
             metadata[name] = {"type": _TYPES[name], "required": False, **declared, "value": value}
-            added.append(f"/{_METADATA}/{name}/value")
-    return ({**attributes, _METADATA: metadata} if added else attributes), tuple(added)
+            pointers.append(f"/{_METADATA}/{name}/value")
+    return ({**attributes, _METADATA: metadata} if pointers else attributes), tuple(pointers)
 
 
 def format_media_type(format: str) -> str | None:
@@ -45,8 +45,8 @@ def format_media_type(format: str) -> str | None:
 
 def _datacontenttype(attributes: Attributes) -> str | None:
     """The type of the data: the message's own, unless that is the type of an envelope around it (MS-38)."""
-    structured = (attributes.get("envelopeoptions") or {}).get("mode") == "structured"
-    said = attributes.get("datacontenttype")
-    if said is not None and not structured:
-        return str(said)
+    is_structured = (attributes.get("envelopeoptions") or {}).get("mode") == "structured"
+    datacontenttype = attributes.get("datacontenttype")
+    if datacontenttype is not None and not is_structured:
+        return str(datacontenttype)
     return format_media_type(str(attributes.get("dataschemaformat", "")))

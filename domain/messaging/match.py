@@ -78,20 +78,20 @@ def match_message(definition: Attributes, message: MessageParts) -> MessageMatch
 
     definition: resolved, so that the properties of its bases count.
     """
-    asked: list[tuple[MessagePart, list[_DeclaredProperty], _ProtocolLayout]] = []
+    part_properties: list[tuple[MessagePart, list[_DeclaredProperty], _ProtocolLayout]] = []
     parts: list[str] = []
     for part, actual, properties in (
         ("envelope", message.envelope, _of_envelope),
         ("protocol", message.protocol, _of_protocol),
     ):
-        stated = definition.get(part)
-        if actual is None or not isinstance(stated, str):
+        declared_name = definition.get(part)
+        if actual is None or not isinstance(declared_name, str):
             continue
-        if fold_name(stated) != actual.name:
+        if fold_name(declared_name) != actual.name:
             return None
-        asked.append((actual, list(properties(definition)), _SHAPES.get(actual.name, _ProtocolLayout())))
+        part_properties.append((actual, list(properties(definition)), _SHAPES.get(actual.name, _ProtocolLayout())))
         parts.append(part)
-    bindings = _bound(asked) if parts else None
+    bindings = _bound(part_properties) if parts else None
     return None if bindings is None else MessageMatch(bindings, tuple(parts))
 
 
@@ -103,16 +103,16 @@ def _of_envelope(definition: Attributes) -> Iterator[_DeclaredProperty]:
 
 def _of_protocol(definition: Attributes) -> Iterator[_DeclaredProperty]:
     options = definition.get("protocoloptions")
-    shape = _SHAPES.get(fold_name(definition["protocol"]))
-    if shape is None or not isinstance(options, dict):
+    layout = _SHAPES.get(fold_name(definition["protocol"]))
+    if layout is None or not isinstance(options, dict):
         return
-    for name in shape.plain:
+    for name in layout.plain:
         if options.get(name) is not None:
             yield _DeclaredProperty("", name, "uritemplate", string_form(options[name]), True)
-    for section in shape.maps:
+    for section in layout.maps:
         for key, declared in (options.get(section) or {}).items():
             yield _property(section, declared.get("name", key), declared)
-    for section in shape.lists:
+    for section in layout.lists:
         for declared in options.get(section) or ():
             # An entry of a list is present in the message; MQTT properties have no other way to be required.
             yield _property(section, declared["name"], declared)
@@ -121,62 +121,62 @@ def _of_protocol(definition: Attributes) -> Iterator[_DeclaredProperty]:
 def _property(section: str, name: str, declared: Mapping[str, Any]) -> _DeclaredProperty:
     value = declared.get("value")
     type = declared.get("type", "string")
-    needed = bool(declared.get("required")) or value is not None
-    open = value is None or (type == "timestamp" and value == _ANY_TIME)
-    return _DeclaredProperty(section, name, type, None if open else string_form(value), needed)
+    is_required = bool(declared.get("required")) or value is not None
+    accepts_any = value is None or (type == "timestamp" and value == _ANY_TIME)
+    return _DeclaredProperty(section, name, type, None if accepts_any else string_form(value), is_required)
 
 
-def _bound(asked: list[tuple[MessagePart, list[_DeclaredProperty], _ProtocolLayout]]) -> Bindings | None:
+def _bound(part_properties: list[tuple[MessagePart, list[_DeclaredProperty], _ProtocolLayout]]) -> Bindings | None:
     """The values of placeholders if the message has all declared properties; otherwise None."""
     pairs: list[tuple[str, str]] = []
-    for actual, properties, shape in asked:
-        for wanted in properties:
-            found = _values(actual, wanted, shape)
-            if not found:
-                if wanted.required:
+    for actual, properties, layout in part_properties:
+        for declared in properties:
+            actual_values = _values(actual, declared, layout)
+            if not actual_values:
+                if declared.required:
                     return None
                 continue
-            if wanted.value is None:
+            if declared.value is None:
                 continue
-            fitting = [value for value in found if _fits(wanted, value)]
-            if not fitting:
+            matching_values = [value for value in actual_values if _fits(declared, value)]
+            if not matching_values:
                 return None
-            if placeholder_names(wanted.value):
-                pairs.append((wanted.value, fitting[0]))
+            if placeholder_names(declared.value):
+                pairs.append((declared.value, matching_values[0]))
     return match_templates(pairs)
 
 
-def _values(actual: MessagePart, wanted: _DeclaredProperty, shape: _ProtocolLayout) -> list[str]:
-    section: PartValues = actual.sections.get(wanted.section, {})
-    if wanted.section not in shape.folded:
-        return section.get(wanted.name, [])
-    return [value for name, values in section.items() if name.lower() == wanted.name.lower() for value in values]
+def _values(actual: MessagePart, declared: _DeclaredProperty, layout: _ProtocolLayout) -> list[str]:
+    section: PartValues = actual.sections.get(declared.section, {})
+    if declared.section not in layout.folded:
+        return section.get(declared.name, [])
+    return [value for name, values in section.items() if name.lower() == declared.name.lower() for value in values]
 
 
-def _fits(wanted: _DeclaredProperty, value: str) -> bool:
+def _fits(declared: _DeclaredProperty, value: str) -> bool:
     """Whether one value alone fits; a value with placeholders is a template, whatever its type."""
-    assert wanted.value is not None, "there is nothing to compare with"
-    if placeholder_names(wanted.value):
-        return match_templates([(wanted.value, value)]) is not None
-    if wanted.name.lower() in _MEDIA_TYPES:
-        return _media_type(wanted.value) == _media_type(value)
-    return wanted.value == value or _alike(wanted.type, wanted.value, value)
+    assert declared.value is not None, "there is nothing to compare with"
+    if placeholder_names(declared.value):
+        return match_templates([(declared.value, value)]) is not None
+    if declared.name.lower() in _MEDIA_TYPES:
+        return _media_type(declared.value) == _media_type(value)
+    return declared.value == value or _alike(declared.type, declared.value, value)
 
 
 def _media_type(text: str) -> tuple[str, frozenset[tuple[str, str]]]:
     """A media type in comparable form: its name and the names of its parameters without case (RFC 2045, 5.1)."""
     name, *parameters = text.split(";")
-    pairs = (each.partition("=")[::2] for each in parameters)
+    pairs = (parameter.partition("=")[::2] for parameter in parameters)
     return name.strip().lower(), frozenset((key.strip().lower(), value.strip().strip('"')) for key, value in pairs)
 
 
-def _alike(type: str, one: str, other: str) -> bool:
+def _alike(type: str, first: str, other: str) -> bool:
     """Whether two texts are the same value of a type."""
     try:
         if type in _NUMBERS:
-            return Decimal(one) == Decimal(other)
+            return Decimal(first) == Decimal(other)
         if type == "timestamp":
-            return instants.instant_key(rfc3339.to_utc(one)) == instants.instant_key(rfc3339.to_utc(other))
+            return instants.instant_key(rfc3339.to_utc(first)) == instants.instant_key(rfc3339.to_utc(other))
     except (InvalidOperation, ValueError, OverflowError):
         return False
     return False

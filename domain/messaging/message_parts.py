@@ -61,36 +61,38 @@ def _cloud_event(event: Mapping[str, Json]) -> MessageParts:
     version = event["specversion"]
     if not isinstance(version, str):
         raise ValueError('"specversion" has to be a string')
-    given = {name: value for name, value in event.items() if name not in _PAYLOAD}
-    return MessageParts(envelope=MessagePart(f"cloudevents/{version}".lower(), {"": _values(given, "the event")}))
+    context_attributes = {name: value for name, value in event.items() if name not in _PAYLOAD}
+    return MessageParts(
+        envelope=MessagePart(f"cloudevents/{version}".lower(), {"": _values(context_attributes, "the event")})
+    )
 
 
-def _parts(given: Mapping[str, Json]) -> MessageParts:
-    for name in given:
+def _parts(members: Mapping[str, Json]) -> MessageParts:
+    for name in members:
         if name not in (*ENVELOPE, *PROTOCOL):
             raise ValueError(
                 f'"{name}" is not one of: {", ".join((*ENVELOPE, *PROTOCOL))}, and this is not a CloudEvent'
             )
-    envelope, protocol = _name(given, "envelope"), _name(given, "protocol")
+    envelope, protocol = _name(members, "envelope"), _name(members, "protocol")
     if envelope is None and protocol is None:
         raise ValueError('a message needs an "envelope", a "protocol" or both, unless it is a structured CloudEvent')
-    metadata = {"": _values(_object(given, "envelopemetadata"), "envelopemetadata")}
-    options = _sections(_object(given, "protocoloptions"))
+    metadata = {"": _values(_object(members, "envelopemetadata"), "envelopemetadata")}
+    options = _sections(_object(members, "protocoloptions"))
     return MessageParts(
         MessagePart(fold_name(envelope), metadata) if envelope is not None else None,
         MessagePart(fold_name(protocol), options) if protocol is not None else None,
     )
 
 
-def _name(given: Mapping[str, Json], member: str) -> str | None:
-    value = given.get(member)
+def _name(members: Mapping[str, Json], member: str) -> str | None:
+    value = members.get(member)
     if value is not None and not isinstance(value, str):
         raise ValueError(f'"{member}" has to be a string')
     return value
 
 
-def _object(given: Mapping[str, Json], member: str) -> Mapping[str, Json]:
-    value = given.get(member)
+def _object(members: Mapping[str, Json], member: str) -> Mapping[str, Json]:
+    value = members.get(member)
     if value is not None and not isinstance(value, dict):
         raise ValueError(f'"{member}" has to be an object')
     return value or {}
@@ -98,38 +100,38 @@ def _object(given: Mapping[str, Json], member: str) -> Mapping[str, Json]:
 
 def _sections(options: Mapping[str, Json]) -> dict[str, PartValues]:
     """The options of a protocol: scalars together, each map or list of named values separately."""
-    plain: dict[str, Json] = {}
-    found: dict[str, PartValues] = {}
+    scalars: dict[str, Json] = {}
+    sections: dict[str, PartValues] = {}
     for name, value in options.items():
         if isinstance(value, dict):
-            found[name] = _values(value, name)
+            sections[name] = _values(value, name)
         elif isinstance(value, list):
-            found[name] = _listed(value, name)
+            sections[name] = _listed(value, name)
         else:
-            plain[name] = value
-    return {**found, "": _values(plain, "protocoloptions")}
+            scalars[name] = value
+    return {**sections, "": _values(scalars, "protocoloptions")}
 
 
-def _values(given: Mapping[str, Json], where: str) -> PartValues:
-    return {name: [_text(value, f"{name} in {where}")] for name, value in given.items() if value is not None}
+def _values(members: Mapping[str, Json], place: str) -> PartValues:
+    return {name: [_text(value, f"{name} in {place}")] for name, value in members.items() if value is not None}
 
 
-def _listed(items: list[Json], where: str) -> PartValues:
+def _listed(items: list[Json], place: str) -> PartValues:
     """A list such as that of a message's headers, which may have a name more than once."""
-    found: PartValues = {}
-    for name, value in _named(items, where):
-        found.setdefault(name, []).append(_text(value, f"{name} in {where}"))
-    return found
+    values: PartValues = {}
+    for name, value in _named(items, place):
+        values.setdefault(name, []).append(_text(value, f"{name} in {place}"))
+    return values
 
 
-def _named(items: list[Json], where: str) -> Iterator[tuple[str, Any]]:
+def _named(items: list[Json], place: str) -> Iterator[tuple[str, Any]]:
     for item in items:
         if not isinstance(item, dict) or not isinstance(item.get("name"), str):
-            raise ValueError(f"each item of {where} has to be an object with a name and a value")
+            raise ValueError(f"each item of {place} has to be an object with a name and a value")
         yield item["name"], item.get("value", "")
 
 
-def _text(value: Json, where: str) -> str:
+def _text(value: Json, place: str) -> str:
     if not isinstance(value, str | bool | int | float | Decimal):
-        raise ValueError(f"{where} has to be a string, a number or a boolean")
+        raise ValueError(f"{place} has to be a string, a number or a boolean")
     return string_form(value)

@@ -82,7 +82,9 @@ def resolve_message(definition: MessageDefinition, lookup: DefinitionLookup) -> 
     """A message with all attributes from its bases. Never fails: a broken chain is reported in the result (MS-18)."""
     chain, unresolved = _chain(definition, lookup)
     return ResolvedMessage(
-        {**definition.attributes, **_merged(chain)}, tuple(base.xid for base in chain[1:]), unresolved
+        {**definition.attributes, **_merged(chain)},
+        tuple(base_definition.xid for base_definition in chain[1:]),
+        unresolved,
     )
 
 
@@ -95,38 +97,40 @@ def _chain(
     definition: MessageDefinition, lookup: DefinitionLookup
 ) -> tuple[list[MessageDefinition], UnresolvedReference | None]:
     chain = [definition]
-    known = {definition.xid.lower()}
+    chain_xids = {definition.xid.lower()}
     while (uri := chain[-1].attributes.get(BASE)) is not None:
-        found = lookup.definition(uri) if uri.startswith("/") else None
-        if found is None:
+        base_definition = lookup.definition(uri) if uri.startswith("/") else None
+        if base_definition is None:
             return chain, UnresolvedReference(uri, unresolved_reason(uri))
-        if found.xid.lower() in known:
+        if base_definition.xid.lower() in chain_xids:
             return chain, UnresolvedReference(uri, UnresolvedReason.CYCLE)
         if len(chain) > MAX_BASES:
             return chain, UnresolvedReference(uri, UnresolvedReason.LONG)
-        known.add(found.xid.lower())
-        chain.append(found)
+        chain_xids.add(base_definition.xid.lower())
+        chain.append(base_definition)
     return chain, None
 
 
 def _merged(chain: Iterable[MessageDefinition]) -> Attributes:
     """All inherited attributes: defaults at the bottom, above them the explicit values, the nearest on top."""
-    upwards = list(chain)[::-1]
-    everything = [_inherited(each.attributes) for each in upwards]
-    said = [_inherited(explicit_values(each.attributes, each.marks)) for each in upwards]
-    return reduce(lambda below, above: _over(below, above, _WHOLE), [*everything, *said], {})
+    base_first = list(chain)[::-1]
+    all_layers = [_inherited(definition.attributes) for definition in base_first]
+    explicit_layers = [
+        _inherited(explicit_values(definition.attributes, definition.marks)) for definition in base_first
+    ]
+    return reduce(lambda below, above: _over(below, above, _WHOLE), [*all_layers, *explicit_layers], {})
 
 
 def _inherited(attributes: Attributes) -> Attributes:
     return {name: attributes[name] for name in INHERITED if name in attributes}
 
 
-def _over(below: Attributes, above: Attributes, whole: frozenset[str] = frozenset()) -> Attributes:
-    done = dict(below)
-    for name, value in above.items():
-        under = below.get(name)
-        if isinstance(value, dict) and isinstance(under, dict) and name not in whole:
-            done[name] = _over(under, value)
+def _over(lower: Attributes, upper: Attributes, replaced_names: frozenset[str] = frozenset()) -> Attributes:
+    merged = dict(lower)
+    for name, value in upper.items():
+        lower_value = lower.get(name)
+        if isinstance(value, dict) and isinstance(lower_value, dict) and name not in replaced_names:
+            merged[name] = _over(lower_value, value)
         else:
-            done[name] = value
-    return done
+            merged[name] = value
+    return merged

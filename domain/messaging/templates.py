@@ -42,22 +42,22 @@ def match_templates(pairs: Iterable[tuple[str, str]]) -> Bindings | None:
     A value has one or more characters, none of them `/` (MS-50), and is the same wherever the placeholder is used
     (CM-13). If several matches are possible, the earlier placeholder has the shorter value.
     """
-    open: list[tuple[list[str], str]] = []
+    open_segments: list[tuple[list[str], str]] = []
     length = count = 0
     for template, text in pairs:
-        shapes, runs = template.split("/"), text.split("/")
+        template_segments, text_segments = template.split("/"), text.split("/")
         length, count = length + len(text), count + template.count("{")
-        if len(shapes) != len(runs) or count > MAX_PLACEHOLDERS:
+        if len(template_segments) != len(text_segments) or count > MAX_PLACEHOLDERS:
             return None
-        for shape, run in zip(shapes, runs, strict=True):
-            parts = _PLACEHOLDER.split(shape)
+        for template_segment, text_segment in zip(template_segments, text_segments, strict=True):
+            parts = _PLACEHOLDER.split(template_segment)
             if len(parts) > 1:
-                open.append((parts, run))
-            elif shape != run:
+                open_segments.append((parts, text_segment))
+            elif template_segment != text_segment:
                 return None
     try:
-        tries = max(2 * MAX_PLACEHOLDERS, min(MAX_TRIES, _MAX_CHARACTERS // (length + 1)))
-        return _fitted(open, {}, iter(range(tries)))
+        attempts = max(2 * MAX_PLACEHOLDERS, min(MAX_TRIES, _MAX_CHARACTERS // (length + 1)))
+        return _fitted(open_segments, {}, iter(range(attempts)))
     except _TriesExhausted:
         return None
 
@@ -65,71 +65,73 @@ def match_templates(pairs: Iterable[tuple[str, str]]) -> Bindings | None:
 def template_problems(template: str) -> tuple[str, ...]:
     """Why a text is not a level 1 template; empty if it is one, and for text without braces (CM-12)."""
     return tuple(
-        f"{found[0]} {why}" for found in _BRACED.finditer(template) if (why := _problem(found[0], found[0][1:-1]))
+        f"{match[0]} {reason}" for match in _BRACED.finditer(template) if (reason := _problem(match[0], match[0][1:-1]))
     )
 
 
-def _problem(braced: str, inside: str) -> str | None:
+def _problem(braced: str, expression: str) -> str | None:
     if len(braced) == 1:
         return "has no matching brace"
     if _PLACEHOLDER.fullmatch(braced):
         return None
-    if not inside:
+    if not expression:
         return "names nothing"
-    if inside[0] in _OPERATORS or inside[0] in _RESERVED:
-        return f"has the operator {inside[0]}"
-    if "," in inside:
+    if expression[0] in _OPERATORS or expression[0] in _RESERVED:
+        return f"has the operator {expression[0]}"
+    if "," in expression:
         return "is a list of names"
-    if inside[-1] == "*" or re.fullmatch(r"[^:]*:[0-9]+", inside):
+    if expression[-1] == "*" or re.fullmatch(r"[^:]*:[0-9]+", expression):
         return "has a modifier"
     return "is not a name of letters, digits and underscores"
 
 
-def _fitted(open: list[tuple[list[str], str]], bound: Bindings, tries: Iterator[int]) -> Bindings | None:
+def _fitted(open_segments: list[tuple[list[str], str]], bindings: Bindings, attempts: Iterator[int]) -> Bindings | None:
     """The bindings with which all segments fit. Segments with the fewest unknown names come first: they decide most."""
-    if not open:
-        return bound
-    next = min(range(len(open)), key=lambda index: sum(name not in bound for name in open[index][0][1::2]))
-    parts, run = open[next]
-    rest = open[:next] + open[next + 1 :]
-    for way in _ways(parts, run, bound, tries):
-        if (found := _fitted(rest, way, tries)) is not None:
-            return found
+    if not open_segments:
+        return bindings
+    next_index = min(
+        range(len(open_segments)), key=lambda index: sum(name not in bindings for name in open_segments[index][0][1::2])
+    )
+    parts, text_segment = open_segments[next_index]
+    remaining = open_segments[:next_index] + open_segments[next_index + 1 :]
+    for candidate in _ways(parts, text_segment, bindings, attempts):
+        if (fitted := _fitted(remaining, candidate, attempts)) is not None:
+            return fitted
     return None
 
 
-def _ways(parts: list[str], run: str, bound: Bindings, tries: Iterator[int]) -> Iterator[Bindings]:
+def _ways(parts: list[str], text_segment: str, bindings: Bindings, attempts: Iterator[int]) -> Iterator[Bindings]:
     """Every possible match of one segment, shortest first.
 
     parts: a literal, then name and literal in turn. For names that are used once, the first match of a literal leaves
     the longest rest to the others, so no other match has to be tried.
     """
-    literal, *rest = parts
-    if not run.startswith(literal):
+    literal, *remaining = parts
+    if not text_segment.startswith(literal):
         return
-    run = run[len(literal) :]
-    if not rest:
-        if not run:
-            yield bound
+    text_segment = text_segment[len(literal) :]
+    if not remaining:
+        if not text_segment:
+            yield bindings
         return
-    name, *rest = rest
-    if name in bound:
-        yield from _ways([bound[name] + rest[0], *rest[1:]], run, bound, tries)
+    name, *remaining = remaining
+    if name in bindings:
+        yield from _ways([bindings[name] + remaining[0], *remaining[1:]], text_segment, bindings, attempts)
         return
-    for end in _ends(rest, run):
-        if next(tries, None) is None:
+    for end in _ends(remaining, text_segment):
+        if next(attempts, None) is None:
             raise _TriesExhausted
-        yield from _ways(rest, run[end:], {**bound, name: run[:end]}, tries)
+        yield from _ways(remaining, text_segment[end:], {**bindings, name: text_segment[:end]}, attempts)
 
 
-def _ends(rest: list[str], run: str) -> Iterator[int]:
-    """The possible ends of a placeholder, before the next literal. rest: begins with that literal."""
-    if len(rest) == 1:
-        end = len(run) - len(rest[0])
-        if end > 0 and run.endswith(rest[0]):
+def _ends(remaining: list[str], text_segment: str) -> Iterator[int]:
+    """The possible ends of a placeholder, before the next literal. remaining: begins with that literal."""
+    if len(remaining) == 1:
+        end = len(text_segment) - len(remaining[0])
+        if end > 0 and text_segment.endswith(remaining[0]):
             yield end
         return
-    end = run.find(rest[0], 1)
+    end = text_segment.find(remaining[0], 1)
     while end >= 0:
         yield end
-        end = run.find(rest[0], end + 1)
+        end = text_segment.find(remaining[0], end + 1)

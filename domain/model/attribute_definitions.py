@@ -57,64 +57,64 @@ class DefinitionContext:
     taken: frozenset[str] = frozenset()
 
 
-def full_definitions(given: Any, place: ModelPath, scope: DefinitionContext) -> Definitions:
+def full_definitions(definitions: Any, model_path: ModelPath, scope: DefinitionContext) -> Definitions:
     """The definitions of one level or object in the form of a full model.
 
     Raises: ModelError, ModelRequiredTrue, ModelScalarDefault.
     """
-    rows = object_members(given, place)
-    inner = replace(scope, taken=scope.taken | rows.keys())
-    return {name: _attribute(name, row, (*place, name), inner) for name, row in rows.items()}
+    rows = object_members(definitions, model_path)
+    inner_scope = replace(scope, taken=scope.taken | rows.keys())
+    return {name: _attribute(name, row, (*model_path, name), inner_scope) for name, row in rows.items()}
 
 
-def _attribute(name: str, given: Any, place: ModelPath, scope: DefinitionContext) -> Definition:
-    row = checked_aspects(given, ASPECTS, place)
+def _attribute(name: str, definition: Any, model_path: ModelPath, scope: DefinitionContext) -> Definition:
+    row = checked_aspects(definition, ASPECTS, model_path)
     # Names derived from a type's own may be longer than an extension's (ENT-11).
     if name not in scope.specified and name != "*" and not CHARSETS[scope.charset].match(name):
-        raise model_error(place, f"{name!r} is not a valid attribute name")
+        raise model_error(model_path, f"{name!r} is not a valid attribute name")
     if row.get("name", name) != name:
-        raise model_error((*place, "name"), "it differs from its key")
-    _check_common(row, place, scope)
-    nested = _nested(name, row, place, scope)
+        raise model_error((*model_path, "name"), "it differs from its key")
+    _check_common(row, model_path, scope)
+    nested = _nested(name, row, model_path, scope)
     for rule in _RULES:
-        rule(name, row, place, scope)
+        rule(name, row, model_path, scope)
     return _written({**row, "name": name, **nested})
 
 
-def _item(given: Any, place: ModelPath, scope: DefinitionContext) -> Definition:
-    row = checked_aspects(given, ITEM_ASPECTS, place)
-    _check_common(row, place, scope)
-    return _written({**row, **_nested("", row, place, replace(scope, versions=False))})
+def _item(definition: Any, model_path: ModelPath, scope: DefinitionContext) -> Definition:
+    row = checked_aspects(definition, ITEM_ASPECTS, model_path)
+    _check_common(row, model_path, scope)
+    return _written({**row, **_nested("", row, model_path, replace(scope, versions=False))})
 
 
-def _check_common(row: Definition, place: ModelPath, scope: DefinitionContext) -> None:
+def _check_common(row: Definition, model_path: ModelPath, scope: DefinitionContext) -> None:
     """Checks the rules for a value's type, which attributes and items share."""
-    wanted = row.get("type")
-    if wanted not in values.SCALARS | values.COMPLEX:
-        raise model_error((*place, "type"), f"{wanted!r} is not a data type" if wanted else "it is required")
+    type_name = row.get("type")
+    if type_name not in values.SCALARS | values.COMPLEX:
+        raise model_error((*model_path, "type"), f"{type_name!r} is not a data type" if type_name else "it is required")
     if "target" in row:
-        _check_target(row["target"], wanted, (*place, "target"), scope)
-    if "namecharset" in row and (wanted != "object" or row["namecharset"].lower() not in CHARSETS):
-        raise model_error((*place, "namecharset"), "it has to be strict or extended, and is for objects only")
-    if row.get("attributes") and wanted != "object":
-        raise model_error((*place, "attributes"), "only objects have attributes")
-    if ("item" in row) != (wanted in ("array", "map")):
-        raise model_error((*place, "item"), "arrays and maps need an item, and nothing else has one")
+        _check_target(row["target"], type_name, (*model_path, "target"), scope)
+    if "namecharset" in row and (type_name != "object" or row["namecharset"].lower() not in CHARSETS):
+        raise model_error((*model_path, "namecharset"), "it has to be strict or extended, and is for objects only")
+    if row.get("attributes") and type_name != "object":
+        raise model_error((*model_path, "attributes"), "only objects have attributes")
+    if ("item" in row) != (type_name in ("array", "map")):
+        raise model_error((*model_path, "item"), "arrays and maps need an item, and nothing else has one")
 
 
-def _check_target(target: str, wanted: str, place: ModelPath, scope: DefinitionContext) -> None:
-    if wanted not in values.TARGETABLE:
-        raise model_error(place, "only uri, url and xid have a target")
+def _check_target(target: str, type_name: str, model_path: ModelPath, scope: DefinitionContext) -> None:
+    if type_name not in values.TARGETABLE:
+        raise model_error(model_path, "only uri, url and xid have a target")
     if not targets.target_exists(target, scope.types):
         raise model_error(
-            place, f"{target!r} does not name a type of this model, such as /dirs or /dirs/files[/versions]"
+            model_path, f"{target!r} does not name a type of this model, such as /dirs or /dirs/files[/versions]"
         )
 
 
-def _nested(name: str, row: Definition, place: ModelPath, scope: DefinitionContext) -> dict[str, Any]:
+def _nested(name: str, row: Definition, model_path: ModelPath, scope: DefinitionContext) -> dict[str, Any]:
     """The definitions inside a definition, in the form of a full model."""
     specified = scope.specified.get(name, {})
-    inside = DefinitionContext(
+    inner_scope = DefinitionContext(
         types=scope.types,
         specified=specified.get("attributes", {}),
         charset=row.get("namecharset", "strict").lower(),
@@ -122,104 +122,111 @@ def _nested(name: str, row: Definition, place: ModelPath, scope: DefinitionConte
     )
     nested: dict[str, Any] = {}
     if row["type"] == "object" and "attributes" in row:
-        nested["attributes"] = full_definitions(row["attributes"], (*place, "attributes"), inside)
+        nested["attributes"] = full_definitions(row["attributes"], (*model_path, "attributes"), inner_scope)
     if "item" in row:
-        nested["item"] = _item(row["item"], (*place, "item"), inside)
+        nested["item"] = _item(row["item"], (*model_path, "item"), inner_scope)
     if row.get("ifvalues"):
-        nested["ifvalues"] = _ifvalues(row, (*place, "ifvalues"), scope)
+        nested["ifvalues"] = _ifvalues(row, (*model_path, "ifvalues"), scope)
     return nested
 
 
-def _ifvalues(row: Definition, place: ModelPath, scope: DefinitionContext) -> dict[str, Any]:
-    inner = replace(scope, specified={}, versions=False)
+def _ifvalues(row: Definition, model_path: ModelPath, scope: DefinitionContext) -> dict[str, Any]:
+    inner_scope = replace(scope, specified={}, versions=False)
     keys: set[str] = set()
     branches = {}
     for key, branch in row["ifvalues"].items():
-        here = (*place, key)
+        branch_path = (*model_path, key)
         if not key or key.startswith("^") or key.casefold() in keys:
-            raise model_error(here, "a value must not be empty, start with ^, or appear twice in any letter case")
-        keys.add(key.casefold())
-        given = checked_aspects(branch, {"siblingattributes": "object"}, here).get("siblingattributes", {})
-        clash = sorted(scope.taken & object_members(given, here).keys())
-        if clash:
             raise model_error(
-                (*here, "siblingattributes", clash[0]), "another attribute at this level has this name already"
+                branch_path, "a value must not be empty, start with ^, or appear twice in any letter case"
             )
-        branches[key] = {"siblingattributes": full_definitions(given, (*here, "siblingattributes"), inner)}
+        keys.add(key.casefold())
+        siblings = checked_aspects(branch, {"siblingattributes": "object"}, branch_path).get("siblingattributes", {})
+        duplicates = sorted(scope.taken & object_members(siblings, branch_path).keys())
+        if duplicates:
+            raise model_error(
+                (*branch_path, "siblingattributes", duplicates[0]),
+                "another attribute at this level has this name already",
+            )
+        branches[key] = {
+            "siblingattributes": full_definitions(siblings, (*branch_path, "siblingattributes"), inner_scope)
+        }
     return branches
 
 
 def _written(row: Definition) -> Definition:
     """A definition in its order, without redundant aspects (MOD-99)."""
-    kept = {name: value for name, value in row.items() if name not in _FLAGS or value}
-    if not kept.get("enum"):
-        kept.pop("enum", None)
-        if kept.get("strict", True):
-            kept.pop("strict", None)
-    if "namecharset" in kept:
-        kept["namecharset"] = kept["namecharset"].lower()
-        if kept["namecharset"] == "strict":
-            del kept["namecharset"]
+    retained = {name: value for name, value in row.items() if name not in _FLAGS or value}
+    if not retained.get("enum"):
+        retained.pop("enum", None)
+        if retained.get("strict", True):
+            retained.pop("strict", None)
+    if "namecharset" in retained:
+        retained["namecharset"] = retained["namecharset"].lower()
+        if retained["namecharset"] == "strict":
+            del retained["namecharset"]
     for name in ("attributes", "ifvalues"):
-        if name in kept and not kept[name]:
-            del kept[name]
-    if "enum" in kept:
-        kept.setdefault("strict", True)
-    return {name: kept[name] for name in ASPECTS if name in kept}
+        if name in retained and not retained[name]:
+            del retained[name]
+    if "enum" in retained:
+        retained.setdefault("strict", True)
+    return {name: retained[name] for name in ASPECTS if name in retained}
 
 
-def _check_star(name: str, row: Definition, place: ModelPath, scope: DefinitionContext) -> None:
+def _check_star(name: str, row: Definition, model_path: ModelPath, scope: DefinitionContext) -> None:
     if name != "*":
         return
     for aspect in ("readonly", "required", "ifvalues", "matchversions"):
         if row.get(aspect):
-            raise model_error((*place, aspect), "it has no meaning for *")
+            raise model_error((*model_path, aspect), "it has no meaning for *")
 
 
-def _check_immutable(name: str, row: Definition, place: ModelPath, scope: DefinitionContext) -> None:
+def _check_immutable(name: str, row: Definition, model_path: ModelPath, scope: DefinitionContext) -> None:
     if row.get("immutable") and name not in scope.specified:
-        raise model_error((*place, "immutable"), "only spec-defined attributes are immutable")
+        raise model_error((*model_path, "immutable"), "only spec-defined attributes are immutable")
 
 
-def _check_enum(name: str, row: Definition, place: ModelPath, scope: DefinitionContext) -> None:
+def _check_enum(name: str, row: Definition, model_path: ModelPath, scope: DefinitionContext) -> None:
     if not row.get("enum"):
         return
     item = row.get("item")
     # One of the published models has its enum on an array of strings; it then applies to the items (EP-02).
-    of = item if row["type"] == "array" and isinstance(item, dict) else row
-    if of.get("type") not in values.SCALARS:
-        raise model_error((*place, "enum"), "only scalars and arrays of scalars have an enum")
+    scalar_definition = item if row["type"] == "array" and isinstance(item, dict) else row
+    if scalar_definition.get("type") not in values.SCALARS:
+        raise model_error((*model_path, "enum"), "only scalars and arrays of scalars have an enum")
     for index, value in enumerate(row["enum"]):
-        check_value(value, of, (*place, "enum", index), scope.types)
+        check_value(value, scalar_definition, (*model_path, "enum", index), scope.types)
 
 
-def _check_default(name: str, row: Definition, place: ModelPath, scope: DefinitionContext) -> None:
+def _check_default(name: str, row: Definition, model_path: ModelPath, scope: DefinitionContext) -> None:
     if "default" not in row:
         return
     if row["type"] not in values.SCALARS:
-        raise ModelScalarDefault(name=dot_path.text(place))
+        raise ModelScalarDefault(name=dot_path.text(model_path))
     if not row.get("required"):
-        raise ModelRequiredTrue(name=dot_path.text(place))
-    check_value(row["default"], row, (*place, "default"), scope.types)
+        raise ModelRequiredTrue(name=dot_path.text(model_path))
+    check_value(row["default"], row, (*model_path, "default"), scope.types)
     if row.get("strict", True):
-        check_enum(row["default"], row.get("enum"), (*place, "default"))
+        check_enum(row["default"], row.get("enum"), (*model_path, "default"))
 
 
-def _check_matchversions(name: str, row: Definition, place: ModelPath, scope: DefinitionContext) -> None:
+def _check_matchversions(name: str, row: Definition, model_path: ModelPath, scope: DefinitionContext) -> None:
     if row.get("matchversions") and not (scope.versions and row["type"] in values.SCALARS):
-        raise model_error((*place, "matchversions"), "it is for scalar, statically defined attributes of Versions only")
+        raise model_error(
+            (*model_path, "matchversions"), "it is for scalar, statically defined attributes of Versions only"
+        )
 
 
-def _check_ifvalues(name: str, row: Definition, place: ModelPath, scope: DefinitionContext) -> None:
+def _check_ifvalues(name: str, row: Definition, model_path: ModelPath, scope: DefinitionContext) -> None:
     keys = row.get("ifvalues")
     if not keys:
         return
     if row["type"] not in values.SCALARS:
-        raise model_error((*place, "ifvalues"), "only scalars have ifvalues")
+        raise model_error((*model_path, "ifvalues"), "only scalars have ifvalues")
     allowed = {values.fold_value(value) for value in row.get("enum", ())}
     for key in keys:
         if allowed and row.get("strict", True) and key.casefold() not in allowed:
-            raise model_error((*place, "ifvalues", key), "the enum does not have this value")
+            raise model_error((*model_path, "ifvalues", key), "the enum does not have this value")
 
 
 _RULES: Final[tuple[Callable[[str, Definition, ModelPath, DefinitionContext], None], ...]] = (
@@ -232,18 +239,18 @@ _RULES: Final[tuple[Callable[[str, Definition, ModelPath, DefinitionContext], No
 )
 
 
-def check_value(value: Any, definition: Definition, place: ModelPath, types: targets.Types) -> None:
+def check_value(value: Any, definition: Definition, model_path: ModelPath, types: targets.Types) -> None:
     """Checks that a value is of a definition's scalar type. Raises: ModelError."""
     try:
         values.scalar_check(definition["type"], types, definition.get("target"))(value)
-    except InvalidValue as flaw:
-        raise model_error(place, flaw.detail) from None
+    except InvalidValue as invalid_value:
+        raise model_error(model_path, invalid_value.detail) from None
 
 
-def check_enum(value: Any, enum: Collection[Any] | None, place: ModelPath) -> None:
+def check_enum(value: Any, enum: Collection[Any] | None, model_path: ModelPath) -> None:
     """Checks that a non-empty enum contains a value. Raises: ModelError."""
     if enum and value not in enum:
-        raise model_error(place, f"{values.string_form(value)!r} is not in the enum")
+        raise model_error(model_path, f"{values.string_form(value)!r} is not in the enum")
 
 
 __all__ = ["ASPECTS", "DefinitionContext", "check_enum", "check_value", "full_definitions"]

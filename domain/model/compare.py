@@ -21,8 +21,12 @@ def changed_types(old: Model, new: Model) -> set[str]:
     A Resource type includes its Versions and metas. It does not matter whether a definition comes from an include
     (MOD-75). An import does matter, because it decides which xrefs are legal.
     """
-    before, after = dict(_definitions(old)), dict(_definitions(new))
-    return {type for type in before.keys() | after.keys() if before.get(type) != after.get(type)}
+    old_definitions, new_definitions = dict(_definitions(old)), dict(_definitions(new))
+    return {
+        type
+        for type in old_definitions.keys() | new_definitions.keys()
+        if old_definitions.get(type) != new_definitions.get(type)
+    }
 
 
 def related_types(model: Model, types: Collection[str]) -> set[str]:
@@ -32,8 +36,8 @@ def related_types(model: Model, types: Collection[str]) -> set[str]:
         for group in model.groups.values()
         for plural, resource in group.resources.items()
     }
-    shared = {origins[type] for type in types if type in origins}
-    return {type for type, origin in origins.items() if origin in shared}
+    shared_origins = {origins[type] for type in types if type in origins}
+    return {type for type, origin in origins.items() if origin in shared_origins}
 
 
 def _definitions(model: Model) -> Iterator[tuple[str, Any]]:
@@ -42,7 +46,9 @@ def _definitions(model: Model) -> Iterator[tuple[str, Any]]:
         constraints = group.get("constraints", {})
         yield plural, (group["singular"], _attributes(group["attributes"]), constraints)
         for name, row in group["resources"].items():
-            bounds = {key: each for key, each in constraints.items() if parse_constraint_key(key)[0] == name}
+            bounds = {
+                key: constraint for key, constraint in constraints.items() if parse_constraint_key(key)[0] == name
+            }
             yield f"{plural}.{name}", (model.groups[plural].resources[name].origin, _resource(row), bounds)
 
 
@@ -59,11 +65,13 @@ def _attributes(rows: dict[str, Any]) -> dict[str, Any]:
 
 def _definition(row: dict[str, Any]) -> dict[str, Any]:
     """An attribute's definition without its descriptions, at every depth."""
-    kept = {name: value for name, value in row.items() if name != "description"}
+    retained = {name: value for name, value in row.items() if name != "description"}
     if "attributes" in row:
-        kept["attributes"] = _attributes(row["attributes"])
+        retained["attributes"] = _attributes(row["attributes"])
     if "item" in row:
-        kept["item"] = _definition(row["item"])
+        retained["item"] = _definition(row["item"])
     if "ifvalues" in row:
-        kept["ifvalues"] = {key: _attributes(branch["siblingattributes"]) for key, branch in row["ifvalues"].items()}
-    return kept
+        retained["ifvalues"] = {
+            key: _attributes(branch["siblingattributes"]) for key, branch in row["ifvalues"].items()
+        }
+    return retained

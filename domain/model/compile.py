@@ -61,141 +61,156 @@ _SHORT: Final = 57
 _LONG: Final = 63
 
 
-def compile_model(source: Any, include: Include | None = None, loose: bool = False) -> Model:
+def compile_model(source: Any, include: Include | None = None, is_lenient: bool = False) -> Model:
     """The model that a modelsource describes, including spec-defined attributes.
 
     include: reads a document that `$include` names. Its argument is a reference resolved against that of the including
         document; the modelsource's own references are passed unchanged. It raises OSError, ValueError or LookupError on
         failure. None: there is no base, and an include of another document is an error.
-    loose: accepts `file#groups` for `file#/groups`, as a published model file has it (CM-05).
+    is_lenient: accepts `file#groups` for `file#/groups`, as a published model file has it (CM-05).
     Raises: ModelError, ModelRequiredTrue, ModelScalarDefault.
     """
     source = {} if source is None else source
-    given = checked_aspects(includes.expand_includes(source, include, loose), _MODEL, ())
-    groups = object_members(given.get("groups", {}), ("groups",))
+    model_source = checked_aspects(includes.expand_includes(source, include, is_lenient), _MODEL, ())
+    groups = object_members(model_source.get("groups", {}), ("groups",))
     resources = imports.expand_imports(groups)
     types: Types = {plural: tuple(rows) for plural, rows in resources.items()}
-    checked = {plural: _group(plural, groups[plural], resources[plural], types) for plural in groups}
-    _check_names([(("groups", plural), row) for plural, row in checked.items()], _LONG)
-    _check_collections(checked, spec_attributes.registry(()), ("groups",))
-    registry = _level(spec_attributes.registry(checked), given.get("attributes"), ("attributes",), types)
-    full: dict[str, Any] = {name: given[name] for name in ("description", "documentation", "labels") if name in given}
-    full |= {"attributes": registry, "groups": checked}
+    group_types = {plural: _group(plural, groups[plural], resources[plural], types) for plural in groups}
+    _check_names([(("groups", plural), row) for plural, row in group_types.items()], _LONG)
+    _check_collections(group_types, spec_attributes.registry(()), ("groups",))
+    registry = _level(spec_attributes.registry(group_types), model_source.get("attributes"), ("attributes",), types)
+    full_model: dict[str, Any] = {
+        name: model_source[name] for name in ("description", "documentation", "labels") if name in model_source
+    }
+    full_model |= {"attributes": registry, "groups": group_types}
     origins = {
         f"{plural}.{name}": origin
         for plural, rows in resources.items()
         for name, (_, origin) in rows.items()
         if origin != xids.join(plural, name)
     }
-    return Model.build(dict(source), full, origins)
+    return Model.build(dict(source), full_model, origins)
 
 
-def _group(plural: str, given: Any, resources: imports.Resources, types: Types) -> dict[str, Any]:
-    place: ModelPath = ("groups", plural)
-    row = _named(plural, checked_aspects(given, _GROUP, place), place)
+def _group(plural: str, group_definition: Any, resources: imports.Resources, types: Types) -> dict[str, Any]:
+    model_path: ModelPath = ("groups", plural)
+    row = _named(plural, checked_aspects(group_definition, _GROUP, model_path), model_path)
     if plural in spec_attributes.RESERVED_PATHS:
-        raise model_error(place, "the name is taken, so no Group type can have it")
-    checked = {
-        name: _resource(name, definition, (*place, "resources", name), types)
+        raise model_error(model_path, "the name is taken, so no Group type can have it")
+    resource_types = {
+        name: _resource(name, definition, (*model_path, "resources", name), types)
         for name, (definition, _) in resources.items()
     }
-    _check_names([((*place, "resources", name), each) for name, each in checked.items()], _SHORT)
-    level = spec_attributes.group(row["singular"], checked)
+    _check_names(
+        [((*model_path, "resources", name), resource_type) for name, resource_type in resource_types.items()], _SHORT
+    )
+    level = spec_attributes.group(row["singular"], resource_types)
     if f"{row['singular']}id" in spec_attributes.group("", ()).attributes:
         raise model_error(
-            (*place, "singular"), f"its id attribute would be {row['singular']}id, which has another meaning"
+            (*model_path, "singular"), f"its id attribute would be {row['singular']}id, which has another meaning"
         )
-    _check_collections(checked, spec_attributes.group(row["singular"], ()), (*place, "resources"))
-    attributes = _level(level, row.get("attributes"), (*place, "attributes"), types)
-    versions = {name: each["attributes"] for name, each in checked.items()}
+    _check_collections(resource_types, spec_attributes.group(row["singular"], ()), (*model_path, "resources"))
+    attributes = _level(level, row.get("attributes"), (*model_path, "attributes"), types)
+    versions = {name: resource_type["attributes"] for name, resource_type in resource_types.items()}
     bounds = constraints.check_constraints(
-        row.pop("constraints", {}), attributes, versions, types, (*place, "constraints")
+        row.pop("constraints", {}), attributes, versions, types, (*model_path, "constraints")
     )
-    row |= {"attributes": attributes, "resources": checked}
+    row |= {"attributes": attributes, "resources": resource_types}
     if bounds:
         row["constraints"] = bounds
     return _in_order(row, [name for name in _GROUP if name != "ximportresources"])
 
 
-def _resource(plural: str, given: Any, place: ModelPath, types: Types) -> dict[str, Any]:
-    row = RESOURCE_DEFAULTS | _named(plural, checked_aspects(given, _RESOURCE, place), place)
-    row |= _validation(row, place) | _versionmode(row, object_members(given, place), place)
+def _resource(plural: str, definition: Any, model_path: ModelPath, types: Types) -> dict[str, Any]:
+    row = RESOURCE_DEFAULTS | _named(plural, checked_aspects(definition, _RESOURCE, model_path), model_path)
+    row |= _validation(row, model_path) | _versionmode(row, object_members(definition, model_path), model_path)
     if "typemap" in row:
-        row["typemap"] = typemap.check_typemap(object_members(row["typemap"], place), (*place, "typemap"))
-    clash = spec_attributes.singular_names(row["singular"], row["hasdocument"]) & spec_attributes.fixed_names()
-    if clash:
-        raise model_error((*place, "singular"), f"it would create an attribute {min(clash)}, which has another meaning")
+        row["typemap"] = typemap.check_typemap(object_members(row["typemap"], model_path), (*model_path, "typemap"))
+    conflicting_names = (
+        spec_attributes.singular_names(row["singular"], row["hasdocument"]) & spec_attributes.fixed_names()
+    )
+    if conflicting_names:
+        raise model_error(
+            (*model_path, "singular"),
+            f"it would create an attribute {min(conflicting_names)}, which has another meaning",
+        )
     levels = {
         "attributes": spec_attributes.version(row["singular"], row["hasdocument"]),
         "resourceattributes": spec_attributes.resource(row["singular"]),
         "metaattributes": spec_attributes.meta(row["singular"]),
     }
     for name, level in levels.items():
-        row[name] = _level(level, row.get(name), (*place, name), types, versions=name == "attributes")
-    added = row["resourceattributes"].keys() - levels["resourceattributes"].attributes.keys()
-    if added:
+        row[name] = _level(level, row.get(name), (*model_path, name), types, versions=name == "attributes")
+    additional_names = row["resourceattributes"].keys() - levels["resourceattributes"].attributes.keys()
+    if additional_names:
         raise model_error(
-            (*place, "resourceattributes", min(added)),
+            (*model_path, "resourceattributes", min(additional_names)),
             "Resources cannot have attributes other than those of their Versions",
         )
     return _in_order(row, _RESOURCE)
 
 
-def _named(plural: str, row: dict[str, Any], place: ModelPath) -> dict[str, Any]:
+def _named(plural: str, row: dict[str, Any], model_path: ModelPath) -> dict[str, Any]:
     if row.get("plural", plural) != plural:
-        raise model_error((*place, "plural"), "it differs from its key")
+        raise model_error((*model_path, "plural"), "it differs from its key")
     if "singular" not in row:
-        raise model_error((*place, "singular"), "it is required")
+        raise model_error((*model_path, "singular"), "it is required")
     return {"plural": plural, **row}
 
 
-def _validation(row: dict[str, Any], place: ModelPath) -> dict[str, Any]:
+def _validation(row: dict[str, Any], model_path: ModelPath) -> dict[str, Any]:
     if row["validatecompatibility"] and not row["validateformat"]:
-        raise model_error((*place, "validatecompatibility"), "it needs validateformat to be true")
-    bound = row["maxversions"]
+        raise model_error((*model_path, "validatecompatibility"), "it needs validateformat to be true")
+    max_versions = row["maxversions"]
     # Integers beyond 64 bits are written to JSON only from Decimals, and int("1e999999999") would not end.
-    return {"maxversions": int(bound) if bound < 1 << 63 else bound}
+    return {"maxversions": int(max_versions) if max_versions < 1 << 63 else max_versions}
 
 
-def _versionmode(row: dict[str, Any], given: Mapping[str, Any], place: ModelPath) -> dict[str, Any]:
+def _versionmode(row: dict[str, Any], definition: Mapping[str, Any], model_path: ModelPath) -> dict[str, Any]:
     mode = row["versionmode"].lower()
     if mode not in spec_attributes.VERSIONMODES:
-        raise model_error((*place, "versionmode"), f"{mode!r} is not one of: {', '.join(spec_attributes.VERSIONMODES)}")
+        raise model_error(
+            (*model_path, "versionmode"), f"{mode!r} is not one of: {', '.join(spec_attributes.VERSIONMODES)}"
+        )
     if mode not in spec_attributes.COMPUTED_MODES:
         return {"versionmode": mode}
-    if given.get("singleversionroot") is False:
-        raise model_error((*place, "singleversionroot"), f"versionmode {mode} needs it to be true")
+    if definition.get("singleversionroot") is False:
+        raise model_error((*model_path, "singleversionroot"), f"versionmode {mode} needs it to be true")
     return {"versionmode": mode, "singleversionroot": True}
 
 
-def _level(level: SpecAttributes, given: Any, place: ModelPath, types: Types, versions: bool = False) -> Definitions:
-    joined = overlay.overlay_level(level, given or {}, place)
+def _level(
+    level: SpecAttributes, definitions: Any, model_path: ModelPath, types: Types, versions: bool = False
+) -> Definitions:
+    overlaid = overlay.overlay_level(level, definitions or {}, model_path)
     scope = attribute_definitions.DefinitionContext(types, level.attributes, versions=versions, taken=level.reserved)
-    return attribute_definitions.full_definitions(joined, place, scope)
+    return attribute_definitions.full_definitions(overlaid, model_path, scope)
 
 
 def _check_names(rows: Iterable[tuple[ModelPath, Mapping[str, Any]]], singular: int) -> None:
     """Refuses type names of a wrong form, and duplicates. singular: the maximum length of singular names."""
-    seen: set[str] = set()
-    for place, row in rows:
-        for aspect, most in (("plural", _SHORT), ("singular", singular)):
+    known_names: set[str] = set()
+    for model_path, row in rows:
+        for aspect, max_length in (("plural", _SHORT), ("singular", singular)):
             name = row[aspect]
-            if not xids.NAME.match(name) or len(name) > most:
-                raise model_error((*place, aspect), f"{name!r} is not a name of at most {most} characters")
-            if name in seen:
-                raise model_error((*place, aspect), f"another type here is called {name} already")
-            seen.add(name)
+            if not xids.NAME.match(name) or len(name) > max_length:
+                raise model_error((*model_path, aspect), f"{name!r} is not a name of at most {max_length} characters")
+            if name in known_names:
+                raise model_error((*model_path, aspect), f"another type here is called {name} already")
+            known_names.add(name)
 
 
-def _check_collections(plurals: Iterable[str], level: SpecAttributes, place: ModelPath) -> None:
+def _check_collections(plurals: Iterable[str], level: SpecAttributes, model_path: ModelPath) -> None:
     """Refuses collections whose attributes hide each other or those of the level."""
-    seen = set(level.attributes)
+    known_names = set(level.attributes)
     for plural in plurals:
         names = spec_attributes.collection(plural).keys()
-        if names & seen:
-            raise model_error((*place, plural), f"its attribute {min(names & seen)} has another meaning already")
-        seen |= names
+        if names & known_names:
+            raise model_error(
+                (*model_path, plural), f"its attribute {min(names & known_names)} has another meaning already"
+            )
+        known_names |= names
 
 
-def _in_order(row: Mapping[str, Any], order: Iterable[str]) -> dict[str, Any]:
-    return {name: row[name] for name in order if name in row}
+def _in_order(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: row[name] for name in names if name in row}

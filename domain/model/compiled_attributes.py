@@ -65,24 +65,28 @@ class AttributeRow(NamedTuple):
 class CompiledAttributes:
     """See the module. Immutable, except for the cached variants for `ifvalues`."""
 
-    def __init__(self, definitions: Definitions, rules: AttributeRules, switching: Iterable[str] | None = None) -> None:
-        """switching: names whose `ifvalues` are not applied yet; None: all."""
+    def __init__(
+        self, definitions: Definitions, rules: AttributeRules, pending_switches: Iterable[str] | None = None
+    ) -> None:
+        """pending_switches: names whose `ifvalues` are not applied yet; None: all."""
         self._definitions = definitions
         self._rules = rules
         self._variants: dict[tuple[tuple[str, str], ...], CompiledAttributes] = {}
-        self._switches = _switches(definitions, definitions if switching is None else switching)
-        codecs = {
+        self._switches = _switches(definitions, definitions if pending_switches is None else pending_switches)
+        compiled_by_name = {
             name: compile_definition(name, row, rules) for name, row in definitions.items() if name not in rules.served
         }
-        star = codecs.pop("*", None)
-        self._star = star.check if star else None
-        self._sized = _sized(definitions["*"]) if star else None
-        self._star_accept = star.accept if star else None
-        self._deep = {name: each.accept for name, each in codecs.items() if each.accept is not None}
-        rows = [_row(name, definitions[name], each) for name, each in codecs.items()]
+        wildcard = compiled_by_name.pop("*", None)
+        self._star = wildcard.check if wildcard else None
+        self._sized = _sized(definitions["*"]) if wildcard else None
+        self._star_accept = wildcard.accept if wildcard else None
+        self._deep = {
+            name: compiled.accept for name, compiled in compiled_by_name.items() if compiled.accept is not None
+        }
+        rows = [_row(name, definitions[name], compiled) for name, compiled in compiled_by_name.items()]
         self._head = [row for row in rows if row.name not in rules.last]
         self._tail = [row for row in rows if row.name in rules.last]
-        self._names = frozenset(codecs) | rules.served
+        self._names = frozenset(compiled_by_name) | rules.served
         self._readonly = frozenset(name for name, row in definitions.items() if row.get("readonly"))
         self._dropped = (self._readonly | rules.served) - rules.compared
         self._keepable = tuple(name for name in definitions if name in self._readonly - rules.served)
@@ -92,7 +96,12 @@ class CompiledAttributes:
     @property
     def readonly_inside(self) -> bool:
         """Whether `accept` could ever drop anything."""
-        siblings = (row for keys in self._switches.values() for added in keys.values() for row in added.values())
+        siblings = (
+            row
+            for keys in self._switches.values()
+            for siblings_of_value in keys.values()
+            for row in siblings_of_value.values()
+        )
         return bool(self._readonly or self._deep or self._star_accept or any(_says_readonly(row) for row in siblings))
 
     def complete(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,79 +109,79 @@ class CompiledAttributes:
 
         Raises: InvalidValue.
         """
-        shape = self.active(attributes)
-        done: dict[str, Any] = {}
+        variant = self.active(attributes)
+        completed: dict[str, Any] = {}
         missing: list[ValuePath] = []
-        _fill(shape._head, attributes, done, missing)
-        if not shape._names.issuperset(attributes):
-            shape._extensions(attributes, done, missing)
-        _fill(shape._tail, attributes, done, missing)
+        _fill(variant._head, attributes, completed, missing)
+        if not variant._names.issuperset(attributes):
+            variant._extensions(attributes, completed, missing)
+        _fill(variant._tail, attributes, completed, missing)
         if missing:
             raise MissingValues(missing)
-        return done
+        return completed
 
-    def accept(self, given: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def accept(self, requested: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The given attributes without read-only ones. stored: decides on `ifvalues` where nothing is given."""
-        shape = self.active({**stored, **given} if stored else given)
-        drop = shape._dropped
-        kept = {name: value for name, value in given.items() if name not in drop}
-        for name, accept in shape._deep.items():
-            if name in kept:
-                kept[name] = accept(kept[name])
-        if shape._star_accept:
-            kept |= {name: shape._star_accept(kept[name]) for name in kept.keys() - shape._names}
-        return kept
+        variant = self.active({**stored, **requested} if stored else requested)
+        dropped_names = variant._dropped
+        accepted = {name: value for name, value in requested.items() if name not in dropped_names}
+        for name, accept in variant._deep.items():
+            if name in accepted:
+                accepted[name] = accept(accepted[name])
+        if variant._star_accept:
+            accepted |= {name: variant._star_accept(accepted[name]) for name in accepted.keys() - variant._names}
+        return accepted
 
     def settable(self, stored: Mapping[str, Any]) -> dict[str, Any]:
         """The stored values that requests or defaults can set."""
-        served = self._rules.served
-        return {name: value for name, value in stored.items() if name not in served}
+        served_names = self._rules.served
+        return {name: value for name, value in stored.items() if name not in served_names}
 
     def readonly(self, stored: Mapping[str, Any]) -> dict[str, Any]:
         """The stored values that clients cannot write and that do not result from requests."""
-        shape = self.active(stored)
-        return {name: stored[name] for name in shape._keepable if name in stored}
+        variant = self.active(stored)
+        return {name: stored[name] for name in variant._keepable if name in stored}
 
     def order(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """The same members: those of the model in its order, then the others by name, then those that come last."""
-        shape = self.active(attributes)
-        done = {name: attributes[name] for name in shape._before if name in attributes}
-        if not shape._placed.issuperset(attributes):
-            done |= {name: attributes[name] for name in sorted(attributes.keys() - shape._placed)}
-        return done | {name: attributes[name] for name in shape._rules.last if name in attributes}
+        variant = self.active(attributes)
+        ordered = {name: attributes[name] for name in variant._before if name in attributes}
+        if not variant._placed.issuperset(attributes):
+            ordered |= {name: attributes[name] for name in sorted(attributes.keys() - variant._placed)}
+        return ordered | {name: attributes[name] for name in variant._rules.last if name in attributes}
 
     def active(self, attributes: Mapping[str, Any]) -> CompiledAttributes:
         """The variant with the siblings that these values enable, and those that the siblings enable (MOD-23)."""
-        shape = self
-        while shape._switches:
-            chosen = shape._chosen(attributes)
-            if not chosen:
+        variant = self
+        while variant._switches:
+            switch_values = variant._chosen(attributes)
+            if not switch_values:
                 break
-            shape = shape._variants.get(chosen) or shape._vary(chosen)
-        return shape
+            variant = variant._variants.get(switch_values) or variant._vary(switch_values)
+        return variant
 
     def _chosen(self, attributes: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-        chosen = []
+        switch_values = []
         for name, keys in self._switches.items():
             value = attributes.get(name)
             key = _key(self._definitions[name].get("default") if value is None else value)
             if key in keys:
-                chosen.append((name, key))
-        return tuple(chosen)
+                switch_values.append((name, key))
+        return tuple(switch_values)
 
-    def _vary(self, chosen: tuple[tuple[str, str], ...]) -> CompiledAttributes:
-        added: dict[str, Definitions] = {name: self._switches[name][key] for name, key in chosen}
-        joined: Definitions = {}
+    def _vary(self, switch_values: tuple[tuple[str, str], ...]) -> CompiledAttributes:
+        siblings_by_name: dict[str, Definitions] = {name: self._switches[name][key] for name, key in switch_values}
+        definitions: Definitions = {}
         for name, row in self._definitions.items():
-            joined[name] = row
-            for sibling, definition in added.get(name, {}).items():
-                if sibling in joined or sibling in self._definitions:
+            definitions[name] = row
+            for sibling, definition in siblings_by_name.get(name, {}).items():
+                if sibling in definitions or sibling in self._definitions:
                     raise InvalidValue("two values at this level define it in different ways", (sibling,))
-                joined[sibling] = definition
-        switching = [sibling for siblings in added.values() for sibling in siblings]
-        return self._variants.setdefault(chosen, CompiledAttributes(joined, self._rules, switching))
+                definitions[sibling] = definition
+        pending_switches = [sibling for siblings in siblings_by_name.values() for sibling in siblings]
+        return self._variants.setdefault(switch_values, CompiledAttributes(definitions, self._rules, pending_switches))
 
-    def _extensions(self, attributes: Mapping[str, Any], done: dict[str, Any], missing: list[ValuePath]) -> None:
+    def _extensions(self, attributes: Mapping[str, Any], completed: dict[str, Any], missing: list[ValuePath]) -> None:
         names = sorted(name for name in attributes.keys() - self._names if attributes[name] is not None)
         for name in names:
             if self._star is None:
@@ -182,7 +191,12 @@ class CompiledAttributes:
             if name in self._rules.reserved:
                 raise InvalidValue("the name is taken by the registry itself", (name,))
         if self._star:
-            _fill([AttributeRow(name, self._extension(name), None, False) for name in names], attributes, done, missing)
+            _fill(
+                [AttributeRow(name, self._extension(name), None, False) for name in names],
+                attributes,
+                completed,
+                missing,
+            )
 
     def _extension(self, name: str) -> ValueCheck:
         """The check of an extension, whose size includes its name."""
@@ -192,16 +206,16 @@ class CompiledAttributes:
 
 def compile_definition(name: str, definition: Definition, rules: AttributeRules) -> CompiledDefinition:
     """The functions for values of a definition. name: of the attribute, for ENT-13."""
-    kind = definition["type"]
-    if kind == "string" and not definition.get("enum") and name not in rules.extra:
+    type_name = definition["type"]
+    if type_name == "string" and not definition.get("enum") and name not in rules.extra:
         return CompiledDefinition(values.text_check(name), None)
-    extra = [rules.extra[name]] if name in rules.extra else []
-    if kind in values.SCALARS:
+    extra_checks = [rules.extra[name]] if name in rules.extra else []
+    if type_name in values.SCALARS:
         return CompiledDefinition(
-            values.chained_check([*_scalar(definition, rules.types), values.size_check(name), *extra]), None
+            values.chained_check([*_scalar(definition, rules.types), values.size_check(name), *extra_checks]), None
         )
-    made = _COMPLEX[kind](definition, rules.types)
-    return CompiledDefinition(values.chained_check([made.check, *extra]), made.accept)
+    compiled = _COMPLEX[type_name](definition, rules.types)
+    return CompiledDefinition(values.chained_check([compiled.check, *extra_checks]), compiled.accept)
 
 
 def _scalar(definition: Definition, types: Types, inherited: Definition | None = None) -> list[ValueCheck]:
@@ -209,85 +223,85 @@ def _scalar(definition: Definition, types: Types, inherited: Definition | None =
     bounds = inherited or definition
     checks = [values.scalar_check(definition["type"], types, definition.get("target"))]
     if bounds.get("enum") and bounds.get("strict", True):
-        checks.append(values.enum_check(bounds["enum"], fold=bool(bounds.get("fold"))))
+        checks.append(values.enum_check(bounds["enum"], ignore_case=bool(bounds.get("fold"))))
     return checks
 
 
 def _array(definition: Definition, types: Types) -> CompiledDefinition:
     item = definition["item"]
-    inner = (
+    compiled_item = (
         CompiledDefinition(values.chained_check(_scalar(item, types, definition)), None)
         if item["type"] in values.SCALARS
         else _COMPLEX[item["type"]](item, types)
     )
-    plain = frozenset[type]() if definition.get("enum") else values.PLAIN.get(item["type"], frozenset())
+    unchecked_types = frozenset[type]() if definition.get("enum") else values.PLAIN.get(item["type"], frozenset())
 
     def check(value: Any) -> list[Any]:
         if not isinstance(value, list):
             raise InvalidValue("it is not an array")
         # It takes a tenth of the time, which matters while other writers wait for the write lock.
-        if plain.issuperset(map(type, value)):
+        if unchecked_types.issuperset(map(type, value)):
             return value
-        done = []
-        for index, each in enumerate(value):
+        items = []
+        for index, element in enumerate(value):
             try:
-                if each is None:
+                if element is None:
                     raise InvalidValue(NO_VALUE)
-                done.append(inner.check(each))
-            except InvalidValue as flaw:
-                raise flaw.under(index) from None
-        return done
+                items.append(compiled_item.check(element))
+            except InvalidValue as invalid_value:
+                raise invalid_value.under(index) from None
+        return items
 
-    each_accept = inner.accept
-    return CompiledDefinition(check, each_accept and (lambda value: _items(each_accept, value)))
+    accept_item = compiled_item.accept
+    return CompiledDefinition(check, accept_item and (lambda value: _items(accept_item, value)))
 
 
 def _map(definition: Definition, types: Types) -> CompiledDefinition:
     item = definition["item"]
-    sized = item["type"] in values.SCALARS
-    inner = (
+    is_scalar = item["type"] in values.SCALARS
+    compiled_item = (
         CompiledDefinition(values.chained_check(_scalar(item, types)), None)
-        if sized
+        if is_scalar
         else _COMPLEX[item["type"]](item, types)
     )
 
     def check(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise InvalidValue("it is not a map")
-        done = {}
+        members = {}
         for key in sorted(value):
-            each = value[key]
-            if each is None:
+            element = value[key]
+            if element is None:
                 continue
             try:
                 if not MAP_KEY.match(key):
                     raise InvalidValue(
                         "it is not a valid map key: 1 to 63 of a-z 0-9 : - _ . with a letter or digit first"
                     )
-                done[key] = inner.check(each)
-                if sized:
-                    values.size_check(key)(each)
-            except InvalidValue as flaw:
-                raise flaw.under(key) from None
-        return done
+                members[key] = compiled_item.check(element)
+                if is_scalar:
+                    values.size_check(key)(element)
+            except InvalidValue as invalid_value:
+                raise invalid_value.under(key) from None
+        return members
 
-    each_accept = inner.accept
-    return CompiledDefinition(check, each_accept and (lambda value: _members(each_accept, value)))
+    accept_item = compiled_item.accept
+    return CompiledDefinition(check, accept_item and (lambda value: _members(accept_item, value)))
 
 
 def _object(definition: Definition, types: Types) -> CompiledDefinition:
     names = CHARSETS[definition.get("namecharset", "strict")]
-    shape = CompiledAttributes(definition.get("attributes", {}), AttributeRules(types, names))
+    compiled = CompiledAttributes(definition.get("attributes", {}), AttributeRules(types, names))
 
     def check(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise InvalidValue("it is not an object")
-        return shape.complete(value)
+        return compiled.complete(value)
 
     def accept(value: Any) -> Any:
-        return shape.accept(value) if isinstance(value, dict) else value
+        return compiled.accept(value) if isinstance(value, dict) else value
 
-    return CompiledDefinition(check, accept if shape.readonly_inside else None)
+    return CompiledDefinition(check, accept if compiled.readonly_inside else None)
 
 
 def _any(definition: Definition, types: Types) -> CompiledDefinition:
@@ -299,10 +313,10 @@ def _sized(definition: Definition) -> Callable[[str], ValueCheck] | None:
     """The size check of an extension, by the type that `*` allows; objects check their own attributes."""
     if definition["type"] in values.SCALARS:
         return values.size_check
-    inner = definition
-    while inner["type"] in ("array", "map"):
-        inner = inner["item"]
-    return None if inner["type"] == "object" else values.nested_size_check
+    innermost = definition
+    while innermost["type"] in ("array", "map"):
+        innermost = innermost["item"]
+    return None if innermost["type"] == "object" else values.nested_size_check
 
 
 _COMPLEX: Final[dict[str, Callable[[Definition, Types], CompiledDefinition]]] = {
@@ -314,27 +328,27 @@ _COMPLEX: Final[dict[str, Callable[[Definition, Types], CompiledDefinition]]] = 
 
 
 def _fill(
-    rows: list[AttributeRow], attributes: Mapping[str, Any], done: dict[str, Any], missing: list[ValuePath]
+    rows: list[AttributeRow], attributes: Mapping[str, Any], completed: dict[str, Any], missing: list[ValuePath]
 ) -> None:
     for name, check, default, required in rows:
         value = attributes.get(name)
         try:
             if value is not None:
-                done[name] = check(value)
+                completed[name] = check(value)
             elif default is not None:
-                done[name] = default
+                completed[name] = default
             elif required:
                 missing.append((name,))
-        except MissingValues as flaw:
-            missing.extend((name, *path) for path in flaw.paths)
-        except InvalidValue as flaw:
-            raise flaw.under(name) from None
+        except MissingValues as invalid_value:
+            missing.extend((name, *path) for path in invalid_value.paths)
+        except InvalidValue as invalid_value:
+            raise invalid_value.under(name) from None
 
 
-def _row(name: str, definition: Definition, made: CompiledDefinition) -> AttributeRow:
+def _row(name: str, definition: Definition, compiled: CompiledDefinition) -> AttributeRow:
     default = definition.get("default")
-    checked = None if default is None else made.check(default)
-    return AttributeRow(name, made.check, checked, bool(definition.get("required")))
+    default_value = None if default is None else compiled.check(default)
+    return AttributeRow(name, compiled.check, default_value, bool(definition.get("required")))
 
 
 def _switches(definitions: Definitions, names: Iterable[str]) -> dict[str, dict[str, Definitions]]:
@@ -353,18 +367,18 @@ def _key(value: Any) -> str:
 
 def _says_readonly(definition: Definition) -> bool:
     """Whether a definition or one below it is read-only."""
-    below = [*definition.get("attributes", {}).values(), *filter(None, [definition.get("item")])]
-    below += [
+    nested = [*definition.get("attributes", {}).values(), *filter(None, [definition.get("item")])]
+    nested += [
         row
         for branch in definition.get("ifvalues", {}).values()
         for row in branch.get("siblingattributes", {}).values()
     ]
-    return bool(definition.get("readonly")) or any(_says_readonly(each) for each in below)
+    return bool(definition.get("readonly")) or any(_says_readonly(inner_definition) for inner_definition in nested)
 
 
 def _items(accept: DropReadonly, value: Any) -> Any:
-    return [accept(each) for each in value] if isinstance(value, list) else value
+    return [accept(item) for item in value] if isinstance(value, list) else value
 
 
 def _members(accept: DropReadonly, value: Any) -> Any:
-    return {key: accept(each) for key, each in value.items()} if isinstance(value, dict) else value
+    return {key: accept(member) for key, member in value.items()} if isinstance(value, dict) else value

@@ -19,7 +19,7 @@ ASPECTS: Final = {"default": "any", "enum": "array", "equals": "string"}
 
 
 def check_constraints(
-    given: Any, group: Definitions, versions: Mapping[str, Definitions], types: Types, place: ModelPath
+    rows: Any, group: Definitions, versions: Mapping[str, Definitions], types: Types, model_path: ModelPath
 ) -> dict[str, dict[str, Any]]:
     """The constraints of a Group type or a Group, without aspects that have no effect.
 
@@ -27,8 +27,8 @@ def check_constraints(
     Raises: ModelError.
     """
     return {
-        key: _constraint(key, constraint, group, versions, types, (*place, key))
-        for key, constraint in object_members(given, place).items()
+        key: _constraint(key, constraint, group, versions, types, (*model_path, key))
+        for key, constraint in object_members(rows, model_path).items()
     }
 
 
@@ -61,47 +61,54 @@ def definition_at(definitions: Definitions, path: tuple[str, ...]) -> Definition
 
 
 def _constraint(
-    key: str, given: Any, group: Definitions, versions: Mapping[str, Definitions], types: Types, place: ModelPath
+    key: str,
+    definition: Any,
+    group: Definitions,
+    versions: Mapping[str, Definitions],
+    types: Types,
+    model_path: ModelPath,
 ) -> dict[str, Any]:
-    row = {name: value for name, value in checked_aspects(given, ASPECTS, place).items() if value not in ("", [])}
-    attribute = _attribute(key, versions, place)
+    row = {
+        name: value for name, value in checked_aspects(definition, ASPECTS, model_path).items() if value not in ("", [])
+    }
+    attribute = _attribute(key, versions, model_path)
     enum = row.get("enum")
-    own = attribute.get("enum") if attribute.get("strict", True) else None
+    attribute_enum = attribute.get("enum") if attribute.get("strict", True) else None
     for index, value in enumerate(enum or ()):
-        check_value(value, attribute, (*place, "enum", index), types)
-        check_enum(value, own, (*place, "enum", index))
+        check_value(value, attribute, (*model_path, "enum", index), types)
+        check_enum(value, attribute_enum, (*model_path, "enum", index))
     default = row.get("default", attribute.get("default"))
     if default is not None:
-        check_value(default, attribute, (*place, "default"), types)
-        check_enum(default, enum or own, (*place, "default"))
+        check_value(default, attribute, (*model_path, "default"), types)
+        check_enum(default, enum or attribute_enum, (*model_path, "default"))
     if "equals" in row:
-        _check_equals(row["equals"], attribute, group, (*place, "equals"))
+        _check_equals(row["equals"], attribute, group, (*model_path, "equals"))
     return row
 
 
-def _attribute(key: str, versions: Mapping[str, Definitions], place: ModelPath) -> Definition:
+def _attribute(key: str, versions: Mapping[str, Definitions], model_path: ModelPath) -> Definition:
     try:
         plural, path = parse_constraint_key(key)
     except ValueError as error:
-        raise model_error(place, str(error)) from None
+        raise model_error(model_path, str(error)) from None
     if plural not in versions:
-        raise model_error(place, f"this Group type has no Resource type {plural}")
-    return _scalar(definition_at(versions[plural], path), place)
+        raise model_error(model_path, f"this Group type has no Resource type {plural}")
+    return _scalar(definition_at(versions[plural], path), model_path)
 
 
-def _check_equals(path: str, attribute: Definition, group: Definitions, place: ModelPath) -> None:
+def _check_equals(path: str, attribute: Definition, group: Definitions, model_path: ModelPath) -> None:
     try:
         names = _names(dot_path.parse(path), path)
     except ValueError as error:
-        raise model_error(place, str(error)) from None
-    found = _scalar(definition_at(group, names), place)
-    if found["type"] != attribute["type"]:
-        raise model_error(place, f"{found['type']} and {attribute['type']} are never equal")
+        raise model_error(model_path, str(error)) from None
+    group_attribute = _scalar(definition_at(group, names), model_path)
+    if group_attribute["type"] != attribute["type"]:
+        raise model_error(model_path, f"{group_attribute['type']} and {attribute['type']} are never equal")
 
 
-def _scalar(definition: Definition | None, place: ModelPath) -> Definition:
+def _scalar(definition: Definition | None, model_path: ModelPath) -> Definition:
     if definition is None or definition["type"] not in values.SCALARS:
-        raise model_error(place, "it does not name a scalar attribute that is statically defined")
+        raise model_error(model_path, "it does not name a scalar attribute that is statically defined")
     return definition
 
 
@@ -112,9 +119,11 @@ def _names(path: Any, text: str) -> tuple[str, ...]:
 
 
 def _with_default(definitions: Definitions, path: tuple[str, ...], default: Any) -> Definitions:
-    name, *rest = path
+    name, *remaining = path
     row = definitions[name]
-    changed = row | (
-        {"attributes": _with_default(row["attributes"], tuple(rest), default)} if rest else {"default": default}
+    new_row = row | (
+        {"attributes": _with_default(row["attributes"], tuple(remaining), default)}
+        if remaining
+        else {"default": default}
     )
-    return definitions | {name: changed}
+    return definitions | {name: new_row}

@@ -12,11 +12,11 @@ from domain.registry.explicit_values import DefaultMarks
 
 def assumed_defaults(definitions: Definitions, values: Mapping[str, Any]) -> DefaultMarks:
     """Marks (see `domain.registry.explicit_values`) of the values that equal their defaults; an array is one value."""
-    known = dict(_in_force(definitions, values))
-    star = known.pop("*", None)
+    definitions_in_force = dict(_in_force(definitions, values))
+    wildcard = definitions_in_force.pop("*", None)
     marks: DefaultMarks = {}
     for name, value in values.items():
-        if (definition := known.get(name, star)) is not None and (mark := _mark(definition, value)):
+        if (definition := definitions_in_force.get(name, wildcard)) is not None and (mark := _mark(definition, value)):
             marks[name] = mark
     return marks
 
@@ -32,7 +32,7 @@ def _mark(definition: Definition, value: Any) -> Any:
     if not isinstance(value, dict):
         return None
     if definition["type"] == "map":
-        return {key: mark for key, each in value.items() if (mark := _mark(definition["item"], each))}
+        return {key: mark for key, member in value.items() if (mark := _mark(definition["item"], member))}
     return assumed_defaults(definition.get("attributes", {}), value)
 
 

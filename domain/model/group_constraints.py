@@ -17,36 +17,43 @@ from domain.model.types import GroupType
 ConstraintsByPath = dict[tuple[str, ...], dict[str, Any]]
 
 
-def group_constraints(group: GroupType, given: Mapping[str, Any] | None, xid: str) -> ConstraintsByPath:
-    """The constraints on the Versions of one Group. given: its `constraints` attribute, complete.
+def group_constraints(group: GroupType, rows: Mapping[str, Any] | None, xid: str) -> ConstraintsByPath:
+    """The constraints on the Versions of one Group. rows: its `constraints` attribute, complete.
 
     Raises: InvalidAttribute if it is not a valid constraint, or wider than that of the type.
     """
     bounds = {_key(key): row for key, row in group.constraints.items()}
     try:
-        for key, row in (given or {}).items():
+        for key, row in (rows or {}).items():
             bounds |= _narrowed(group, key, row, bounds)
     except ModelError as problem:
-        place, _, detail = problem.arguments["error_detail"].partition(": ")
-        raise InvalidAttribute(xid, name=place, error_detail=detail) from None
+        model_path, _, detail = problem.arguments["error_detail"].partition(": ")
+        raise InvalidAttribute(xid, name=model_path, error_detail=detail) from None
     return bounds
 
 
-def _narrowed(group: GroupType, key: str, given: Any, bounds: ConstraintsByPath) -> ConstraintsByPath:
-    place = ("constraints", key)
-    own = {aspect: value for aspect, value in object_members(given, place).items() if value not in ("", [])}
+def _narrowed(group: GroupType, key: str, definition: Any, bounds: ConstraintsByPath) -> ConstraintsByPath:
+    model_path = ("constraints", key)
+    own_aspects = {
+        aspect: value for aspect, value in object_members(definition, model_path).items() if value not in ("", [])
+    }
     try:
-        wide = bounds.get(_key(key), {})
+        type_constraint = bounds.get(_key(key), {})
     except ValueError as error:
-        raise model_error(place, str(error)) from None
+        raise model_error(model_path, str(error)) from None
     versions = {plural: type.version.definitions for plural, type in group.resources.items()}
-    joined = {key: {**wide, **own}}
-    checked = constraints.check_constraints(joined, group.level.definitions, versions, group.level.types, place[:1])
-    if "enum" in wide and not all(value in wide["enum"] for value in own.get("enum", ())):
-        raise model_error((*place, "enum"), "it has a value that the Group type's constraint does not allow")
-    if "equals" in wide and own.get("equals", wide["equals"]) != wide["equals"]:
-        raise model_error((*place, "equals"), f"the Group type's constraint says {wide['equals']}")
-    return {_key(key): checked[key]}
+    combined = {key: {**type_constraint, **own_aspects}}
+    validated = constraints.check_constraints(
+        combined, group.level.definitions, versions, group.level.types, model_path[:1]
+    )
+    if "enum" in type_constraint and not all(value in type_constraint["enum"] for value in own_aspects.get("enum", ())):
+        raise model_error((*model_path, "enum"), "it has a value that the Group type's constraint does not allow")
+    if (
+        "equals" in type_constraint
+        and own_aspects.get("equals", type_constraint["equals"]) != type_constraint["equals"]
+    ):
+        raise model_error((*model_path, "equals"), f"the Group type's constraint says {type_constraint['equals']}")
+    return {_key(key): validated[key]}
 
 
 def _key(key: str) -> tuple[str, ...]:

@@ -25,42 +25,42 @@ def expand_imports(groups: Mapping[str, Any]) -> dict[str, Resources]:
     groups: the Group types of a modelsource, includes resolved.
     Raises: ModelError.
     """
-    found: dict[str, Resources] = {}
+    resources: dict[str, Resources] = {}
     types = len(groups)
     for plural in groups:
         if types <= MAX_TYPES:
-            found[plural] = _resources(plural, groups, ())
-            types += len(found[plural])
+            resources[plural] = _resources(plural, groups, ())
+            types += len(resources[plural])
     if types > MAX_TYPES:
         raise model_error(
             (), f"it has more than {MAX_TYPES} types of Groups and Resources, imported ones counted each time"
         )
-    return found
+    return resources
 
 
 def _resources(plural: str, groups: Mapping[str, Any], chain: tuple[str, ...]) -> Resources:
     group = object_members(groups[plural], ("groups", plural))
-    place: ModelPath = ("groups", plural, "ximportresources")
-    own = object_members(group.get("resources", {}), ("groups", plural, "resources"))
-    found: Resources = {name: (row, xids.join(plural, name)) for name, row in own.items()}
-    for reference in _references(group.get("ximportresources", []), place):
+    model_path: ModelPath = ("groups", plural, "ximportresources")
+    own_resources = object_members(group.get("resources", {}), ("groups", plural, "resources"))
+    resources: Resources = {name: (row, xids.join(plural, name)) for name, row in own_resources.items()}
+    for reference in _references(group.get("ximportresources", []), model_path):
         name = reference.rpartition("/")[2]
-        if name in found:
-            raise model_error(place, f"this Group type has a Resource type {name} already, so {reference} clashes")
-        found[name] = _imported(reference, plural, groups, chain)
-    return found
+        if name in resources:
+            raise model_error(model_path, f"this Group type has a Resource type {name} already, so {reference} clashes")
+        resources[name] = _imported(reference, plural, groups, chain)
+    return resources
 
 
 def _imported(reference: str, importer: str, groups: Mapping[str, Any], chain: tuple[str, ...]) -> tuple[Any, str]:
-    place: ModelPath = ("groups", importer, "ximportresources")
+    model_path: ModelPath = ("groups", importer, "ximportresources")
     names = xids.segments(reference) if reference.startswith("/") else ()
     if len(names) != 2 or names[0] not in groups:
-        raise model_error(place, f"{reference} does not name a Resource type of this model")
+        raise model_error(model_path, f"{reference} does not name a Resource type of this model")
     group, resource = names
     if group == importer:
-        raise model_error(place, f"{reference} is of this Group type itself")
+        raise model_error(model_path, f"{reference} is of this Group type itself")
     if f"{importer} {reference}" in chain:
-        raise model_error(place, f"{reference} imports itself through other types")
+        raise model_error(model_path, f"{reference} imports itself through other types")
     return _owner(group, resource, reference, groups, (*chain, f"{importer} {reference}"))
 
 
@@ -69,17 +69,17 @@ def _owner(
 ) -> tuple[Any, str]:
     """The definition of a reference; its Group type may itself import it."""
     definition = object_members(groups[group], ("groups", group))
-    own = object_members(definition.get("resources", {}), ("groups", group, "resources"))
-    if resource in own:
-        return own[resource], xids.join(group, resource)
-    place: ModelPath = ("groups", group, "ximportresources")
-    for further in _references(definition.get("ximportresources", []), place):
-        if further.rpartition("/")[2] == resource:
-            return _imported(further, group, groups, chain)
-    raise model_error(place[:2], f"it has no Resource type {resource} that {reference} could import")
+    own_resources = object_members(definition.get("resources", {}), ("groups", group, "resources"))
+    if resource in own_resources:
+        return own_resources[resource], xids.join(group, resource)
+    model_path: ModelPath = ("groups", group, "ximportresources")
+    for next_reference in _references(definition.get("ximportresources", []), model_path):
+        if next_reference.rpartition("/")[2] == resource:
+            return _imported(next_reference, group, groups, chain)
+    raise model_error(model_path[:2], f"it has no Resource type {resource} that {reference} could import")
 
 
-def _references(value: Any, place: ModelPath) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise model_error(place, "it needs to be an array of Resource types such as /dirs/files")
+def _references(value: Any, model_path: ModelPath) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(reference, str) for reference in value):
+        raise model_error(model_path, "it needs to be an array of Resource types such as /dirs/files")
     return value

@@ -44,93 +44,95 @@ class _IncludeContext:
     elements: list[int] = field(default_factory=lambda: [0])
 
 
-def expand_includes(source: Any, include: Include | None = None, loose: bool = False) -> Any:
+def expand_includes(source: Any, include: Include | None = None, is_lenient: bool = False) -> Any:
     """The modelsource without directives; the given one is not changed.
 
     include: None if there is no base, so that only the modelsource itself can be included.
-    loose: whether a fragment may lack its leading slash, as in a published model file (CM-05).
+    is_lenient: whether a fragment may lack its leading slash, as in a published model file (CM-05).
     Raises: ModelError.
     """
-    return _resolved(source, (), _IncludeContext("", source, include, loose))
+    return _resolved(source, (), _IncludeContext("", source, include, is_lenient))
 
 
-def _resolved(value: Any, place: ModelPath, source: _IncludeContext) -> Any:
+def _resolved(value: Any, model_path: ModelPath, source: _IncludeContext) -> Any:
     if isinstance(value, list):
         source.elements[0] += len(value)
         if source.elements[0] > MAX_ELEMENTS:
             raise model_error((), f"its arrays have more than {MAX_ELEMENTS} elements; list fewer values")
-        return [_resolved(each, (*place, index), source) for index, each in enumerate(value)]
+        return [_resolved(member, (*model_path, index), source) for index, member in enumerate(value)]
     if not isinstance(value, dict):
         return value
     source.objects[0] += 1
     if source.objects[0] > MAX_OBJECTS:
         raise model_error((), f"it has more than {MAX_OBJECTS} objects; define fewer types and attributes")
     result = {
-        name: _resolved(each, (*place, name), source)
-        for name, each in value.items()
+        name: _resolved(member, (*model_path, name), source)
+        for name, member in value.items()
         if name not in ("$include", "$includes")
     }
-    for reference in _references(value, place):
-        for name, each in _included(reference, place, source).items():
+    for reference in _references(value, model_path):
+        for name, member in _included(reference, model_path, source).items():
             # An existing member has precedence: a sibling of the directive, or a member of an earlier reference.
-            result.setdefault(name, each)
+            result.setdefault(name, member)
     return result
 
 
-def _references(value: dict[str, Any], place: ModelPath) -> list[str]:
-    one, many = value.get("$include"), value.get("$includes")
-    if one is not None and many is not None:
-        raise model_error(place, "it has both $include and $includes")
-    references = many if many is not None else [] if one is None else [one]
-    if not isinstance(references, list) or not all(isinstance(each, str) for each in references):
-        raise model_error(place, "$include takes one string, and $includes takes an array of strings")
+def _references(value: dict[str, Any], model_path: ModelPath) -> list[str]:
+    single, multiple = value.get("$include"), value.get("$includes")
+    if single is not None and multiple is not None:
+        raise model_error(model_path, "it has both $include and $includes")
+    references = multiple if multiple is not None else [] if single is None else [single]
+    if not isinstance(references, list) or not all(isinstance(reference, str) for reference in references):
+        raise model_error(model_path, "$include takes one string, and $includes takes an array of strings")
     return references
 
 
-def _included(reference: str, place: ModelPath, source: _IncludeContext) -> dict[str, Any]:
+def _included(reference: str, model_path: ModelPath, source: _IncludeContext) -> dict[str, Any]:
     path, _, fragment = reference.partition("#")
     name = _joined(source.name, path) if path else source.name
     if (name, fragment) in source.chain:
-        raise model_error(place, f"{reference} includes itself")
+        raise model_error(model_path, f"{reference} includes itself")
     source.spent[0] += 1
     if source.spent[0] > _MOST or len(source.chain) > _DEEPEST:
-        raise model_error(place, "it includes too much")
-    document = source.document if name == source.name else _read(name, reference, place, source)
-    target = _pointed(document, fragment, reference, place, source.loose)
-    inner = replace(source, name=name, document=document, chain=(*source.chain, (name, fragment)))
-    found: dict[str, Any] = _resolved(target, place, inner)
-    return {key: each for key, each in found.items() if key != "$schema"}
+        raise model_error(model_path, "it includes too much")
+    document = source.document if name == source.name else _read(name, reference, model_path, source)
+    target = _pointed(document, fragment, reference, model_path, source.loose)
+    inner_source = replace(source, name=name, document=document, chain=(*source.chain, (name, fragment)))
+    members: dict[str, Any] = _resolved(target, model_path, inner_source)
+    return {key: member for key, member in members.items() if key != "$schema"}
 
 
-def _read(name: str, reference: str, place: ModelPath, source: _IncludeContext) -> Any:
+def _read(name: str, reference: str, model_path: ModelPath, source: _IncludeContext) -> Any:
     if source.include is None:
-        raise model_error(place, f"{reference} cannot be included: no base for includes is configured")
+        raise model_error(model_path, f"{reference} cannot be included: no base for includes is configured")
     if name not in source.read:
         try:
             source.read[name] = source.include(name)
         except (OSError, ValueError, LookupError) as error:
-            raise model_error(place, f"{reference} cannot be included: {error}") from error
+            raise model_error(model_path, f"{reference} cannot be included: {error}") from error
     return source.read[name]
 
 
-def _joined(base: str, path: str) -> str:
+def _joined(base_name: str, path: str) -> str:
     """The name of a document to which another one refers."""
-    if urlsplit(path).scheme or urlsplit(base).scheme:
-        return urljoin(base, path)
-    return posixpath.normpath(posixpath.join(posixpath.dirname(base), path))
+    if urlsplit(path).scheme or urlsplit(base_name).scheme:
+        return urljoin(base_name, path)
+    return posixpath.normpath(posixpath.join(posixpath.dirname(base_name), path))
 
 
-def _pointed(document: Any, fragment: str, reference: str, place: ModelPath, loose: bool) -> dict[str, Any]:
+def _pointed(document: Any, fragment: str, reference: str, model_path: ModelPath, is_lenient: bool) -> dict[str, Any]:
     """The value that a JSON Pointer (RFC 6901), written as a fragment, names."""
     pointer = unquote(fragment)
     if pointer and not pointer.startswith("/"):
-        if not loose:
-            raise model_error(place, f"the fragment of {reference} is not a JSON Pointer: it does not start with /")
+        if not is_lenient:
+            raise model_error(
+                model_path, f"the fragment of {reference} is not a JSON Pointer: it does not start with /"
+            )
         pointer = f"/{pointer}"
     value = document
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         value = value.get(name) if isinstance(value, dict) else None
     if not isinstance(value, dict):
-        raise model_error(place, f"{reference} does not name an object")
+        raise model_error(model_path, f"{reference} does not name an object")
     return value

@@ -51,17 +51,17 @@ class Level:
             {name: _checked_as(name, row, specified) for name, row in definitions.items()}, rules
         )
 
-    def accept(self, given: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> Attributes:
+    def accept(self, requested: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> Attributes:
         """The attributes that a client may set: without read-only ones at every depth; nulls stay (they mean "delete").
 
         stored: the entity's attributes, for a request that changes only some of them. They decide which siblings of
             `ifvalues` are enabled and may be read-only.
         """
         try:
-            return self._shape.accept(given, stored)
+            return self._shape.accept(requested, stored)
         except InvalidValue:
             # Two siblings contradict each other: `complete` refuses and names them.
-            return dict(given)
+            return dict(requested)
 
     def settable_values(self, stored: Attributes) -> Attributes:
         """A stored entity's attributes without what only the server sets: the input and output of `complete`."""
@@ -71,28 +71,28 @@ class Level:
         """The stored values that a full replacement keeps: those of read-only attributes that the model defines."""
         return self._shape.readonly(stored)
 
-    def complete(self, attributes: Attributes, xid: str, erased: frozenset[str] = frozenset()) -> Attributes:
+    def complete(self, attributes: Attributes, xid: str, removed_names: frozenset[str] = frozenset()) -> Attributes:
         """The whole entity: without nulls, with defaults, types checked, timestamps in UTC, in serialization order.
 
         attributes: everything that clients can set on this level, including ids (`dirid`; a Version's `versionid` and
             `ancestorid`), `createdat`, `modifiedat`, and a meta's `defaultversionid`.
-        erased: names that the request set to null, for the error of a required attribute (ENT-19).
+        removed_names: names that the request set to null, for the error of a required attribute (ENT-19).
         Raises: InvalidAttribute, UnknownAttribute, RequiredAttributeMissing, MalformedXid, MalformedXref.
         """
         try:
             return self._shape.complete(attributes)
-        except MissingValues as flaw:
-            deleted = next((path for path in flaw.paths if path[0] in erased), None)
+        except MissingValues as invalid_value:
+            deleted = next((path for path in invalid_value.paths if path[0] in removed_names), None)
             if deleted is None:
-                raise flaw.problem(xid) from None
+                raise invalid_value.problem(xid) from None
             detail = "it is required, so it cannot be deleted"
             raise InvalidAttribute(xid, name=dot_path.text(deleted), error_detail=detail) from None
-        except InvalidValue as flaw:
-            raise flaw.problem(xid) from None
+        except InvalidValue as invalid_value:
+            raise invalid_value.problem(xid) from None
 
-    def assumed_defaults(self, completed: Attributes) -> DefaultMarks:
+    def assumed_defaults(self, values: Attributes) -> DefaultMarks:
         """Marks of the values that equal the model's defaults, and would be the same if no client had given them."""
-        return assumed_defaults(self.definitions, completed) if self._fills_in else {}
+        return assumed_defaults(self.definitions, values) if self._fills_in else {}
 
     def order(self, attributes: Attributes) -> Attributes:
         """The same in serialization order: the model's, then extensions by name; including server-set names."""

@@ -21,43 +21,43 @@ _OLD: Final = {
 }
 
 
-def model_error(place: ModelPath, detail: str) -> Problem:
-    """The problem with the value at `place`; `detail` is a clause about it."""
-    return ModelError(error_detail=f"{dot_path.text(place) or 'the model'}: {detail}")
+def model_error(model_path: ModelPath, detail: str) -> Problem:
+    """The problem with the value at `model_path`; `detail` is a clause about it."""
+    return ModelError(error_detail=f"{dot_path.text(model_path) or 'the model'}: {detail}")
 
 
-def object_members(value: Any, place: ModelPath) -> dict[str, Any]:
+def object_members(value: Any, model_path: ModelPath) -> dict[str, Any]:
     """The members of a JSON object that have a value. Raises: ModelError if it is not an object."""
     if not isinstance(value, Mapping):
-        raise model_error(place, "it needs to be an object")
+        raise model_error(model_path, "it needs to be an object")
     return {name: member for name, member in value.items() if member is not None}
 
 
-def checked_aspects(value: Any, known: Mapping[str, str], place: ModelPath) -> dict[str, Any]:
-    """The aspects of a definition that have a value, each of its kind. known: kinds by name (see `check_kind`).
+def checked_aspects(value: Any, kinds: Mapping[str, str], model_path: ModelPath) -> dict[str, Any]:
+    """The aspects of a definition that have a value, each of its kind. kinds: kinds by name (see `check_kind`).
 
     Raises: ModelError for an unknown aspect, or a value of another kind.
     """
-    given = object_members(value, place)
-    for name, each in given.items():
-        if name not in known:
+    aspects = object_members(value, model_path)
+    for name, aspect_value in aspects.items():
+        if name not in kinds:
             hint = f", {_OLD[name]}" if name in _OLD else ""
-            raise model_error((*place, name), f"the model language has no such aspect here{hint}")
-        check_kind(each, known[name], (*place, name))
-    return given
+            raise model_error((*model_path, name), f"the model language has no such aspect here{hint}")
+        check_kind(aspect_value, kinds[name], (*model_path, name))
+    return aspects
 
 
-def check_kind(value: Any, wanted: str, place: ModelPath) -> None:
+def check_kind(value: Any, kind: str, model_path: ModelPath) -> None:
     """Checks the kind of a value: a scalar data type, `nonempty`, `labels`, `array`, `object` or `any`.
 
     Raises: ModelError.
     """
     try:
-        match wanted:
+        match kind:
             case "any":
                 pass
             case "object":
-                object_members(value, place)
+                object_members(value, model_path)
             case "array":
                 if not isinstance(value, list):
                     raise InvalidValue("it is not an array")
@@ -67,9 +67,9 @@ def check_kind(value: Any, wanted: str, place: ModelPath) -> None:
                 if not _TEXT(value):
                     raise InvalidValue("it is empty")
             case _:
-                values.scalar_check(wanted, {})(value)
-    except InvalidValue as flaw:
-        raise model_error((*place, *flaw.path), flaw.detail) from None
+                values.scalar_check(kind, {})(value)
+    except InvalidValue as invalid_value:
+        raise model_error((*model_path, *invalid_value.path), invalid_value.detail) from None
 
 
 _TEXT: Final = values.scalar_check("string", {})

@@ -21,17 +21,17 @@ def to_utc(text: str) -> str:
     seconds.
     Raises: ValueError, OverflowError at the ends of the calendar.
     """
-    found = _RFC3339.match(text)
-    if found is None:
+    match = _RFC3339.match(text)
+    if match is None:
         raise ValueError("it is not an RFC 3339 timestamp such as 2030-12-19T06:00:00Z")
-    day, minute, second, fraction, zulu, sign, hours, minutes = found.groups()
-    leap = second == "60"
-    moment = datetime.fromisoformat(f"{day}T{minute}{'59' if leap else second}")
-    if not zulu:
-        moment -= _offset(sign, int(hours), int(minutes))
-    if leap:
-        moment += timedelta(seconds=1)
-    return f"{moment.isoformat()}{fraction or ''}Z"
+    day, hour_and_minute, second, fraction, utc_suffix, sign, hours, minutes = match.groups()
+    is_leap_second = second == "60"
+    instant = datetime.fromisoformat(f"{day}T{hour_and_minute}{'59' if is_leap_second else second}")
+    if not utc_suffix:
+        instant -= _offset(sign, int(hours), int(minutes))
+    if is_leap_second:
+        instant += timedelta(seconds=1)
+    return f"{instant.isoformat()}{fraction or ''}Z"
 
 
 def _offset(sign: str, hours: int, minutes: int) -> timedelta:

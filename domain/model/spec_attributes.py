@@ -58,8 +58,8 @@ class SpecAttributes:
     reserved: frozenset[str] = frozenset()
 
 
-def _attribute(name: str, kind: str, flags: str = "", **aspects: Any) -> Definition:
-    return {"name": name, "type": kind, **dict.fromkeys(flags.split(), True), **aspects}
+def _attribute(name: str, type_name: str, flags: str = "", **aspects: Any) -> Definition:
+    return {"name": name, "type": type_name, **dict.fromkeys(flags.split(), True), **aspects}
 
 
 def _table(*rows: Definition) -> Definitions:
@@ -139,9 +139,9 @@ def registry(groups: Iterable[str]) -> SpecAttributes:
         _attribute("model", "object", "readonly", **_ANYTHING),
         _attribute("modelsource", "object", **_ANYTHING),
     )
-    served = _SERVED | {"specversion", "capabilities", "model", "modelsource"}
+    served_names = _SERVED | {"specversion", "capabilities", "model", "modelsource"}
     return replace(
-        _with_collections(attributes, served, groups),
+        _with_collections(attributes, served_names, groups),
         compared=frozenset({"registryid"}),
         reserved=frozenset(RESERVED_PATHS),
     )
@@ -172,12 +172,12 @@ def version(singular: str, hasdocument: bool) -> SpecAttributes:
     )
     document = _document(singular) if hasdocument else {}
     navigation = tuple(_NAVIGATION)
-    served = _SERVED | {"isdefault", *(row["name"] for row in _VALIDATED), *navigation}
+    served_names = _SERVED | {"isdefault", *(row["name"] for row in _VALIDATED), *navigation}
     return SpecAttributes(
         # A type may be called `format`; then its document replaces the attribute of that name.
         attributes={name: row for name, row in attributes.items() if name not in document} | document,
         last=(*document, *navigation),
-        served=served | (document.keys() - {f"{singular}url"}),
+        served=served_names | (document.keys() - {f"{singular}url"}),
         reserved=frozenset((*navigation, *RESERVED_HEADERS)),
     )
 
@@ -244,6 +244,10 @@ def _document(singular: str) -> Definitions:
     )
 
 
-def _with_collections(attributes: Definitions, served: frozenset[str], plurals: Iterable[str]) -> SpecAttributes:
-    shown = {name: row for plural in plurals for name, row in collection(plural).items()}
-    return SpecAttributes(attributes | shown, last=tuple(shown), served=served | shown.keys())
+def _with_collections(attributes: Definitions, served_names: frozenset[str], plurals: Iterable[str]) -> SpecAttributes:
+    collection_attributes = {name: row for plural in plurals for name, row in collection(plural).items()}
+    return SpecAttributes(
+        attributes | collection_attributes,
+        last=tuple(collection_attributes),
+        served=served_names | collection_attributes.keys(),
+    )

@@ -33,8 +33,8 @@ def check_xref(value: str, types: Types) -> str:
     """The value, if it is the xid of a Resource, which need not exist. Raises: InvalidXref."""
     try:
         kind = _kind(value, types)
-    except InvalidXid as flaw:
-        raise InvalidXref(value, flaw.detail) from None
+    except InvalidXid as invalid_xid:
+        raise InvalidXref(value, invalid_xid.detail) from None
     if kind != "resource":
         raise InvalidXref(value, "it does not name a Resource")
     return value
@@ -42,16 +42,16 @@ def check_xref(value: str, types: Types) -> str:
 
 def check_xidtype(value: str, types: Types) -> str:
     """The value, if it names the Registry or an existing type. Raises: InvalidValue."""
-    group, *rest = xids.segments(value) or ("",)
-    if value == xids.REGISTRY or (value.startswith("/") and group in types and _known_below(rest, types[group])):
+    group, *remaining = xids.segments(value) or ("",)
+    if value == xids.REGISTRY or (value.startswith("/") and group in types and _known_below(remaining, types[group])):
         return value
     raise InvalidValue("it does not name a type of this registry such as /dirs or /dirs/files")
 
 
 def target_exists(target: str, types: Types) -> bool:
     """Whether a definition's `target` has one of its forms, and names existing types."""
-    found = _TARGET.match(target)
-    return found is not None and found[1] in types and (found[2] is None or found[2] in types[found[1]])
+    match = _TARGET.match(target)
+    return match is not None and match[1] in types and (match[2] is None or match[2] in types[match[1]])
 
 
 def target_check(target: str, types: Types) -> Callable[[str], str]:
@@ -59,10 +59,10 @@ def target_check(target: str, types: Types) -> Callable[[str], str]:
 
     The check raises InvalidXid, or InvalidValue for an entity of another kind.
     """
-    found = _TARGET.match(target)
-    assert found, "definitions are checked before they are compiled"
-    group, resource = found[1], found[2]
-    kinds = _KINDS[found[3]] if resource else {"group"}
+    match = _TARGET.match(target)
+    assert match, "definitions are checked before they are compiled"
+    group, resource = match[1], match[2]
+    kinds = _KINDS[match[3]] if resource else {"group"}
 
     def check(value: str) -> str:
         kind, names = _kind(value, types), xids.segments(value)

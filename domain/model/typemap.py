@@ -15,29 +15,29 @@ DOCUMENT_FORMS: Final = ("binary", "json", "string")
 _IMPLICIT: Final = {"application/json": "json", "*+json": "json", "text/plain": "string"}
 
 
-def check_typemap(given: Mapping[str, str], place: ModelPath) -> dict[str, str]:
+def check_typemap(entries: Mapping[str, str], model_path: ModelPath) -> dict[str, str]:
     """A typemap with its values in lower case. Raises: ModelError."""
-    for key, form in given.items():
-        check_kind(form, "nonempty", (*place, key))
+    for key, representation in entries.items():
+        check_kind(representation, "nonempty", (*model_path, key))
         if not key or key.count("*") > 1:
-            raise model_error((*place, key), "a key has to be a media type with at most one *")
-        if form.lower() not in DOCUMENT_FORMS:
-            raise model_error((*place, key), f"{form!r} is not one of: {', '.join(DOCUMENT_FORMS)}")
-    return {key: form.lower() for key, form in given.items()}
+            raise model_error((*model_path, key), "a key has to be a media type with at most one *")
+        if representation.lower() not in DOCUMENT_FORMS:
+            raise model_error((*model_path, key), f"{representation!r} is not one of: {', '.join(DOCUMENT_FORMS)}")
+    return {key: representation.lower() for key, representation in entries.items()}
 
 
 def document_form(typemap: Mapping[str, str], contenttype: str | None) -> str:
     """`json`, `string` or `binary`; case and parameters of the media type are ignored."""
     media_type = (contenttype or "").partition(";")[0].strip().lower()
     for rules in (typemap, _IMPLICIT):
-        found = {value for pattern, value in rules.items() if _matches(pattern, media_type)}
-        if found:
-            return found.pop() if len(found) == 1 else "binary"
+        matching_forms = {value for pattern, value in rules.items() if _matches(pattern, media_type)}
+        if matching_forms:
+            return matching_forms.pop() if len(matching_forms) == 1 else "binary"
     return "binary"
 
 
 def _matches(pattern: str, media_type: str) -> bool:
-    head, star, tail = pattern.lower().partition("*")
-    if not star:
-        return head == media_type
-    return re.fullmatch(f"{re.escape(head)}.*{re.escape(tail)}", media_type) is not None
+    prefix, wildcard, suffix = pattern.lower().partition("*")
+    if not wildcard:
+        return prefix == media_type
+    return re.fullmatch(f"{re.escape(prefix)}.*{re.escape(suffix)}", media_type) is not None

@@ -71,25 +71,27 @@ class Model:
     groups: dict[str, GroupType]
 
     @classmethod
-    def build(cls, source: dict[str, Any], full: dict[str, Any], origins: Mapping[str, str]) -> Model:
+    def build(cls, source: dict[str, Any], full_model: dict[str, Any], origins: Mapping[str, str]) -> Model:
         """The model of a full form that is already validated."""
-        groups = full.get("groups", {})
+        groups = full_model.get("groups", {})
         types: Types = {plural: frozenset(row.get("resources", {})) for plural, row in groups.items()}
         return cls(
             source=source,
-            full=full,
+            full=full_model,
             origins=dict(origins),
-            registry=Level(full["attributes"], spec_attributes.registry(groups), types),
+            registry=Level(full_model["attributes"], spec_attributes.registry(groups), types),
             groups={plural: _group_type(row, origins, types) for plural, row in groups.items()},
         )
 
     @classmethod
-    def load(cls, source: dict[str, Any], full: dict[str, Any], origins: Mapping[str, str] | None = None) -> Model:
+    def load(
+        cls, source: dict[str, Any], full_model: dict[str, Any], origins: Mapping[str, str] | None = None
+    ) -> Model:
         """The model from its stored full form, as in the log; nothing is resolved again.
 
         origins: those of `Model.origins`; None: only the imports that the modelsource shows itself.
         """
-        return cls.build(source, full, _plain_origins(source, full) if origins is None else origins)
+        return cls.build(source, full_model, _plain_origins(source, full_model) if origins is None else origins)
 
     @classmethod
     def of(cls, entity: Entity) -> Model:
@@ -105,8 +107,8 @@ def _group_type(row: Mapping[str, Any], origins: Mapping[str, str], types: Types
         singular=row["singular"],
         level=Level(row["attributes"], spec_attributes.group(row["singular"], resources), types),
         resources={
-            name: _resource_type(each, origins.get(f"{plural}.{name}", xids.join(plural, name)), bounds, types)
-            for name, each in resources.items()
+            name: _resource_type(resource_row, origins.get(f"{plural}.{name}", xids.join(plural, name)), bounds, types)
+            for name, resource_row in resources.items()
         },
         constraints=bounds,
     )
@@ -129,20 +131,20 @@ def _resource_type(row: Mapping[str, Any], origin: str, bounds: Mapping[str, Any
 
 def _matching(definitions: Definitions) -> list[tuple[str, ...]]:
     """Paths of the attributes with `matchversions`, which may be inside objects."""
-    found: list[tuple[str, ...]] = []
+    paths: list[tuple[str, ...]] = []
     for name, row in definitions.items():
         if row.get("matchversions"):
-            found.append((name,))
+            paths.append((name,))
         if row["type"] == "object":
-            found += [(name, *path) for path in _matching(row.get("attributes", {}))]
-    return found
+            paths += [(name, *path) for path in _matching(row.get("attributes", {}))]
+    return paths
 
 
-def _plain_origins(source: Any, full: Mapping[str, Any]) -> dict[str, str]:
+def _plain_origins(source: Any, full_model: Mapping[str, Any]) -> dict[str, str]:
     """Origins of the imports that a modelsource states itself, not through an include."""
     groups = (source or {}).get("groups") or {}
     origins: dict[str, str] = {}
-    for plural in full.get("groups", {}):
+    for plural in full_model.get("groups", {}):
         for reference in (groups.get(plural) or {}).get("ximportresources") or ():
             origins[f"{plural}.{reference.rpartition('/')[2]}"] = reference
     return {name: _end(origin, origins) for name, origin in origins.items()}
@@ -150,5 +152,5 @@ def _plain_origins(source: Any, full: Mapping[str, Any]) -> dict[str, str]:
 
 def _end(origin: str, origins: Mapping[str, str]) -> str:
     """The origin at the end of a chain of imports."""
-    further = origins.get(".".join(xids.segments(origin)))
-    return _end(further, origins) if further else origin
+    next_origin = origins.get(".".join(xids.segments(origin)))
+    return _end(next_origin, origins) if next_origin else origin

@@ -32,8 +32,8 @@ def reference(value: str) -> str:
 
 def absolute(value: str) -> str:
     """An absolute URI: it has a scheme and no fragment. Raises: ValueError."""
-    found = _parsed(value)
-    if not found["scheme"] or found["fragment"] is not None:
+    match = _parsed(value)
+    if not match["scheme"] or match["fragment"] is not None:
         raise ValueError("it is not an absolute URI, which has a scheme and no fragment")
     return value
 
@@ -60,10 +60,10 @@ def template(value: str) -> str:
 
 
 def _parsed(value: str) -> re.Match[str]:
-    found = _REFERENCE.match(value)
-    if found is None:
+    match = _REFERENCE.match(value)
+    if match is None:
         raise ValueError("it is not a URI (RFC 3986)")
-    first = found["path"].partition("/")[0]
-    if not found["scheme"] and ":" in first and "{" not in first and found.start("path") == 0:
+    first = match["path"].partition("/")[0]
+    if not match["scheme"] and ":" in first and "{" not in first and match.start("path") == 0:
         raise ValueError("it is not a URI: the part before its first colon is not a scheme")
-    return found
+    return match

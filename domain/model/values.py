@@ -29,23 +29,23 @@ _SHORT: Final = frozenset((bool, float, int, type(None)))
 _LONGEST: Final = 32
 
 
-def scalar_check(kind: str, types: Types, target: str | None = None) -> ValueCheck:
+def scalar_check(type_name: str, types: Types, target: str | None = None) -> ValueCheck:
     """The check of a scalar data type. target: as the definition has it."""
-    if kind in _NUMBERS:
-        return _NUMBERS[kind]
-    if kind == "boolean":
+    if type_name in _NUMBERS:
+        return _NUMBERS[type_name]
+    if type_name == "boolean":
         return _boolean
-    return _text(kind, _parser(kind, types, target))
+    return _text(type_name, _parser(type_name, types, target))
 
 
-def enum_check(values: Sequence[Any], fold: bool = False) -> ValueCheck:
-    """The check of a strict `enum`. fold: case-insensitive."""
-    allowed = [fold_value(value) if fold else value for value in values]
-    listed = ", ".join(string_form(value) for value in values)
+def enum_check(values: Sequence[Any], ignore_case: bool = False) -> ValueCheck:
+    """The check of a strict `enum`. ignore_case: case-insensitive."""
+    allowed = [fold_value(value) if ignore_case else value for value in values]
+    allowed_text = ", ".join(string_form(value) for value in values)
 
     def check(value: Any) -> Any:
-        if (fold_value(value) if fold else value) not in allowed:
-            raise InvalidValue(f"{string_form(value)!r} is not one of: {listed}")
+        if (fold_value(value) if ignore_case else value) not in allowed:
+            raise InvalidValue(f"{string_form(value)!r} is not one of: {allowed_text}")
         return value
 
     return check
@@ -53,13 +53,13 @@ def enum_check(values: Sequence[Any], fold: bool = False) -> ValueCheck:
 
 def size_check(name: str) -> ValueCheck:
     """The check that an attribute fits in a header (ENT-13)."""
-    room = MAX_HEADER_BYTES - len(name.encode())
+    max_bytes = MAX_HEADER_BYTES - len(name.encode())
     # No character takes more than four bytes, so most values are measured without encoding.
-    safe = room // 4
+    max_characters = max_bytes // 4
 
     def check(value: Any) -> Any:
         text = value if type(value) is str else number_text(value) if type(value) is Decimal else string_form(value)
-        if len(text) > safe and len(text.encode()) > room:
+        if len(text) > max_characters and len(text.encode()) > max_bytes:
             raise InvalidValue(f"its name and value take more than {MAX_HEADER_BYTES} bytes")
         return value
 
@@ -70,19 +70,23 @@ def nested_size_check(name: str) -> ValueCheck:
     """The check that each scalar at any depth of a value fits in a header with the nearest name above it."""
 
     def check(value: Any) -> Any:
-        todo: list[tuple[str, ValueTrail, Any]] = [(name, None, value)]
-        while todo:  # no recursion, because clients choose the depth
-            nearest, trail, at = todo.pop()
-            if isinstance(at, dict):
-                todo += [(key, (trail, key), each) for key, each in at.items() if not _is_short(key, each)]
-            elif isinstance(at, list):
+        pending: list[tuple[str, ValueTrail, Any]] = [(name, None, value)]
+        while pending:  # no recursion, because clients choose the depth
+            nearest_name, trail, current = pending.pop()
+            if isinstance(current, dict):
+                pending += [
+                    (key, (trail, key), member) for key, member in current.items() if not _is_short(key, member)
+                ]
+            elif isinstance(current, list):
                 # All numbers of an array are checked in one step: it may have millions of them.
-                if not (_is_short(nearest, 0) and _SHORT.issuperset(map(type, at))):
-                    todo += [
-                        (nearest, (trail, index), each) for index, each in enumerate(at) if not _is_short(nearest, each)
+                if not (_is_short(nearest_name, 0) and _SHORT.issuperset(map(type, current))):
+                    pending += [
+                        (nearest_name, (trail, index), member)
+                        for index, member in enumerate(current)
+                        if not _is_short(nearest_name, member)
                     ]
-            elif at is not None:
-                _fits_at(nearest, trail, at)
+            elif current is not None:
+                _fits_at(nearest_name, trail, current)
         return value
 
     return check
@@ -90,28 +94,28 @@ def nested_size_check(name: str) -> ValueCheck:
 
 def _is_short(name: str, value: Any) -> bool:
     """Whether a value is a scalar that fits even if each of its characters takes four bytes, the maximum."""
-    kind = type(value)
-    length = len(value) if kind is str else _LONGEST if kind in _SHORT else MAX_HEADER_BYTES
+    value_type = type(value)
+    length = len(value) if value_type is str else _LONGEST if value_type in _SHORT else MAX_HEADER_BYTES
     return 4 * (len(name) + length) <= MAX_HEADER_BYTES
 
 
 def _fits_at(name: str, trail: ValueTrail, value: Any) -> None:
     try:
         size_check(name)(value)
-    except InvalidValue as flaw:
+    except InvalidValue as invalid_value:
         while trail is not None:
             trail, step = trail
-            flaw = flaw.under(step)
-        raise flaw from None
+            invalid_value = invalid_value.under(step)
+        raise invalid_value from None
 
 
 def text_check(name: str) -> ValueCheck:
     """The check of a string attribute, in one step because most attributes are strings."""
-    checked = chained_check([_plain, size_check(name)])
-    safe = (MAX_HEADER_BYTES - len(name.encode())) // 4
+    full_check = chained_check([_plain, size_check(name)])
+    max_characters = (MAX_HEADER_BYTES - len(name.encode())) // 4
 
     def check(value: Any) -> Any:
-        return value if type(value) is str and len(value) <= safe else checked(value)
+        return value if type(value) is str and len(value) <= max_characters else full_check(value)
 
     return check
 
@@ -120,12 +124,12 @@ def chained_check(checks: Sequence[ValueCheck]) -> ValueCheck:
     """The checks in order, each on the result of the previous one."""
     if len(checks) == 1:
         return checks[0]
-    first, *rest = checks
+    first, *other_checks = checks
 
     def check(value: Any) -> Any:
         value = first(value)
-        for following in rest:
-            value = following(value)
+        for next_check in other_checks:
+            value = next_check(value)
         return value
 
     return check
@@ -153,8 +157,8 @@ def _canonical(number: Decimal) -> str:
     """The same text for equal numbers: without exponent where plain digits fit, without trailing zeros."""
     if abs(number.adjusted()) > MAX_HEADER_BYTES:
         return number_text(number)
-    plain = format(number, "f")
-    return plain.rstrip("0").rstrip(".") if "." in plain else plain
+    fixed_point = format(number, "f")
+    return fixed_point.rstrip("0").rstrip(".") if "." in fixed_point else fixed_point
 
 
 def fold_value(value: Any) -> str:
@@ -243,26 +247,26 @@ COMPLEX: Final = frozenset({"any", "array", "map", "object"})
 TARGETABLE: Final = frozenset({"uri", "url", "xid"})
 
 
-def _parser(kind: str, types: Types, target: str | None) -> Callable[[str], str]:
-    if kind in _NAMING:
-        return targets.target_check(target, types) if target else lambda value: _NAMING[kind](value, types)
-    parse = _STRINGS[kind]
+def _parser(type_name: str, types: Types, target: str | None) -> Callable[[str], str]:
+    if type_name in _NAMING:
+        return targets.target_check(target, types) if target else lambda value: _NAMING[type_name](value, types)
+    parse = _STRINGS[type_name]
     if target is None:
         return parse
-    local = targets.target_check(target, types)
-    return lambda value: local(value) if value.startswith("/") else parse(value)
+    check_target = targets.target_check(target, types)
+    return lambda value: check_target(value) if value.startswith("/") else parse(value)
 
 
-def _text(kind: str, parse: Callable[[str], str]) -> ValueCheck:
+def _text(type_name: str, parse: Callable[[str], str]) -> ValueCheck:
     def check(value: Any) -> str:
         if type(value) is not str:
-            raise InvalidValue(f"it is not a {kind} but {_shape(value)}")
+            raise InvalidValue(f"it is not a {type_name} but {_shape(value)}")
         try:
             return parse(value)
         except (ValueError, OverflowError) as error:
-            raise InvalidValue(f"{value!r} is not a {kind}: {error}") from None
+            raise InvalidValue(f"{value!r} is not a {type_name}: {error}") from None
 
-    return check if kind != "string" else _plain
+    return check if type_name != "string" else _plain
 
 
 def _plain(value: Any) -> str:

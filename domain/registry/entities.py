@@ -58,5 +58,5 @@ class _TypedAttributes(Protocol):
 def xref_target(of: _TypedAttributes) -> str | None:
     """The Resource that an xref refers to, if the entity is a Resource that has one."""
     meta = of.attributes.get("meta") if of.type.count(".") == 1 else None
-    found: str | None = meta.get("xref") if meta else None
-    return found
+    target: str | None = meta.get("xref") if meta else None
+    return target

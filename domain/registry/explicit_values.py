@@ -19,76 +19,86 @@ DefaultMarks = dict[str, Any]
 DEFAULT_MARKS: Final = "defaults"
 
 
-def mark_filled_in(given: Mapping[str, Any], completed: Mapping[str, Any]) -> DefaultMarks:
+def mark_filled_in(requested: Mapping[str, Any], completed: Mapping[str, Any]) -> DefaultMarks:
     """The marks of values that the completed object has and the given one lacks.
 
     O(members), without identical objects.
     """
     marks: DefaultMarks = {}
     for name, value in completed.items():
-        before = given.get(name)
-        if before is value:
+        previous = requested.get(name)
+        if previous is value:
             continue
-        if before is None:
+        if previous is None:
             marks[name] = True
-        elif type(value) is dict and isinstance(before, Mapping) and (inside := mark_filled_in(before, value)):
-            marks[name] = inside
+        elif (
+            type(value) is dict and isinstance(previous, Mapping) and (nested_marks := mark_filled_in(previous, value))
+        ):
+            marks[name] = nested_marks
     return marks
 
 
 def retain_marks(marks: Mapping[str, Any], image: Mapping[str, Any]) -> DefaultMarks:
     """The marks whose values are still in an image."""
-    left: DefaultMarks = {}
+    retained: DefaultMarks = {}
     for name, mark in marks.items():
         if name not in image:
             continue
         if mark is True:
-            left[name] = True
-        elif isinstance(image[name], Mapping) and (inside := retain_marks(mark, image[name])):
-            left[name] = inside
-    return left
+            retained[name] = True
+        elif isinstance(image[name], Mapping) and (nested_marks := retain_marks(mark, image[name])):
+            retained[name] = nested_marks
+    return retained
 
 
 def unchanged_marks(marks: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> DefaultMarks:
     """The marks whose values are equal in both images."""
-    left: DefaultMarks = {}
+    unchanged: DefaultMarks = {}
     for name, mark in marks.items():
-        was, value = before.get(name), after.get(name)
+        previous, value = before.get(name), after.get(name)
         if mark is True:
-            if value is not None and value == was:
-                left[name] = True
-        elif isinstance(was, Mapping) and isinstance(value, Mapping) and (inside := unchanged_marks(mark, was, value)):
-            left[name] = inside
-    return left
+            if value is not None and value == previous:
+                unchanged[name] = True
+        elif (
+            isinstance(previous, Mapping)
+            and isinstance(value, Mapping)
+            and (nested_marks := unchanged_marks(mark, previous, value))
+        ):
+            unchanged[name] = nested_marks
+    return unchanged
 
 
-def join_marks(one: Mapping[str, Any], other: Mapping[str, Any]) -> DefaultMarks:
+def join_marks(first: Mapping[str, Any], other: Mapping[str, Any]) -> DefaultMarks:
     """The union of two sets of marks."""
-    done = dict(one)
+    joined = dict(first)
     for name, mark in other.items():
-        known = done.get(name)
-        done[name] = join_marks(known, mark) if isinstance(known, dict) and isinstance(mark, dict) else known or mark
-    return done
+        first_mark = joined.get(name)
+        joined[name] = (
+            join_marks(first_mark, mark)
+            if isinstance(first_mark, dict) and isinstance(mark, dict)
+            else first_mark or mark
+        )
+    return joined
 
 
 def mark_equal_defaults(
     marks: DefaultMarks, image: Mapping[str, Any], defaults: Mapping[tuple[str, ...], Any]
 ) -> DefaultMarks:
     """The marks of an image with additional defaults by path, which have precedence: equal values are marked."""
-    done = marks
+    all_marks = marks
     for path, default in defaults.items():
-        done = _set(done, path, image, default)
-    return done
+        all_marks = _set(all_marks, path, image, default)
+    return all_marks
 
 
 def _set(marks: DefaultMarks, path: tuple[str, ...], image: Mapping[str, Any], default: Any) -> DefaultMarks:
-    name, *rest = path
+    name, *remaining = path
     value = image.get(name)
-    if rest:
-        inside = _set(marks.get(name, {}), tuple(rest), value, default) if isinstance(value, Mapping) else {}
-        return {**marks, name: inside} if inside else marks
-    left = {each: mark for each, mark in marks.items() if each != name}
-    return {**left, name: True} if value == default and value is not None else left
+    if remaining:
+        nested_marks = _set(marks.get(name, {}), tuple(remaining), value, default) if isinstance(value, Mapping) else {}
+        return {**marks, name: nested_marks} if nested_marks else marks
+    other_marks = {mark_name: mark for mark_name, mark in marks.items() if mark_name != name}
+    return {**other_marks, name: True} if value == default and value is not None else other_marks
 
 
 def explicit_values(image: Mapping[str, Any], marks: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,11 +106,11 @@ def explicit_values(image: Mapping[str, Any], marks: Mapping[str, Any]) -> dict[
 
     Objects that contained only marked values stay, empty, because they are explicit.
     """
-    done: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in image.items():
         mark = marks.get(name)
         if mark is None:
-            done[name] = value
+            values[name] = value
         elif mark is not True:
-            done[name] = explicit_values(value, mark) if isinstance(value, Mapping) else value
-    return done
+            values[name] = explicit_values(value, mark) if isinstance(value, Mapping) else value
+    return values

@@ -33,78 +33,76 @@ class LinkHop:
     follows: tuple[LinkHop, ...]
 
 
-def describe_link(link: Link, registry: str, known: Mapping[str, Any]) -> dict[str, Any]:
+def describe_link(link: Link, registry: str, progress: Mapping[str, Any]) -> dict[str, Any]:
     """One of a registry's links as the registry describes it.
 
-    known: the description from its other end, if there is one.
+    progress: the description from its other end, if there is one.
 
     The description ends where it leads back to this registry, so the description of a cycle does not grow.
     """
-    said = {name: known[name] for name in ("registry", "follows") if known.get(name)}
-    follows = [_shown(hop, registry) for hop in parse_hops(said.pop("follows", None), MAX_DEPTH - 1)]
-    hop = {"url": link.url, "link": link.id, "scope": link.attributes["scope"], **said}
+    remote_members = {name: progress[name] for name in ("registry", "follows") if progress.get(name)}
+    follows = [_shown(hop, registry) for hop in parse_hops(remote_members.pop("follows", None), MAX_DEPTH - 1)]
+    hop = {"url": link.url, "link": link.id, "scope": link.attributes["scope"], **remote_members}
     return {**hop, "follows": follows} if follows else hop
 
 
-def parse_hops(given: Any, deepest: int = MAX_DEPTH) -> tuple[LinkHop, ...]:
+def parse_hops(items: Any, max_depth: int = MAX_DEPTH) -> tuple[LinkHop, ...]:
     """The links in a response of another registry; unreadable parts are left out."""
-    if not isinstance(given, list) or not deepest:
+    if not isinstance(items, list) or not max_depth:
         return ()
     return tuple(
         LinkHop(
-            each["url"],
-            each["link"],
-            each["scope"],
-            str(each.get("registry", "")),
-            parse_hops(each.get("follows"), deepest - 1),
+            item["url"],
+            item["link"],
+            item["scope"],
+            str(item.get("registry", "")),
+            parse_hops(item.get("follows"), max_depth - 1),
         )
-        for each in given[:MAX_LINKS]
-        if isinstance(each, dict) and isinstance(each.get("scope"), dict) and _named(each)
+        for item in items[:MAX_LINKS]
+        if isinstance(item, dict) and isinstance(item.get("scope"), dict) and _named(item)
     )
 
 
-def find_path(
-    found: Iterable[LinkHop], registry: str, url: str | None, scope: Mapping[str, Any]
-) -> tuple[LinkHop, ...]:
+def find_path(hops: Iterable[LinkHop], registry: str, url: str | None, scope: Mapping[str, Any]) -> tuple[LinkHop, ...]:
     """The chain of links with which a registry is followed, within a scope; empty if it is not followed.
 
     url: of that registry, for links that do not know which registry they lead to.
     """
-    for hop in found:
+    for hop in hops:
         if not _meet(hop.scope, scope):
             continue
         if hop.registry == registry or (not hop.registry and url is not None and hop.url == url):
             return (hop,)
-        if further := find_path(hop.follows, registry, url, scope):
-            return (hop, *further)
+        if remaining_path := find_path(hop.follows, registry, url, scope):
+            return (hop, *remaining_path)
     return ()
 
 
-def cycle_text(first: str, found: Iterable[LinkHop]) -> str:
+def cycle_text(first: str, hops: Iterable[LinkHop]) -> str:
     """A text that describes a cycle. first: the registry that has the first of the links."""
-    said = first
-    for number, hop in enumerate(found):
-        said += f"{', which' if number else ''} follows {hop.url} over its link {hop.link}"
-    return said
+    description = first
+    for number, hop in enumerate(hops):
+        description += f"{', which' if number else ''} follows {hop.url} over its link {hop.link}"
+    return description
 
 
 def _shown(hop: LinkHop, registry: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"url": hop.url, "link": hop.link, "scope": hop.scope}
+    members: dict[str, Any] = {"url": hop.url, "link": hop.link, "scope": hop.scope}
     if hop.registry:
-        found["registry"] = hop.registry
+        members["registry"] = hop.registry
     if hop.follows and hop.registry != registry:
-        found["follows"] = [_shown(each, registry) for each in hop.follows]
-    return found
+        members["follows"] = [_shown(next_hop, registry) for next_hop in hop.follows]
+    return members
 
 
-def _named(each: Mapping[str, Any]) -> bool:
-    return isinstance(each.get("url"), str) and isinstance(each.get("link"), str)
+def _named(item: Mapping[str, Any]) -> bool:
+    return isinstance(item.get("url"), str) and isinstance(item.get("link"), str)
 
 
-def _meet(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    if one == other:
+def _meet(first: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    if first == other:
         return True
     try:
-        return LinkScope.of(one).overlaps(LinkScope.of(other))
+        return LinkScope.of(first).overlaps(LinkScope.of(other))
     except (ValueError, TypeError, AttributeError, LookupError):
         return False

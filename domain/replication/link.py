@@ -91,21 +91,21 @@ class Link:
     @classmethod
     def of(cls, entity: Entity, position: int) -> Link:
         """The link of a live entity in the log. position: of its last event."""
-        shown = entity.attributes
+        attributes = entity.attributes
         return cls(
             id=entity.id,
             position=position,
             epoch=entity.epoch,
-            url=shown["url"],
-            dialect=shown["dialect"],
-            mode=shown["mode"],
-            scope=LinkScope.of(shown["scope"]),
-            names=shown.get("names", {}),
-            interval=shown["interval"],
-            conflicts=shown["conflicts"],
-            enabled=shown["enabled"],
-            remote=shown.get("remote", entity.id),
+            url=attributes["url"],
+            dialect=attributes["dialect"],
+            mode=attributes["mode"],
+            scope=LinkScope.of(attributes["scope"]),
+            names=attributes.get("names", {}),
+            interval=attributes["interval"],
+            conflicts=attributes["conflicts"],
+            enabled=attributes["enabled"],
+            remote=attributes.get("remote", entity.id),
             promoted=entity.private.get("promoted", False),
-            attributes=shown,
+            attributes=attributes,
             secrets=entity.private.get("secrets", {}),
         )

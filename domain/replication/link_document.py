@@ -59,16 +59,16 @@ class LinkDocument:
 def parse_link(body: Any) -> LinkDocument:
     """The link of a document. Raises: InvalidLink."""
     root = ErrorPlace(problem=InvalidLink)
-    given = {name: value for name, value in parse_object(body, root).items() if name not in SERVER_MEMBERS}
-    found = parse_members(given, PROPERTIES, root)
-    dialect, mode = str(found["dialect"]), str(found["mode"])
+    settable = {name: value for name, value in parse_object(body, root).items() if name not in SERVER_MEMBERS}
+    members = parse_members(settable, PROPERTIES, root)
+    dialect, mode = str(members["dialect"]), str(members["mode"])
     if mode not in MODES[dialect]:
         raise root.at("mode").error("value", f"the dialect {dialect} takes only: {', '.join(MODES[dialect])}")
-    _check_url(str(found["url"]), dialect, root.at("url"))
-    _check_scope(found, root)
-    found.setdefault("interval", _INTERVALS.get(mode, 60))
-    secrets = _take_secrets(found)
-    return LinkDocument({name: found[name] for name in PROPERTIES if name in found}, secrets)
+    _check_url(str(members["url"]), dialect, root.at("url"))
+    _check_scope(members, root)
+    members.setdefault("interval", _INTERVALS.get(mode, 60))
+    secrets = _take_secrets(members)
+    return LinkDocument({name: members[name] for name in PROPERTIES if name in members}, secrets)
 
 
 def _check_url(url: str, dialect: str, place: ErrorPlace) -> None:
@@ -77,86 +77,86 @@ def _check_url(url: str, dialect: str, place: ErrorPlace) -> None:
             raise place.error("value", "kafka://<host>:<port>/<topic> is needed, or ssl:// for TLS")
         return
     try:
-        parts = urlsplit(url)
-        proper = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        url_parts = urlsplit(url)
+        is_valid = url_parts.scheme in ("http", "https") and bool(url_parts.hostname) and (url_parts.port or 1) > 0
     except ValueError:
-        proper = False
-    if not proper or parts.query or parts.fragment or parts.username is not None:
+        is_valid = False
+    if not is_valid or url_parts.query or url_parts.fragment or url_parts.username is not None:
         raise place.error("value", "an absolute http or https URL is needed, without user, query and fragment")
 
 
-def _check_scope(found: dict[str, Any], root: ErrorPlace) -> None:
+def _check_scope(members: dict[str, Any], root: ErrorPlace) -> None:
     """Checks that a link to a log has Groups in its scope and no renamed Groups.
 
     A log is copied event by event: nothing in it can be renamed, and no Resource can be copied without its Group.
     """
-    if found["dialect"] not in (LOG, KAFKA):
+    if members["dialect"] not in (LOG, KAFKA):
         return
-    if found["scope"].get("resources"):
+    if members["scope"].get("resources"):
         raise root.at("scope", "resources").error("value", "a link that follows a log selects Groups only")
-    if found["names"]:
+    if members["names"]:
         raise root.at("names").error("value", "a link that follows a log cannot rename Groups")
 
 
-def _take_secrets(found: dict[str, Any]) -> dict[str, str]:
+def _take_secrets(members: dict[str, Any]) -> dict[str, str]:
     """Removes the secret values from the members and returns them."""
-    credential = found.get("credential")
+    credential = members.get("credential")
     if credential is None:
         return {}
-    given = {CREDENTIAL + name: credential[name] for name in SECRET if name in credential}
-    found["credential"] = {name: value for name, value in credential.items() if name not in SECRET}
-    return given
+    secrets = {CREDENTIAL + name: credential[name] for name in SECRET if name in credential}
+    members["credential"] = {name: value for name, value in credential.items() if name not in SECRET}
+    return secrets
 
 
-def _check_credential(found: dict[str, Any], place: ErrorPlace) -> None:
-    bearer = found["type"] == "bearer"
-    for name in ("username", "password") if bearer else ("token",):
-        if name in found:
-            raise place.at(name).error("unknown", f"the member is unknown in a credential {found['type']}")
-    if not bearer and "username" not in found:
+def _check_credential(members: dict[str, Any], place: ErrorPlace) -> None:
+    is_bearer = members["type"] == "bearer"
+    for name in ("username", "password") if is_bearer else ("token",):
+        if name in members:
+            raise place.at(name).error("unknown", f"the member is unknown in a credential {members['type']}")
+    if not is_bearer and "username" not in members:
         raise place.at("username").error("required", "it is needed")
 
 
-def _url(given: Any, place: ErrorPlace) -> str:
-    return parse_line(given, place).rstrip("/")
+def _url(value: Any, place: ErrorPlace) -> str:
+    return parse_line(value, place).rstrip("/")
 
 
-def _id(given: Any, place: ErrorPlace) -> str:
-    text = parse_line(given, place)
+def _id(value: Any, place: ErrorPlace) -> str:
+    text = parse_line(value, place)
     if not ID.match(text):
         raise place.error("value", "it is not the id of a link")
     return text
 
 
-def _xid(length: int, what: str) -> MemberType:
-    def parse(given: Any, place: ErrorPlace) -> str:
-        text = parse_line(given, place).rstrip("/")
-        parts = xids.segments(text) if text.startswith("/") else ()
-        names, ids = parts[::2], parts[1::2]
-        if len(parts) != length or not all(map(xids.NAME.match, names)) or not all(map(xids.ID.match, ids)):
-            raise place.error("value", f"it is not the xid of a {what}")
+def _xid(length: int, entity_kind: str) -> MemberType:
+    def parse(value: Any, place: ErrorPlace) -> str:
+        text = parse_line(value, place).rstrip("/")
+        segments = xids.segments(text) if text.startswith("/") else ()
+        names, ids = segments[::2], segments[1::2]
+        if len(segments) != length or not all(map(xids.NAME.match, names)) or not all(map(xids.ID.match, ids)):
+            raise place.error("value", f"it is not the xid of a {entity_kind}")
         return text
 
     return MemberType("xid", parse)
 
 
-def _list_of(kind: MemberType) -> MemberType:
-    def parse(given: Any, place: ErrorPlace) -> list[Json]:
-        if not isinstance(given, list) or not given:
+def _list_of(item_type: MemberType) -> MemberType:
+    def parse(value: Any, place: ErrorPlace) -> list[Json]:
+        if not isinstance(value, list) or not value:
             raise place.error("type", "an array that is not empty is needed")
-        return [kind.parse(each, place.at(index)) for index, each in enumerate(given)]
+        return [item_type.parse(item, place.at(index)) for index, item in enumerate(value)]
 
-    return MemberType("array", parse, {"item": {"type": kind.type}})
+    return MemberType("array", parse, {"item": {"type": item_type.type}})
 
 
-def _filters(given: Any, place: ErrorPlace) -> list[Json]:
-    if not isinstance(given, list) or not given:
+def _filters(value: Any, place: ErrorPlace) -> list[Json]:
+    if not isinstance(value, list) or not value:
         raise place.error("type", "an array that is not empty is needed")
     try:
-        filters.compile_filters(given, place.pointer)
+        filters.compile_filters(value, place.pointer)
     except FilterError as error:
         raise InvalidLink.at("filter", error.pointer, error.reason) from None
-    return given
+    return value
 
 
 _GROUP: Final = _xid(2, "Group")

@@ -10,18 +10,18 @@ from domain.replication.scope import LinkScope
 
 
 def merge_models(
-    own: Mapping[str, Any], other: Mapping[str, Any], scope: LinkScope, *, attributes: bool = False
+    own_source: Mapping[str, Any], other_source: Mapping[str, Any], scope: LinkScope, *, attributes: bool = False
 ) -> dict[str, Any]:
     """A modelsource in which the Group types of a scope come from another modelsource.
 
     attributes: whether the registry's own attributes come from the other one too.
     """
-    found = deepcopy(dict(own))
-    groups = found.setdefault("groups", {})
-    for plural, type in (other.get("groups") or {}).items():
+    merged = deepcopy(dict(own_source))
+    groups = merged.setdefault("groups", {})
+    for plural, type in (other_source.get("groups") or {}).items():
         if scope.may_have_groups_of(plural):
             groups[plural] = deepcopy(type)
     if attributes:
-        found.pop("attributes", None)
-        found |= {"attributes": deepcopy(other["attributes"])} if other.get("attributes") else {}
-    return found
+        merged.pop("attributes", None)
+        merged |= {"attributes": deepcopy(other_source["attributes"])} if other_source.get("attributes") else {}
+    return merged

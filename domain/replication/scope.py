@@ -28,12 +28,12 @@ class LinkScope:
     group_filter: Callable[[str], bool] | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> LinkScope:
+    def of(cls, members: Mapping[str, Any]) -> LinkScope:
         """The scope of its JSON form, which is already validated."""
         return cls(
-            frozenset(map(str.lower, given.get("groups", ()))),
-            frozenset(map(str.lower, given.get("resources", ()))),
-            _passing(given.get("filters", ())),
+            frozenset(map(str.lower, members.get("groups", ()))),
+            frozenset(map(str.lower, members.get("resources", ()))),
+            _passing(members.get("filters", ())),
         )
 
     @property
@@ -79,12 +79,12 @@ class LinkScope:
 
     def may_have_groups_of(self, plural: str) -> bool:
         """Whether it may contain Groups of a type."""
-        named = (xids.segments(xid)[0] for xid in (*self.groups, *self.resources))
-        return self.whole or self.group_filter is not None or plural in named
+        group_types = (xids.segments(xid)[0] for xid in (*self.groups, *self.resources))
+        return self.whole or self.group_filter is not None or plural in group_types
 
 
-def _passing(given: Sequence[Any]) -> Callable[[str], bool] | None:
-    if not given:
+def _passing(expressions: Sequence[Any]) -> Callable[[str], bool] | None:
+    if not expressions:
         return None
-    matches = filters.compile_filters(list(given), "/scope/filters").matches
+    matches = filters.compile_filters(list(expressions), "/scope/filters").matches
     return lambda group: matches({"subject": group})

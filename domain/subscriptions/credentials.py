@@ -34,20 +34,20 @@ SECRET_MEMBERS: Final = frozenset(("secret", "accesstoken", "refreshtoken"))
 BINDING: Final = ("credentialtype", "identifier", ENDPOINT)
 
 
-def _time(given: Any, place: ErrorPlace) -> str:
-    found = parse_time(given, place)
+def _time(value: Any, place: ErrorPlace) -> str:
+    timestamp = parse_time(value, place)
     try:
-        datetime.fromisoformat(found)
+        datetime.fromisoformat(timestamp)
     except ValueError as error:
         raise place.error("value", str(error)) from None
-    return found
+    return timestamp
 
 
-def _endpoint(given: Any, place: ErrorPlace) -> str:
-    found = sink_uris.parse_sink(given, HTTP, place)
-    if not found.tls:
+def _endpoint(value: Any, place: ErrorPlace) -> str:
+    sink = sink_uris.parse_sink(value, HTTP, place)
+    if not sink.tls:
         raise place.error("value", "an https URL is needed")
-    return str(given)
+    return str(value)
 
 
 _TYPE: Final = Member(choice_type("PLAIN", "ACCESSTOKEN", "REFRESHTOKEN"), required=True)
@@ -71,31 +71,33 @@ CREDENTIAL_MEMBERS: Final[Mapping[str, MemberTable]] = {
 _NAMES: Final = frozenset(name for table in CREDENTIAL_MEMBERS.values() for name in table)
 
 
-def parse_credential(given: Any, protocol: str, place: ErrorPlace) -> dict[str, Json]:
+def parse_credential(value: Any, protocol: str, place: ErrorPlace) -> dict[str, Json]:
     """The given credential with its defaults, including secret values. Raises: InvalidSubscription.
 
     Names may have any letter case (SUB-106).
     """
-    members = parse_object(given, place)
+    members = parse_object(value, place)
     aliases = {name: name.lower() for name in members if name not in _NAMES and name.lower() in _NAMES}
     members = rename_aliases(members, aliases, place)
     type = _TYPE.kind.parse(members["credentialtype"], place.at("credentialtype")) if _typed(members, place) else ""
-    found = parse_members(members, CREDENTIAL_MEMBERS[type], place)
-    if protocol == HTTP and ":" in found.get("identifier", ""):
+    credential = parse_members(members, CREDENTIAL_MEMBERS[type], place)
+    if protocol == HTTP and ":" in credential.get("identifier", ""):
         raise place.at("identifier").error("value", "HTTP does not allow a colon in it")
-    return found
+    return credential
 
 
-def missing_secrets(found: Mapping[str, Json]) -> list[str]:
+def missing_secrets(credential: Mapping[str, Json]) -> list[str]:
     """The names of the secret members that a credential needs and lacks."""
     return [
-        name for name in CREDENTIAL_MEMBERS[found["credentialtype"]] if name in SECRET_MEMBERS and name not in found
+        name
+        for name in CREDENTIAL_MEMBERS[credential["credentialtype"]]
+        if name in SECRET_MEMBERS and name not in credential
     ]
 
 
-def is_expired(found: Mapping[str, Json], now: datetime) -> bool:
+def is_expired(credential: Mapping[str, Json], now: datetime) -> bool:
     """Whether its token has expired."""
-    return EXPIRES in found and datetime.fromisoformat(found[EXPIRES]) <= now
+    return EXPIRES in credential and datetime.fromisoformat(credential[EXPIRES]) <= now
 
 
 def _typed(members: Mapping[str, Any], place: ErrorPlace) -> bool:

@@ -27,4 +27,4 @@ def families_in_scope(source: str | None, types: Sequence[str], sources: Mapping
 
 def families_of_types(types: Sequence[str]) -> list[str]:
     """The families of the given types."""
-    return [family for family, prefix in PREFIXES.items() if any(each.startswith(prefix) for each in types)]
+    return [family for family, prefix in PREFIXES.items() if any(event_type.startswith(prefix) for event_type in types)]

@@ -68,11 +68,11 @@ def compile_filters(filters: Any, pointer: str = "/filters") -> Filter:
 def dialect(name: str) -> Callable[[FilterDialect], FilterDialect]:
     """Registers a function as a dialect."""
 
-    def take(made: FilterDialect) -> FilterDialect:
-        DIALECTS[name] = made
-        return made
+    def register(compile_dialect: FilterDialect) -> FilterDialect:
+        DIALECTS[name] = compile_dialect
+        return compile_dialect
 
-    return take
+    return register
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,52 +98,57 @@ class _FilterPlace:
         return _FilterPlace(self.pointer, self.depth + 1, self.seen)
 
 
-def _filter(given: Any, place: _FilterPlace) -> Filter:
+def _filter(value: Any, place: _FilterPlace) -> Filter:
     """A filter object: one dialect and its argument."""
-    if not isinstance(given, dict):
+    if not isinstance(value, dict):
         raise FilterError(place.pointer, "a filter has to be an object")
-    if len(given) != 1:
+    if len(value) != 1:
         raise FilterError(
-            place.pointer, f"a filter has one member, the name of its dialect, but this one has {len(given)}"
+            place.pointer, f"a filter has one member, the name of its dialect, but this one has {len(value)}"
         )
-    inner = place.within()
-    [(name, argument)] = given.items()
+    inner_place = place.within()
+    [(name, argument)] = value.items()
     if name not in DIALECTS:
-        raise FilterError(inner.at(name).pointer, f"the dialect {name!r} is unknown; use one of: {', '.join(DIALECTS)}")
-    return DIALECTS[name](argument, inner.at(name))
+        raise FilterError(
+            inner_place.at(name).pointer, f"the dialect {name!r} is unknown; use one of: {', '.join(DIALECTS)}"
+        )
+    return DIALECTS[name](argument, inner_place.at(name))
 
 
 @dialect("exact")
-def _exact(given: Any, place: _FilterPlace) -> Filter:
-    return _comparison(given, place, str.__eq__, needed.attribute_equals)
+def _exact(texts_by_attribute: Any, place: _FilterPlace) -> Filter:
+    return _comparison(texts_by_attribute, place, str.__eq__, needed.attribute_equals)
 
 
 @dialect("prefix")
-def _prefix(given: Any, place: _FilterPlace) -> Filter:
-    return _comparison(given, place, str.startswith, needed.attribute_starts_with)
+def _prefix(texts_by_attribute: Any, place: _FilterPlace) -> Filter:
+    return _comparison(texts_by_attribute, place, str.startswith, needed.attribute_starts_with)
 
 
 @dialect("suffix")
-def _suffix(given: Any, place: _FilterPlace) -> Filter:
-    return _comparison(given, place, str.endswith, lambda _name, _text: None)
+def _suffix(texts_by_attribute: Any, place: _FilterPlace) -> Filter:
+    return _comparison(texts_by_attribute, place, str.endswith, lambda _name, _text: None)
 
 
 def _comparison(
-    given: Any, place: _FilterPlace, test: Callable[[str, str], bool], needs: Callable[[str, str], IndexConditions]
+    texts_by_attribute: Any,
+    place: _FilterPlace,
+    compare: Callable[[str, str], bool],
+    make_conditions: Callable[[str, str], IndexConditions],
 ) -> Filter:
     """Compares several attributes, as canonical strings, with a text each (SUB-404 to SUB-406)."""
-    if not isinstance(given, dict) or not given:
+    if not isinstance(texts_by_attribute, dict) or not texts_by_attribute:
         raise FilterError(place.pointer, "an object with at least one attribute is needed")
-    pairs = [(_named(name, place), _wanted(wanted, place.at(name))) for name, wanted in given.items()]
+    pairs = [(_named(name, place), _wanted(wanted, place.at(name))) for name, wanted in texts_by_attribute.items()]
 
     def matches(event: ContextAttributes) -> bool:
-        for name, wanted in pairs:
+        for name, expected in pairs:
             value = event.get(name)
-            if value is None or not test(value if type(value) is str else canonical_string(value), wanted):
+            if value is None or not compare(value if type(value) is str else canonical_string(value), expected):
                 return False
         return True
 
-    return Filter(matches, needed.all_conditions(needs(name, wanted) for name, wanted in pairs))
+    return Filter(matches, needed.all_conditions(make_conditions(name, wanted) for name, wanted in pairs))
 
 
 def _named(name: str, place: _FilterPlace) -> str:
@@ -158,56 +163,56 @@ def _wanted(text: Any, place: _FilterPlace) -> str:
     return text
 
 
-def _several(given: Any, place: _FilterPlace) -> list[Filter]:
-    if not isinstance(given, list) or not given:
+def _several(value: Any, place: _FilterPlace) -> list[Filter]:
+    if not isinstance(value, list) or not value:
         raise FilterError(place.pointer, "an array with at least one filter is needed")
-    return [_filter(each, place.at(index)) for index, each in enumerate(given)]
+    return [_filter(item, place.at(index)) for index, item in enumerate(value)]
 
 
 @dialect("all")
-def _all(given: Any, place: _FilterPlace) -> Filter:
-    filters = _several(given, place)
+def _all(value: Any, place: _FilterPlace) -> Filter:
+    filters = _several(value, place)
     if len(filters) == 1:
         return filters[0]
-    tests = [each.matches for each in filters]
+    tests = [child_filter.matches for child_filter in filters]
 
     def matches(event: ContextAttributes) -> bool:
-        for test in tests:  # noqa: SIM110 -- a generator would be one more call on the stack for each level
-            if not test(event):
+        for child_matches in tests:  # noqa: SIM110 -- a generator would be one more call on the stack for each level
+            if not child_matches(event):
                 return False
         return True
 
-    return Filter(matches, needed.all_conditions(each.conditions for each in filters))
+    return Filter(matches, needed.all_conditions(child_filter.conditions for child_filter in filters))
 
 
 @dialect("any")
-def _any(given: Any, place: _FilterPlace) -> Filter:
-    filters = _several(given, place)
+def _any(value: Any, place: _FilterPlace) -> Filter:
+    filters = _several(value, place)
     if len(filters) == 1:
         return filters[0]
-    tests = [each.matches for each in filters]
+    tests = [child_filter.matches for child_filter in filters]
 
     def matches(event: ContextAttributes) -> bool:
-        for test in tests:  # noqa: SIM110 -- as above
-            if test(event):
+        for child_matches in tests:  # noqa: SIM110 -- as above
+            if child_matches(event):
                 return True
         return False
 
-    return Filter(matches, needed.any_condition(each.conditions for each in filters))
+    return Filter(matches, needed.any_condition(child_filter.conditions for child_filter in filters))
 
 
 @dialect("not")
-def _not(given: Any, place: _FilterPlace) -> Filter:
-    negated = _filter(given, place).matches
-    return Filter(lambda event: not negated(event))
+def _not(value: Any, place: _FilterPlace) -> Filter:
+    child_matches = _filter(value, place).matches
+    return Filter(lambda event: not child_matches(event))
 
 
 @dialect("sql")
-def _sql(given: Any, place: _FilterPlace) -> Filter:
+def _sql(value: Any, place: _FilterPlace) -> Filter:
     """An expression that results in true and has no error (SUB-421)."""
-    if not isinstance(given, str) or not given:
+    if not isinstance(value, str) or not value:
         raise FilterError(place.pointer, "an expression is needed as a string that is not empty")
-    expression = parse_expression(given, place.pointer)
+    expression = parse_expression(value, place.pointer)
     return Filter(expression.matches, needed.expression_conditions(expression.tree))
 
 

@@ -54,19 +54,19 @@ def attribute_starts_with(attribute: str, text: str) -> IndexConditions:
     return frozenset((IndexCondition(attribute, text[:_LOOKED_AT], False),)) if text else None
 
 
-def all_conditions(needs: Iterable[IndexConditions]) -> IndexConditions:
+def all_conditions(alternatives: Iterable[IndexConditions]) -> IndexConditions:
     """The conditions for several filters to match at once: those of the most selective filter are sufficient."""
-    return min((each for each in needs if each is not None), key=_width, default=None)
+    return min((conditions for conditions in alternatives if conditions is not None), key=_width, default=None)
 
 
-def any_condition(needs: Iterable[IndexConditions]) -> IndexConditions:
+def any_condition(alternatives: Iterable[IndexConditions]) -> IndexConditions:
     """The conditions for one of several filters to match."""
-    found: set[IndexCondition] = set()
-    for each in needs:
-        if each is None or len(found) + len(each) > _MOST:
+    union: set[IndexCondition] = set()
+    for conditions in alternatives:
+        if conditions is None or len(union) + len(conditions) > _MOST:
             return None
-        found |= each
-    return frozenset(found)
+        union |= conditions
+    return frozenset(union)
 
 
 def expression_conditions(node: SyntaxNode) -> IndexConditions:
@@ -77,9 +77,9 @@ def expression_conditions(node: SyntaxNode) -> IndexConditions:
     if (
         isinstance(first, ContextAttribute)
         and len(steps) == 1
-        and (found := _of_attribute(first.name, steps[0])) is not None
+        and (attribute_conditions := _of_attribute(first.name, steps[0])) is not None
     ):
-        return found
+        return attribute_conditions
     if isinstance(steps[0], BinaryStep) and steps[0].operator in ("and", "or", "xor"):
         return reduce(_joined, steps, expression_conditions(first))
     return None
@@ -96,28 +96,32 @@ def _of_attribute(name: str, step: ChainStep) -> IndexConditions:
             )
         # The elements are converted to the attribute's type, so several texts can mean the same Integer or Boolean.
         case InStep(elements=elements, negated=False) if name in SPEC_ATTRIBUTES:
-            texts = [each.value for each in elements if isinstance(each, LiteralValue) and isinstance(each.value, str)]
+            texts = [
+                element.value
+                for element in elements
+                if isinstance(element, LiteralValue) and isinstance(element.value, str)
+            ]
             return (
                 any_condition(attribute_equals(name, text) for text in texts) if len(texts) == len(elements) else None
             )
     return None
 
 
-def _joined(left: IndexConditions, step: ChainStep) -> IndexConditions:
+def _joined(left_conditions: IndexConditions, step: ChainStep) -> IndexConditions:
     """The conditions of a chain, evaluated from left to right; an operand of `xor` adds none."""
     match step:
         case BinaryStep(operator="and", operand=operand):
-            return all_conditions((left, expression_conditions(operand)))
+            return all_conditions((left_conditions, expression_conditions(operand)))
         case BinaryStep(operator="or", operand=operand):
-            return any_condition((left, expression_conditions(operand)))
+            return any_condition((left_conditions, expression_conditions(operand)))
     return None
 
 
-def _width(needs: frozenset[IndexCondition]) -> tuple[int, int]:
+def _width(conditions: frozenset[IndexCondition]) -> tuple[int, int]:
     """A measure of how many events match the conditions, for comparisons."""
-    return max(map(_reach, needs), default=0), len(needs)
+    return max(map(_reach, conditions), default=0), len(conditions)
 
 
 def _reach(condition: IndexCondition) -> int:
-    narrow = 0 if condition.whole else 2 if len(condition.text) > 8 else 5
-    return _WORTH.get(condition.attribute, _OTHER) + narrow
+    selectivity = 0 if condition.whole else 2 if len(condition.text) > 8 else 5
+    return _WORTH.get(condition.attribute, _OTHER) + selectivity

@@ -46,45 +46,45 @@ class Member:
 
     def describe(self) -> dict[str, Json]:
         """Its description for clients."""
-        given = {"default": self.default} if self.default is not ABSENT else {}
-        return {"type": self.kind.type, "required": self.required, **given, **self.kind.members}
+        default_member = {"default": self.default} if self.default is not ABSENT else {}
+        return {"type": self.kind.type, "required": self.required, **default_member, **self.kind.members}
 
 
 MemberTable = Mapping[str, Member]
 
 
-def parse_object(given: Any, place: ErrorPlace) -> dict[str, Any]:
+def parse_object(candidate: Any, place: ErrorPlace) -> dict[str, Any]:
     """A JSON object, without the members that are null (SUB-102). Raises: InvalidSubscription."""
-    if not isinstance(given, dict):
+    if not isinstance(candidate, dict):
         raise place.error("type", "an object is needed")
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in candidate.items() if value is not None}
 
 
-def parse_members(given: Mapping[str, Any], table: MemberTable, place: ErrorPlace) -> dict[str, Json]:
+def parse_members(members: Mapping[str, Any], table: MemberTable, place: ErrorPlace) -> dict[str, Json]:
     """The members of an object with their defaults, in the order of a table. Raises: InvalidSubscription."""
-    for name in given:
+    for name in members:
         if name not in table:
             raise place.at(name).error("unknown", f"the member is unknown; known members: {', '.join(table) or 'none'}")
-    found: dict[str, Json] = {}
+    parsed: dict[str, Json] = {}
     for name, member in table.items():
-        if name in given:
-            found[name] = member.kind.parse(given[name], place.at(name))
+        if name in members:
+            parsed[name] = member.kind.parse(members[name], place.at(name))
         elif member.required:
             raise place.at(name).error("required", "it is needed")
         elif member.default is not ABSENT:
-            found[name] = member.default
-    return found
+            parsed[name] = member.default
+    return parsed
 
 
-def parse_line(given: Any, place: ErrorPlace) -> str:
+def parse_line(value: Any, place: ErrorPlace) -> str:
     """A string that is not empty and fits into a header, a topic or a URL (SUB-907)."""
-    if not isinstance(given, str):
+    if not isinstance(value, str):
         raise place.error("type", "a string is needed")
-    if not given:
+    if not value:
         raise place.error("value", "it is empty")
-    if _CONTROL.search(given):
+    if _CONTROL.search(value):
         raise place.error("value", "it has control characters")
-    return given
+    return value
 
 
 def parse_time(given: Any, place: ErrorPlace) -> str:
@@ -98,16 +98,16 @@ def parse_time(given: Any, place: ErrorPlace) -> str:
 TEXT: Final = MemberType("string", parse_line)
 
 
-def pattern_type(pattern: str, reason: str, most: int | None = None) -> MemberType:
-    """A string that matches a pattern. most: the maximum number of bytes."""
-    form = re.compile(rf"(?:{pattern})\Z", re.DOTALL)
+def pattern_type(pattern: str, reason: str, max_bytes: int | None = None) -> MemberType:
+    """A string that matches a pattern. max_bytes: the maximum number of bytes."""
+    compiled_pattern = re.compile(rf"(?:{pattern})\Z", re.DOTALL)
 
-    def parse(given: Any, place: ErrorPlace) -> str:
-        text = parse_line(given, place)
-        if not form.match(text):
+    def parse(value: Any, place: ErrorPlace) -> str:
+        text = parse_line(value, place)
+        if not compiled_pattern.match(text):
             raise place.error("value", reason)
-        if most is not None and len(text.encode()) > most:
-            raise place.error("value", f"it has more than {most} bytes")
+        if max_bytes is not None and len(text.encode()) > max_bytes:
+            raise place.error("value", f"it has more than {max_bytes} bytes")
         return text
 
     return MemberType("string", parse)
@@ -116,62 +116,63 @@ def pattern_type(pattern: str, reason: str, most: int | None = None) -> MemberTy
 def choice_type(*values: str) -> MemberType:
     """One of several case-sensitive words."""
 
-    def parse(given: Any, place: ErrorPlace) -> str:
-        if not isinstance(given, str):
+    def parse(value: Any, place: ErrorPlace) -> str:
+        if not isinstance(value, str):
             raise place.error("type", "a string is needed")
-        if given not in values:
+        if value not in values:
             raise place.error("value", f"it is not one of: {', '.join(values)}")
-        return given
+        return value
 
     return MemberType("string", parse, {"values": list(values)})
 
 
-def integer_type(low: int, high: int) -> MemberType:
+def integer_type(minimum: int, maximum: int) -> MemberType:
     """A whole number in a range."""
 
-    def parse(given: Any, place: ErrorPlace) -> int:
-        if type(given) is not int:
+    def parse(value: Any, place: ErrorPlace) -> int:
+        if type(value) is not int:
             raise place.error("type", "a whole number is needed")
-        if not low <= given <= high:
-            raise place.error("value", f"it is not from {low} to {high}")
-        return given
+        if not minimum <= value <= maximum:
+            raise place.error("value", f"it is not from {minimum} to {maximum}")
+        return value
 
-    return MemberType("integer", parse, {"minimum": low, "maximum": high})
+    return MemberType("integer", parse, {"minimum": minimum, "maximum": maximum})
 
 
-def number_type(low: float, high: float) -> MemberType:
+def number_type(minimum: float, maximum: float) -> MemberType:
     """A number in a range."""
 
-    def parse(given: Any, place: ErrorPlace) -> int | float:
-        if type(given) not in (int, float):
+    def parse(value: Any, place: ErrorPlace) -> int | float:
+        if type(value) not in (int, float):
             raise place.error("type", "a number is needed")
-        if not low <= given <= high:
-            raise place.error("value", f"it is not from {low} to {high}")
-        found: int | float = given
-        return found
+        if not minimum <= value <= maximum:
+            raise place.error("value", f"it is not from {minimum} to {maximum}")
+        number: int | float = value
+        return number
 
-    return MemberType("number", parse, {"minimum": low, "maximum": high})
+    return MemberType("number", parse, {"minimum": minimum, "maximum": maximum})
 
 
-def _boolean(given: Any, place: ErrorPlace) -> bool:
-    if not isinstance(given, bool):
+def _boolean(value: Any, place: ErrorPlace) -> bool:
+    if not isinstance(value, bool):
         raise place.error("type", "true or false is needed")
-    return given
+    return value
 
 
 BOOLEAN: Final = MemberType("boolean", _boolean)
 
 
-def map_type(name: MemberType, value: MemberType) -> MemberType:
+def map_type(key_type: MemberType, value_type: MemberType) -> MemberType:
     """A map of strings, with a type of its keys and a type of its values."""
 
-    def parse(given: Any, place: ErrorPlace) -> dict[str, Json]:
-        members = parse_object(given, place)
+    def parse(candidate: Any, place: ErrorPlace) -> dict[str, Json]:
+        members = parse_object(candidate, place)
         return {
-            str(name.parse(key, place.at(key))): value.parse(member, place.at(key)) for key, member in members.items()
+            str(key_type.parse(key, place.at(key))): value_type.parse(member, place.at(key))
+            for key, member in members.items()
         }
 
-    return MemberType("map", parse, {"item": {"type": value.type}})
+    return MemberType("map", parse, {"item": {"type": value_type.type}})
 
 
 def object_type(
@@ -179,10 +180,10 @@ def object_type(
 ) -> MemberType:
     """An object of known members. check: validates the members together."""
 
-    def parse(given: Any, place: ErrorPlace) -> dict[str, Json]:
-        found = parse_members(parse_object(given, place), table, place)
-        check(found, place)
-        return found
+    def parse(value: Any, place: ErrorPlace) -> dict[str, Json]:
+        members = parse_members(parse_object(value, place), table, place)
+        check(members, place)
+        return members
 
     return MemberType("object", parse, {"members": describe_members(table)})
 

@@ -45,8 +45,8 @@ _YEARS: Final = 10**9
 _STRUCTURED: Final = "structured"
 
 
-def _retry_adds_up(found: dict[str, Json], place: ErrorPlace) -> None:
-    if found["maxdelay"] < found["initialdelay"]:
+def _retry_adds_up(settings: dict[str, Json], place: ErrorPlace) -> None:
+    if settings["maxdelay"] < settings["initialdelay"]:
         raise place.at("maxdelay").error("value", "it is less than initialdelay")
 
 
@@ -75,43 +75,43 @@ _MODES: Final = {
 }
 
 
-def _header(given: Any, place: ErrorPlace) -> str:
+def _header(value: Any, place: ErrorPlace) -> str:
     """The value of a header: printable ASCII and spaces."""
-    if not isinstance(given, str):
+    if not isinstance(value, str):
         raise place.error("type", "a string is needed")
-    if not re.fullmatch(r"[\x20-\x7e]*", given):
+    if not re.fullmatch(r"[\x20-\x7e]*", value):
         raise place.error("value", "a header can have printable ASCII only")
-    return given
+    return value
 
 
-def _header_name(given: Any, place: ErrorPlace) -> str:
-    name: Json = pattern_type(_TOKEN, "it is not the name of a header").parse(given, place)
+def _header_name(value: Any, place: ErrorPlace) -> str:
+    name: Json = pattern_type(_TOKEN, "it is not the name of a header").parse(value, place)
     if _REFUSED.match(name.lower()):
         raise place.error("value", "a subscription cannot set this header")
     return str(name)
 
 
-def _property_name(given: Any, place: ErrorPlace) -> str:
-    name = parse_line(given, place)
+def _property_name(value: Any, place: ErrorPlace) -> str:
+    name = parse_line(value, place)
     if name in _ATTRIBUTES:
         raise place.error("value", "it is the name of a CloudEvents attribute")
     return name
 
 
-def _text(given: Any, place: ErrorPlace) -> str:
+def _text(value: Any, place: ErrorPlace) -> str:
     """A string that may be empty, without control characters (SUB-907)."""
-    return "" if given == "" else parse_line(given, place)
+    return "" if value == "" else parse_line(value, place)
 
 
-def _acks(given: Any, place: ErrorPlace) -> str:
+def _acks(value: Any, place: ErrorPlace) -> str:
     """Integers are accepted, because an older description of the API has them."""
-    text = str(given) if type(given) is int else given
+    text = str(value) if type(value) is int else value
     return str(choice_type("0", "1", "all", "-1").parse(text, place))
 
 
-def _signing_key(given: Any, place: ErrorPlace) -> str:
+def _signing_key(value: Any, place: ErrorPlace) -> str:
     """A key of Standard Webhooks: `whsec_` and base64 of 24 to 64 bytes."""
-    text = parse_line(given, place)
+    text = parse_line(value, place)
     try:
         length = len(b64decode(text.removeprefix("whsec_"), validate=True)) if text.startswith("whsec_") else 0
     except Error:
@@ -184,22 +184,22 @@ _BATCHES: Final = {"maxbatchsize": 100, "maxbatchwait": 200}
 
 
 def parse_settings(
-    given: Any, protocol: str, sink: SinkAddress, authorized: bool, place: ErrorPlace
+    value: Any, protocol: str, sink: SinkAddress, has_credential: bool, place: ErrorPlace
 ) -> dict[str, Json]:
     """`protocolsettings` with all defaults, including secret values. Raises: InvalidSubscription.
 
-    authorized: whether there is a credential.
+    has_credential: whether there is a credential.
     """
-    members = rename_aliases(parse_object({} if given is None else given, place), ALIASES, place)
-    found = parse_members(members, SETTINGS_BY_PROTOCOL[protocol], place)
-    if found["contentmode"] not in _MODES[protocol]:
+    members = rename_aliases(parse_object({} if value is None else value, place), ALIASES, place)
+    settings = parse_members(members, SETTINGS_BY_PROTOCOL[protocol], place)
+    if settings["contentmode"] not in _MODES[protocol]:
         raise place.at("contentmode").error("value", f"{protocol} takes only: {', '.join(_MODES[protocol])}")
-    _check_deadletter(found["deadletter"], place.at("deadletter"))
+    _check_deadletter(settings["deadletter"], place.at("deadletter"))
     if check := _CHECKS.get(protocol):
-        check(found, sink, place)
-    if authorized and any(name.lower() == "authorization" for name in found.get("headers", {})):
+        check(settings, sink, place)
+    if has_credential and any(name.lower() == "authorization" for name in settings.get("headers", {})):
         raise place.at("headers", "authorization").error("value", "use sinkcredential for this header")
-    return {name: found[name] for name in SETTINGS_BY_PROTOCOL[protocol] if name in found}
+    return {name: settings[name] for name in SETTINGS_BY_PROTOCOL[protocol] if name in settings}
 
 
 def is_secret_header(header: str) -> bool:
@@ -209,41 +209,41 @@ def is_secret_header(header: str) -> bool:
 
 def rename_aliases(members: Mapping[str, Any], aliases: Mapping[str, str], place: ErrorPlace) -> dict[str, Any]:
     """The members under their proper names. Raises: InvalidSubscription if one is present under both names."""
-    found: dict[str, Any] = {}
+    renamed: dict[str, Any] = {}
     for name, value in members.items():
-        proper = aliases.get(name, name)
-        if proper in found or (proper != name and proper in members):
+        proper_name = aliases.get(name, name)
+        if proper_name in renamed or (proper_name != name and proper_name in members):
             raise place.at(name).error(
-                "alias", f"it is another name of {proper}, which is present too; remove one of them"
+                "alias", f"it is another name of {proper_name}, which is present too; remove one of them"
             )
-        found[proper] = value
-    return found
+        renamed[proper_name] = value
+    return renamed
 
 
-def _check_deadletter(found: dict[str, Json], place: ErrorPlace) -> None:
-    if ("uri" in found) != (found["mode"] == "sink"):
+def _check_deadletter(settings: dict[str, Json], place: ErrorPlace) -> None:
+    if ("uri" in settings) != (settings["mode"] == "sink"):
         raise place.at("uri").error(
-            "required" if "uri" not in found else "value", 'it is allowed with the mode "sink" only'
+            "required" if "uri" not in settings else "value", 'it is allowed with the mode "sink" only'
         )
-    if "uri" in found:
-        sink_uris.parse_sink(found["uri"], HTTP, place.at("uri"))
+    if "uri" in settings:
+        sink_uris.parse_sink(settings["uri"], HTTP, place.at("uri"))
 
 
-def _http(found: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
-    names = [name.lower() for name in found.get("headers", {})]
+def _http(settings: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
+    names = [name.lower() for name in settings.get("headers", {})]
     if len(set(names)) != len(names):
         raise place.at("headers").error("value", "a header is present twice, in different letter case")
-    if found["contentmode"] == "batched":
-        found.update({name: found.get(name, default) for name, default in _BATCHES.items()})
+    if settings["contentmode"] == "batched":
+        settings.update({name: settings.get(name, default) for name, default in _BATCHES.items()})
         return
     for name in _BATCHES:
-        if name in found:
+        if name in settings:
             raise place.at(name).error("value", 'it is allowed with the contentmode "batched" only')
 
 
-def _amqp(found: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
+def _amqp(settings: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
     path = unquote(sink.path.removeprefix("/")) if sink.scheme.startswith("amqp") else ""
-    address = found.setdefault("address", path)
+    address = settings.setdefault("address", path)
     if not address:
         raise place.at("address").error("required", "it is required if the sink has no path")
     if path and address != path:
@@ -251,11 +251,13 @@ def _amqp(found: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
     parse_line(address, place.at("address"))
 
 
-def _kafka(found: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
-    if "topicname" not in found:
+def _kafka(settings: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
+    if "topicname" not in settings:
         path = sink.path.strip("/")
-        named = path if path and "/" not in path else "cloudevents"
-        found["topicname"] = SETTINGS_BY_PROTOCOL[KAFKA]["topicname"].kind.parse(named, place.at("topicname"))
+        default_topic = path if path and "/" not in path else "cloudevents"
+        settings["topicname"] = SETTINGS_BY_PROTOCOL[KAFKA]["topicname"].kind.parse(
+            default_topic, place.at("topicname")
+        )
 
 
 #: Checks that depend on several members.

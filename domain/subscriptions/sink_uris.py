@@ -85,33 +85,33 @@ class SinkAddress:
         return self.scheme, tuple((host.lower(), port) for host, port in self.servers)
 
 
-def parse_sink(given: Any, protocol: str, place: ErrorPlace) -> SinkAddress:
+def parse_sink(value: Any, protocol: str, place: ErrorPlace) -> SinkAddress:
     """The address of a sink. Raises: InvalidSubscription."""
-    text = parse_line(given, place)
-    found = _URI.match(text)
-    if found is None or not _LEGAL.match(text):
+    text = parse_line(value, place)
+    match = _URI.match(text)
+    if match is None or not _LEGAL.match(text):
         raise place.error("value", "an absolute URI is needed, such as https://example.com/events")
-    scheme, authority, path, query, fragment = found.groups()
-    known = SCHEMES[protocol]
-    if scheme.lower() not in known:
-        raise place.error("scheme", f"{protocol} takes URIs with {', '.join(known)}, not with {scheme}")
+    scheme, authority, path, query, fragment = match.groups()
+    schemes = SCHEMES[protocol]
+    if scheme.lower() not in schemes:
+        raise place.error("scheme", f"{protocol} takes URIs with {', '.join(schemes)}, not with {scheme}")
     if "@" in authority:
         raise place.error("userinfo", "put names and passwords into sinkcredential, not into the URI")
     if fragment is not None:
         raise place.error("value", "a sink cannot have a fragment")
-    default = known[scheme.lower()]
-    several = authority.split(",") if protocol == KAFKA else [authority]
-    servers = tuple(_server(each, default.port, protocol == NATS, place) for each in several)
+    default = schemes[scheme.lower()]
+    server_texts = authority.split(",") if protocol == KAFKA else [authority]
+    servers = tuple(_server(server_text, default.port, protocol == NATS, place) for server_text in server_texts)
     return SinkAddress(scheme.lower(), servers, path, query, text.partition("?")[0], default.tls)
 
 
-def _server(text: str, default: int, exact: bool, place: ErrorPlace) -> tuple[str, int]:
-    """A host and its port. exact: whether the port is required."""
-    found = _SERVER.match(text)
-    if found is None:
+def _server(text: str, default: int, port_required: bool, place: ErrorPlace) -> tuple[str, int]:
+    """A host and its port. port_required: whether the port is required."""
+    match = _SERVER.match(text)
+    if match is None:
         raise place.error("host", "a host is needed, with or without a port")
-    host, port = found.groups()
-    if exact and port is None:
+    host, port = match.groups()
+    if port_required and port is None:
         raise place.error("host", "a port is needed")
     if port is not None and not 0 < int(port) < 1 << 16:
         raise place.error("host", "the port is not from 1 to 65535")

@@ -65,68 +65,68 @@ class SubscriptionDocument:
     place: tuple[object, ...]
 
 
-def parse_subscription(body: Any, offer: SubscriptionSupport) -> SubscriptionDocument:
+def parse_subscription(body: Any, support: SubscriptionSupport) -> SubscriptionDocument:
     """The subscription of a document. Raises: InvalidSubscription, QuotaExceeded."""
     root = ErrorPlace()
-    given = _canonical_properties(parse_object(body, root), root)
-    found = parse_selection(given, offer)
-    protocol = _protocol(given, offer, root)
-    sink = sink_uris.parse_sink(_required(given, "sink", root), protocol, root.at("sink"))
+    document = _canonical_properties(parse_object(body, root), root)
+    attributes = parse_selection(document, support)
+    protocol = _protocol(document, support, root)
+    sink = sink_uris.parse_sink(_required(document, "sink", root), protocol, root.at("sink"))
     if body.get("protocol") == "HTTPS" and not sink.tls:
         raise root.at("sink").error("scheme", "the protocol HTTPS needs a sink with https")
-    given_credential = given.get("sinkcredential")
+    credential_member = document.get("sinkcredential")
     place = root.at("sinkcredential")
-    credential = None if given_credential is None else credentials.parse_credential(given_credential, protocol, place)
+    credential = None if credential_member is None else credentials.parse_credential(credential_member, protocol, place)
     place = root.at("protocolsettings")
-    options = parse_settings(given.get("protocolsettings"), protocol, sink, credential is not None, place)
-    found |= {"sink": given["sink"], "protocol": protocol, "protocolsettings": options}
+    options = parse_settings(document.get("protocolsettings"), protocol, sink, credential is not None, place)
+    attributes |= {"sink": document["sink"], "protocol": protocol, "protocolsettings": options}
     if credential is not None:
-        found["sinkcredential"] = credential
-    secrets = _take_secrets(found)
+        attributes["sinkcredential"] = credential
+    secret_values = _take_secrets(attributes)
     _check_channel(
-        sink, options, credential is not None or any(name.startswith(HEADERS_PREFIX) for name in secrets), offer
+        sink, options, credential is not None or any(name.startswith(HEADERS_PREFIX) for name in secret_values), support
     )
     return SubscriptionDocument(
-        attributes={name: found[name] for name in PROPERTIES if name in found},
-        secrets=secrets,
-        needed=_needed(credential, secrets),
-        dropped=_dropped(given.get("protocolsettings")),
+        attributes={name: attributes[name] for name in PROPERTIES if name in attributes},
+        secrets=secret_values,
+        needed=_needed(credential, secret_values),
+        dropped=_dropped(document.get("protocolsettings")),
         place=(protocol, *sink.secret_binding),
     )
 
 
-def parse_selection(given: Mapping[str, Any], offer: SubscriptionSupport) -> dict[str, Json]:
+def parse_selection(document: Mapping[str, Any], support: SubscriptionSupport) -> dict[str, Json]:
     """The members that select events: `source`, `types`, `config` and `filters`. Raises: as `parse_subscription`."""
     root = ErrorPlace()
-    found: dict[str, Json] = {}
-    if "source" in given:
-        found["source"] = _source(given["source"], offer, root.at("source"))
-    if "types" in given:
-        found["types"] = _types(given["types"], root.at("types"))
-    types, source = found.get("types", ()), found.get("source")
-    found["config"] = _config(
-        given.get("config", {}), event_families.families_in_scope(source, types, offer.sources), root.at("config")
+    selection: dict[str, Json] = {}
+    if "source" in document:
+        selection["source"] = _source(document["source"], support, root.at("source"))
+    if "types" in document:
+        selection["types"] = _types(document["types"], root.at("types"))
+    types, source = selection.get("types", ()), selection.get("source")
+    selection["config"] = _config(
+        document.get("config", {}), event_families.families_in_scope(source, types, support.sources), root.at("config")
     )
-    left_out = set(event_families.families_of_types(types)) - set(found["config"]["families"])
-    if left_out:
-        reason = f"types name the family {min(left_out)}; add it here"
+    excluded_families = set(event_families.families_of_types(types)) - set(selection["config"]["families"])
+    if excluded_families:
+        reason = f"types name the family {min(excluded_families)}; add it here"
         raise root.at("config", "families").error("value", reason)
-    if given.get("filters", []) != []:
-        found["filters"] = _filters(given["filters"], offer)
-    return found
+    if document.get("filters", []) != []:
+        selection["filters"] = _filters(document["filters"], support)
+    return selection
 
 
 def parse_preview(
-    body: Any, offer: SubscriptionSupport, beside: frozenset[str]
+    body: Any, support: SubscriptionSupport, other_names: frozenset[str]
 ) -> tuple[dict[str, Json], dict[str, Any]]:
-    """The members that select events, of a document that needs no sink, and the members named in `beside`.
+    """The members that select events, of a document that needs no sink, and the members named in `other_names`.
 
     Raises: as `parse_subscription`.
     """
     root = ErrorPlace()
     members = parse_object(body, root)
-    given = _canonical_properties({name: value for name, value in members.items() if name not in beside}, root)
-    return parse_selection(given, offer), {name: members[name] for name in beside & members.keys()}
+    document = _canonical_properties({name: value for name, value in members.items() if name not in other_names}, root)
+    return parse_selection(document, support), {name: members[name] for name in other_names & members.keys()}
 
 
 def _canonical_properties(members: dict[str, Any], place: ErrorPlace) -> dict[str, Any]:
@@ -143,122 +143,134 @@ def _canonical_properties(members: dict[str, Any], place: ErrorPlace) -> dict[st
     return {name: value for name, value in members.items() if name not in SERVER_PROPERTIES}
 
 
-def _split(given: Any, place: ErrorPlace) -> list[Json]:
+def _split(filter_members: Any, place: ErrorPlace) -> list[Json]:
     """One filter for each member of `filter`, the property's name in older descriptions (SUB-106)."""
-    if not isinstance(given, dict):
+    if not isinstance(filter_members, dict):
         raise place.error("type", "an object is needed")
-    if not given:
+    if not filter_members:
         raise place.error("filter", "a filter needs a member, the name of its dialect")
-    for name, value in given.items():
+    for name, value in filter_members.items():
         _compiled([{name: value}], place.pointer, f"{place.pointer}/0")
-    return [{name: value} for name, value in given.items()]
+    return [{name: value} for name, value in filter_members.items()]
 
 
-def _required(given: Mapping[str, Any], name: str, place: ErrorPlace) -> Any:
-    if name not in given:
+def _required(document: Mapping[str, Any], name: str, place: ErrorPlace) -> Any:
+    if name not in document:
         raise place.at(name).error("required", "it is needed")
-    return given[name]
+    return document[name]
 
 
-def _protocol(given: Mapping[str, Any], offer: SubscriptionSupport, place: ErrorPlace) -> str:
-    text = _required(given, "protocol", place)
+def _protocol(document: Mapping[str, Any], support: SubscriptionSupport, place: ErrorPlace) -> str:
+    text = _required(document, "protocol", place)
     text = HTTP if text == "HTTPS" else text
-    found = str(choice_type(*sink_uris.PROTOCOLS).parse(text, place.at("protocol")))
-    if found not in offer.protocols:
-        reason = f"{found} needs a client that is not installed here; use one of: {', '.join(offer.protocols)}"
+    protocol = str(choice_type(*sink_uris.PROTOCOLS).parse(text, place.at("protocol")))
+    if protocol not in support.protocols:
+        reason = f"{protocol} needs a client that is not installed here; use one of: {', '.join(support.protocols)}"
         raise place.at("protocol").error("protocolunavailable", reason)
-    return found
+    return protocol
 
 
-def _source(given: Any, offer: SubscriptionSupport, place: ErrorPlace) -> str:
+def _source(value: Any, support: SubscriptionSupport, place: ErrorPlace) -> str:
     """The `source` of the selected events; a slash at the end of one of our own is removed (SUB-103)."""
-    text = parse_line(given, place)
+    text = parse_line(value, place)
     try:
         uris.reference(text)
     except ValueError as error:
         raise place.error("value", str(error)) from None
-    own = text.rstrip("/")
-    return own if own in offer.sources.values() else text
+    without_slash = text.rstrip("/")
+    return without_slash if without_slash in support.sources.values() else text
 
 
-def _types(given: Any, place: ErrorPlace) -> list[Json]:
-    if not isinstance(given, list):
+def _types(value: Any, place: ErrorPlace) -> list[Json]:
+    if not isinstance(value, list):
         raise place.error("type", "an array is needed")
-    if not given:
+    if not value:
         raise place.error("value", "an array with at least one type is needed; leave it out for all types")
-    return [parse_line(each, place.at(index)) for index, each in enumerate(given)]
+    return [parse_line(item, place.at(index)) for index, item in enumerate(value)]
 
 
-def _config(given: Any, own: list[str], place: ErrorPlace) -> dict[str, Json]:
-    """`config` with its defaults. own: the families if none are named (SUB-107, SUB-111)."""
-    members = parse_object(given, place)
+def _config(value: Any, default_families: list[str], place: ErrorPlace) -> dict[str, Json]:
+    """`config` with its defaults. default_families: the families if none are named (SUB-107, SUB-111)."""
+    members = parse_object(value, place)
     for name in members:
         if name not in CONFIG_MEMBERS:
             raise place.at(name).error("unknown", f"the key is unknown; known keys: {', '.join(CONFIG_MEMBERS)}")
-    found: dict[str, Json] = {"families": own}
+    config: dict[str, Json] = {"families": default_families}
     if "families" in members:
-        found["families"] = _families(members["families"], place.at("families"))
+        config["families"] = _families(members["families"], place.at("families"))
     if "starttime" in members:
         if "startposition" in members:
             raise place.at("startposition").error("value", "it cannot be combined with starttime")
-        return found | {"starttime": parse_time(members["starttime"], place.at("starttime"))}
-    return found | {"startposition": _position(members.get("startposition", "latest"), place.at("startposition"))}
+        return config | {"starttime": parse_time(members["starttime"], place.at("starttime"))}
+    return config | {"startposition": _position(members.get("startposition", "latest"), place.at("startposition"))}
 
 
-def _families(given: Any, place: ErrorPlace) -> list[Json]:
-    several = [part.strip() for part in given.split(",")] if isinstance(given, str) else given
-    if not isinstance(several, list):
+def _families(value: Any, place: ErrorPlace) -> list[Json]:
+    items = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+    if not isinstance(items, list):
         raise place.error("type", "an array is needed")
-    if not several:
+    if not items:
         raise place.error("value", "at least one family is needed")
-    named = [choice_type(*event_families.FAMILIES).parse(each, place.at(index)) for index, each in enumerate(several)]
-    return [family for family in event_families.FAMILIES if family in named]
+    requested_families = [
+        choice_type(*event_families.FAMILIES).parse(item, place.at(index)) for index, item in enumerate(items)
+    ]
+    return [family for family in event_families.FAMILIES if family in requested_families]
 
 
-def _position(given: Any, place: ErrorPlace) -> int | str:
-    if isinstance(given, str) and given.isascii() and given.isdecimal() and len(given) < 19:
-        given = int(given)
-    if given in START_WORDS:
-        return str(given)
-    if type(given) is not int or given < 0:
+def _position(value: Any, place: ErrorPlace) -> int | str:
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 19:
+        value = int(value)
+    if value in START_WORDS:
+        return str(value)
+    if type(value) is not int or value < 0:
         raise place.error("value", f"a position of the log is needed, or {' or '.join(START_WORDS)}")
-    return given
+    return value
 
 
-def _filters(given: Any, offer: SubscriptionSupport) -> list[Json]:
-    if isinstance(given, list) and len(given) > offer.filters:
+def _filters(value: Any, support: SubscriptionSupport) -> list[Json]:
+    if isinstance(value, list) and len(value) > support.filters:
         raise QuotaExceeded(
-            error_detail=f"a subscription has at most {offer.filters} filters",
+            error_detail=f"a subscription has at most {support.filters} filters",
             extensions={"code": "quotaexceeded", "pointer": "/filters"},
         )
-    _compiled(given, "/filters", "/filters")
-    return list(given)
+    _compiled(value, "/filters", "/filters")
+    return list(value)
 
 
-def _compiled(given: Any, shown: str, pointer: str) -> None:
-    """Raises: InvalidSubscription. shown: replaces `pointer` in errors if the client's document has another form."""
+def _compiled(filter_objects: Any, shown_pointer: str, pointer: str) -> None:
+    """Raises: InvalidSubscription.
+
+    shown_pointer: replaces `pointer` in errors if the client's document has another form.
+    """
     try:
-        filters.compile_filters(given, pointer.removesuffix("/0") if shown != pointer else pointer)
+        filters.compile_filters(filter_objects, pointer.removesuffix("/0") if shown_pointer != pointer else pointer)
     except filters.FilterError as error:
-        place = shown + error.pointer.removeprefix(pointer) if error.pointer.startswith(pointer) else shown
-        raise invalid_subscription("filter", place, error.reason) from None
+        error_pointer = (
+            shown_pointer + error.pointer.removeprefix(pointer) if error.pointer.startswith(pointer) else shown_pointer
+        )
+        raise invalid_subscription("filter", error_pointer, error.reason) from None
 
 
-def _check_channel(sink: SinkAddress, options: Mapping[str, Json], secret: bool, offer: SubscriptionSupport) -> None:
-    """Checks TLS (SUB-306, SUB-905). secret: whether a secret is sent with the events. Raises: InvalidSubscription."""
-    if not sink.tls and not offer.plaintext:
+def _check_channel(
+    sink: SinkAddress, options: Mapping[str, Json], sends_secret: bool, support: SubscriptionSupport
+) -> None:
+    """Checks TLS (SUB-306, SUB-905). sends_secret: whether a secret is sent with the events.
+
+    Raises: InvalidSubscription.
+    """
+    if not sink.tls and not support.plaintext:
         raise invalid_subscription("plaintext", "/sink", "this server sends events over TLS only")
-    if not sink.tls and secret and not sink.is_loopback:
+    if not sink.tls and sends_secret and not sink.is_loopback:
         raise invalid_subscription("plaintext", "/sink", "credentials are sent over TLS only")
-    dead = options["deadletter"].get("uri")
-    if dead is not None and not offer.plaintext and not dead.lower().startswith("https:"):
+    deadletter_uri = options["deadletter"].get("uri")
+    if deadletter_uri is not None and not support.plaintext and not deadletter_uri.lower().startswith("https:"):
         raise invalid_subscription("plaintext", "/protocolsettings/deadletter/uri", "an https URL is needed")
 
 
-def _take_secrets(found: dict[str, Json]) -> dict[str, str]:
+def _take_secrets(attributes: dict[str, Json]) -> dict[str, str]:
     """Removes the secret values from a document and returns them; the document must consist of new objects."""
     secrets: dict[str, str] = {}
-    options, credential = found["protocolsettings"], found.get("sinkcredential", {})
+    options, credential = attributes["protocolsettings"], attributes.get("sinkcredential", {})
     for name in [name for name in credential if name in credentials.SECRET_MEMBERS]:
         secrets[credentials.PREFIX + name] = credential.pop(name)
     if "headers" in options:
@@ -269,19 +281,19 @@ def _take_secrets(found: dict[str, Json]) -> dict[str, str]:
     if "signingkey" in options:
         secrets[SIGNINGKEY] = options.pop("signingkey")
     options["deadletter"] = dict(options["deadletter"])
-    for owner, member, name in _uris(found):
+    for owner, member, name in _uris(attributes):
         if member in owner and "?" in owner[member]:
             owner[member], _, secrets[name + QUERY_SUFFIX] = owner[member].partition("?")
     return secrets
 
 
-def _uris(found: dict[str, Json]) -> tuple[tuple[dict[str, Json], str, str], ...]:
+def _uris(attributes: dict[str, Json]) -> tuple[tuple[dict[str, Json], str, str], ...]:
     """Each object with a URI, the member that holds it, and its name."""
-    credential, dead = found.get("sinkcredential", {}), found["protocolsettings"]["deadletter"]
+    credential, deadletter = attributes.get("sinkcredential", {}), attributes["protocolsettings"]["deadletter"]
     return (
-        (found, "sink", "sink"),
+        (attributes, "sink", "sink"),
         (credential, credentials.ENDPOINT, credentials.PREFIX + credentials.ENDPOINT),
-        (dead, "uri", "protocolsettings.deadletter.uri"),
+        (deadletter, "uri", "protocolsettings.deadletter.uri"),
     )
 
 
@@ -295,7 +307,9 @@ def _needed(credential: Mapping[str, Json] | None, secrets: Mapping[str, str]) -
 def _dropped(options: Any) -> frozenset[str]:
     """The secrets that are given as null. Responses do not show secrets, so an omitted secret stays."""
     headers = options.get("headers") if isinstance(options, dict) else None
-    found = {HEADERS_PREFIX + name.lower() for name, value in headers.items() if value is None} if headers else set()
+    dropped_names = (
+        {HEADERS_PREFIX + name.lower() for name, value in headers.items() if value is None} if headers else set()
+    )
     if isinstance(options, dict) and "signingkey" in options and options["signingkey"] is None:
-        found.add(SIGNINGKEY)
-    return frozenset(found)
+        dropped_names.add(SIGNINGKEY)
+    return frozenset(dropped_names)

@@ -41,13 +41,17 @@ class SubscriptionInterest:
     @property
     def conditions(self) -> IndexConditions:
         """Conditions that hold for every selected event."""
-        of_source = index_conditions.attribute_equals("source", self.source) if self.source is not None else None
-        of_types = (
-            index_conditions.any_condition(index_conditions.attribute_equals("type", each) for each in self.types)
+        source_conditions = (
+            index_conditions.attribute_equals("source", self.source) if self.source is not None else None
+        )
+        type_conditions = (
+            index_conditions.any_condition(
+                index_conditions.attribute_equals("type", event_type) for event_type in self.types
+            )
             if self.types
             else None
         )
-        return index_conditions.all_conditions((self.filter.conditions, of_types, of_source))
+        return index_conditions.all_conditions((self.filter.conditions, type_conditions, source_conditions))
 
 
 class SubscriptionIndex(Generic[K]):
@@ -63,13 +67,13 @@ class SubscriptionIndex(Generic[K]):
         """Adds an interest, or replaces the previous one of the key."""
         self.remove(key)
         self._interests[key] = interest
-        needs = interest.conditions
-        if needs is None:
+        conditions = interest.conditions
+        if conditions is None:
             self._always[key] = None
             return
-        for attribute, text, whole in needs:
+        for attribute, text, is_exact in conditions:
             lengths = self._tables.setdefault(attribute, {})
-            lengths.setdefault(0 if whole else len(text), {}).setdefault(text, {})[key] = None
+            lengths.setdefault(0 if is_exact else len(text), {}).setdefault(text, {})[key] = None
 
     def remove(self, key: K) -> None:
         """Removes an interest, if there is one."""
@@ -82,10 +86,10 @@ class SubscriptionIndex(Generic[K]):
 
     def candidates(self, event: ContextAttributes) -> list[K]:
         """The keys of all interests that may match, each once. O(attributes × lengths + candidates)."""
-        found = dict(self._always)
+        matching_keys = dict(self._always)
         for keys in self._met(event):
-            found.update(keys)
-        return list(found)
+            matching_keys.update(keys)
+        return list(matching_keys)
 
     def matches(self, event: ContextAttributes) -> list[K]:
         """The keys of all interests that match."""
@@ -98,18 +102,18 @@ class SubscriptionIndex(Generic[K]):
                 continue
             text = value if type(value) is str else canonical_string(value)
             for length, keys in lengths.items():
-                if length <= len(text) and (met := keys.get(text[:length] if length else text)):
-                    yield met
+                if length <= len(text) and (matching_keys := keys.get(text[:length] if length else text)):
+                    yield matching_keys
 
     def _forget(self, key: K, condition: IndexCondition) -> None:
         """Removes empty tables too, so that old interests cost nothing later."""
         lengths = self._tables[condition.attribute]
         length = 0 if condition.whole else len(condition.text)
-        texts = lengths[length]
-        del texts[condition.text][key]
-        if not texts[condition.text]:
-            del texts[condition.text]
-        if not texts:
+        keys_by_text = lengths[length]
+        del keys_by_text[condition.text][key]
+        if not keys_by_text[condition.text]:
+            del keys_by_text[condition.text]
+        if not keys_by_text:
             del lengths[length]
         if not lengths:
             del self._tables[condition.attribute]

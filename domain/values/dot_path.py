@@ -40,14 +40,14 @@ def parse(text: str, wildcards: bool = False) -> tuple[Step, ...]:
     Raises: ValueError, whose message says what is wrong and where.
     """
     steps: list[Step] = []
-    at = 0
-    while at < len(text):
-        found = _STEP.match(text, at)
+    index = 0
+    while index < len(text):
+        match = _STEP.match(text, index)
         # Only the first name may lack its dot: in "a['b']c" the dot before c is missing.
-        if found is None or (at and found["name"] and not found["dot"]):
-            raise ValueError(f"unexpected {text[at]!r} at character {at + 1} of {text!r}")
-        steps.append(_step(found))
-        at = found.end()
+        if match is None or (index and match["name"] and not match["dot"]):
+            raise ValueError(f"unexpected {text[index]!r} at character {index + 1} of {text!r}")
+        steps.append(_step(match))
+        index = match.end()
     if not steps:
         raise ValueError("the path is empty")
     if not wildcards and any(isinstance(step, PathWildcard) for step in steps):
@@ -73,16 +73,16 @@ def find(value: Any, steps: Sequence[Step]) -> Any:
     return value
 
 
-def _step(found: re.Match[str]) -> Step:
-    if found["index"]:
-        return int(found["index"])
-    if found["item"]:
+def _step(match: re.Match[str]) -> Step:
+    if match["index"]:
+        return int(match["index"])
+    if match["item"]:
         return PathWildcard.ITEM
-    if name := found["name"]:
+    if name := match["name"]:
         if "*" in name and name != "*":
             raise ValueError(f"a star has to be a step of its own or in quotes, not in {name!r}")
         return PathWildcard.MEMBER if name == "*" else name
-    return _ESCAPED.sub(r"\1", found["single"] if found["single"] is not None else found["double"])
+    return _ESCAPED.sub(r"\1", match["single"] if match["single"] is not None else match["double"])
 
 
 def _text(step: Step) -> str:

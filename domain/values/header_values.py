@@ -20,15 +20,15 @@ _ESCAPED: Final = re.compile(r"\\(.)")
 class _PercentEncoder(dict[int, str]):
     """For `str.translate`: keeps allowed ASCII characters and percent-encodes the UTF-8 bytes of all others."""
 
-    def __init__(self, low: int, refused: str = "") -> None:
+    def __init__(self, first_plain: int, always_encoded: str = "") -> None:
         super().__init__((code, f"%{code:02X}") for code in range(0x80))
-        self.update((code, chr(code)) for code in range(low, 0x7F) if chr(code) not in refused)
+        self.update((code, chr(code)) for code in range(first_plain, 0x7F) if chr(code) not in always_encoded)
 
     def __missing__(self, code: int) -> str:
         return "".join(f"%{byte:02X}" for byte in chr(code).encode("utf-8"))
 
 
-_VALUE: Final = _PercentEncoder(0x21, refused='"%')
+_VALUE: Final = _PercentEncoder(0x21, always_encoded='"%')
 _TEXT: Final = _PercentEncoder(0x20)
 
 

@@ -40,8 +40,10 @@ def loads(text: bytes | str) -> Json:
     except json.JSONDecodeError as error:
         raise InvalidJson(f"{error.msg.removesuffix(' at')} at line {error.lineno} column {error.colno}") from None
     except orjson.JSONEncodeError as error:
-        deep = "ecursion" in str(error)
-        raise InvalidJson("the nesting is too deep" if deep else "a string contains half of a surrogate pair") from None
+        is_too_deep = "ecursion" in str(error)
+        raise InvalidJson(
+            "the nesting is too deep" if is_too_deep else "a string contains half of a surrogate pair"
+        ) from None
     return value
 
 
@@ -102,8 +104,8 @@ def _int(text: str) -> int | Decimal:
 def _members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
-        raise InvalidJson(f'the member "{twice}" appears twice in one object')
+        duplicate = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        raise InvalidJson(f'the member "{duplicate}" appears twice in one object')
     return members
 
 

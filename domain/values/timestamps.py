@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 
-def to_text(moment: datetime) -> str:
+def to_text(instant: datetime) -> str:
     """RFC 3339 in UTC; with microseconds if they are not zero."""
-    return moment.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
+    return instant.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
 
 
 def instant_key(timestamp: str) -> str:
     """A key that sorts normalized timestamps as instants; equal for texts that differ only in trailing zeros."""
-    plain = timestamp[:-1]
-    return plain.rstrip("0").rstrip(".") if "." in plain else plain
+    local_time = timestamp[:-1]
+    return local_time.rstrip("0").rstrip(".") if "." in local_time else local_time

@@ -69,7 +69,7 @@ def parent(xid: str) -> str | None:
 def owners(xid: str) -> list[str]:
     """The entities above an entity or a collection, without the registry, from the top."""
     parts = segments(xid)
-    return [join(*parts[:end]) for end in range(2, len(parts), 2)]
+    return [join(*parts[:length]) for length in range(2, len(parts), 2)]
 
 
 def entity_id(xid: str) -> str:

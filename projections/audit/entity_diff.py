@@ -51,9 +51,9 @@ def diff_entity(before: EntityEvent | None, after: EntityEvent | None) -> Iterat
     counts as another entity.
     """
     if before and after and before.xid == after.xid:
-        found = _difference("changed", after, before, after)
-        if found.values or found.documents[0] != found.documents[1]:
-            yield found
+        diff = _difference("changed", after, before, after)
+        if diff.values or diff.documents[0] != diff.documents[1]:
+            yield diff
         return
     if before:
         yield _difference("deleted", before, before, None)
@@ -81,18 +81,18 @@ def unless_deleted(event: EntityEvent | None) -> EntityEvent | None:
 
 
 def _difference(
-    change: ChangeKind, named: EntityEvent, before: EntityEvent | None, after: EntityEvent | None
+    change: ChangeKind, identity: EntityEvent, before: EntityEvent | None, after: EntityEvent | None
 ) -> EntityDiff:
     values = diff_values(before.attributes if before else {}, after.attributes if after else {})
-    return EntityDiff(named.xid, named.type, change, tuple(values), (_document(before), _document(after)))
+    return EntityDiff(identity.xid, identity.type, change, tuple(values), (_document(before), _document(after)))
 
 
 def _document(event: EntityEvent | None) -> str | None:
     return event.private.get("document") if event else None
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(first: Any, second: Any) -> bool:
     """Whether two values have the same JSON text: 1 equals neither 1.0 nor true."""
-    if one is ABSENT or other is ABSENT:
-        return one is other
-    return bool(one == other) and dumps(one) == dumps(other)
+    if first is ABSENT or second is ABSENT:
+        return first is second
+    return bool(first == second) and dumps(first) == dumps(second)

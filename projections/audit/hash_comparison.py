@@ -40,28 +40,28 @@ class _TreeRange:
     hash: str
 
 
-def first_difference(here: HashSource, there: HashSource) -> HashDifference | None:
+def first_difference(local: HashSource, remote: HashSource) -> HashDifference | None:
     """The first entity, in tree order, that differs between the sides; None if there is none."""
-    return next(differences(here, there), None)
+    return next(differences(local, remote), None)
 
 
-def differences(here: HashSource, there: HashSource) -> Iterator[HashDifference]:
+def differences(local: HashSource, remote: HashSource) -> Iterator[HashDifference]:
     """All entities that differ between the sides, in tree order, found lazily."""
-    return _within({}, here, there)
+    return _within({}, local, remote)
 
 
-def _within(between: HashQuery, here: HashSource, there: HashSource) -> Iterator[HashDifference]:
-    stretches = list(_tree_ranges(here({**between, "parts": [str(PARTS)]})["parts"]))
-    answer = there({**between, "at": [each.place for each in stretches[1:]]})
-    for stretch, part in zip(stretches, answer["parts"], strict=True):
-        if _same(stretch, part):
+def _within(bounds: HashQuery, local: HashSource, remote: HashSource) -> Iterator[HashDifference]:
+    tree_ranges = list(_tree_ranges(local({**bounds, "parts": [str(PARTS)]})["parts"]))
+    response = remote({**bounds, "at": [following.place for following in tree_ranges[1:]]})
+    for tree_range, part in zip(tree_ranges, response["parts"], strict=True):
+        if _same(tree_range, part):
             continue
-        if stretch.count > 1:
-            yield from _within(_narrow_query(stretch, part), here, there)
-        elif stretch.count:
-            yield HashDifference(stretch.place, stretch.hash, part["hash"] if part["count"] else None)
+        if tree_range.count > 1:
+            yield from _within(_narrow_query(tree_range, part), local, remote)
+        elif tree_range.count:
+            yield HashDifference(tree_range.place, tree_range.hash, part["hash"] if part["count"] else None)
         else:
-            yield from _missing(part, there)
+            yield from _missing(part, remote)
 
 
 def _tree_ranges(parts: list[dict[str, Any]]) -> Iterator[_TreeRange]:
@@ -73,28 +73,28 @@ def _tree_ranges(parts: list[dict[str, Any]]) -> Iterator[_TreeRange]:
             yield _TreeRange(f"{part['from']}/", "", 0, "")
 
 
-def _same(stretch: _TreeRange, part: dict[str, Any]) -> bool:
-    return stretch.count == part["count"] and (not stretch.count or stretch.hash == part["hash"])
+def _same(tree_range: _TreeRange, part: dict[str, Any]) -> bool:
+    return tree_range.count == part["count"] and (not tree_range.count or tree_range.hash == part["hash"])
 
 
-def _narrow_query(stretch: _TreeRange, part: dict[str, Any]) -> HashQuery:
+def _narrow_query(tree_range: _TreeRange, part: dict[str, Any]) -> HashQuery:
     """The query for a range, extended to the last entity on either side."""
-    last = max(stretch.last, part.get("to", stretch.last), key=xids.tree_key)
-    return {"from": [stretch.place], "to": [last]}
+    last = max(tree_range.last, part.get("to", tree_range.last), key=xids.tree_key)
+    return {"from": [tree_range.place], "to": [last]}
 
 
-def _missing(part: dict[str, Any], there: HashSource) -> Iterator[HashDifference]:
+def _missing(part: dict[str, Any], remote: HashSource) -> Iterator[HashDifference]:
     """The entities of a part that has no local entities."""
     first, last = part["from"], part["to"]
-    alone = part if part["count"] == 1 else there({"from": [first], "to": [first]})
-    yield HashDifference(first, None, alone["hash"])
+    first_part = part if part["count"] == 1 else remote({"from": [first], "to": [first]})
+    yield HashDifference(first, None, first_part["hash"])
     if part["count"] > 1:
-        yield from _list_missing({"from": [f"{first}/"], "to": [last]}, there)
+        yield from _list_missing({"from": [f"{first}/"], "to": [last]}, remote)
 
 
-def _list_missing(between: HashQuery, there: HashSource) -> Iterator[HashDifference]:
-    for part in there({**between, "parts": [str(_MOST)]})["parts"]:
+def _list_missing(bounds: HashQuery, remote: HashSource) -> Iterator[HashDifference]:
+    for part in remote({**bounds, "parts": [str(_MOST)]})["parts"]:
         if part["count"] == 1:
             yield HashDifference(part["from"], None, part["hash"])
         else:
-            yield from _list_missing({"from": [part["from"]], "to": [part["to"]]}, there)
+            yield from _list_missing({"from": [part["from"]], "to": [part["to"]]}, remote)

@@ -50,23 +50,23 @@ class RegistryDiff:
     def of_entity(self, xid: str) -> Iterator[EntityDiff]:
         """The changes of one entity; in between, its id may have had another spelling."""
         stream = xids.stream(xid)
-        ends = self._db.one(_OF_ONE, (stream, self._low, stream, self._high))
-        return self._differences(iter([tuple(ends)]))
+        positions = self._db.one(_OF_ONE, (stream, self._low, stream, self._high))
+        return self._differences(iter([tuple(positions)]))
 
     def of_tree(self, xid: str) -> Iterator[EntityDiff]:
         """The changes of each entity at or below an entity or collection, in tree order, streamed."""
-        between = self._high - self._low
+        distance = self._high - self._low
         keys = (xids.tree_key(xid), xids.subtree(xid)[1])
-        if not between:
+        if not distance:
             return iter(())
-        if self._db.one(_COUNT, (*keys, between))[0] < between:
-            found = self._db.stream(BY_HEAD, (self._low, self._high, *keys, self._low))
+        if self._db.one(_COUNT, (*keys, distance))[0] < distance:
+            position_pairs = self._db.stream(BY_HEAD, (self._low, self._high, *keys, self._low))
         else:
-            found = self._db.stream(BY_LOG, (self._low, self._high, *keys))
-        return self._differences(map(tuple, found))
+            position_pairs = self._db.stream(BY_LOG, (self._low, self._high, *keys))
+        return self._differences(map(tuple, position_pairs))
 
-    def _differences(self, ends: Iterator[LastPositions]) -> Iterator[EntityDiff]:
-        for batch in batches(each for each in ends if each[0] != each[1]):
+    def _differences(self, position_pairs: Iterator[LastPositions]) -> Iterator[EntityDiff]:
+        for batch in batches(position_pair for position_pair in position_pairs if position_pair[0] != position_pair[1]):
             events = self._trail.events_at([position for pair in batch for position in pair if position is not None])
             for low, high in batch:
                 pair = unless_deleted(events.get(low)), unless_deleted(events.get(high))

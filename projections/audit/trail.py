@@ -96,44 +96,49 @@ class AuditTrail:
         """Whether an entity below this xid ever existed."""
         return self._db.one(_KNOWN_BELOW, xids.subtree(xid)) is not None
 
-    def of_entity(self, xid: str, span: LogRange) -> Iterator[int]:
+    def of_entity(self, xid: str, log_range: LogRange) -> Iterator[int]:
         """Positions of one entity's events.
 
         Cost: lookups by stream and revision, whatever the length of the history.
         """
         stream = xids.stream(xid)
-        bounds = (stream, self._revision(stream, span.after), self._revision(stream, span.until))
-        return self._numbers(span.ordered(OF_STREAM), bounds)
+        bounds = (stream, self._revision(stream, log_range.after), self._revision(stream, log_range.until))
+        return self._numbers(log_range.ordered(OF_STREAM), bounds)
 
-    def of_tree(self, xid: str, span: LogRange, apart: bool = True) -> Iterator[int]:
+    def of_tree(self, xid: str, log_range: LogRange, include_outside_tree: bool = True) -> Iterator[int]:
         """Positions of the events at and below an entity or collection. Cost: O(all events there, whatever the range).
 
-        apart: whether entities outside the registry's tree count as below the registry.
+        include_outside_tree: whether entities outside the registry's tree count as below the registry.
         """
         if xid == xids.REGISTRY:
-            return self._numbers(span.ordered(_OF_ALL.format("" if apart else _INSIDE.format("stream"))), span[:2])
+            return self._numbers(
+                log_range.ordered(_OF_ALL.format("" if include_outside_tree else _INSIDE.format("stream"))),
+                log_range[:2],
+            )
         stream = xids.stream(xid)
-        return self._numbers(span.ordered(OF_TREE), (stream, f"{stream}0", stream, f"{stream}/", *span[:2]))
+        return self._numbers(log_range.ordered(OF_TREE), (stream, f"{stream}0", stream, f"{stream}/", *log_range[:2]))
 
-    def interaction_ends(self, span: LogRange, caller: str | None = None, apart: bool = True) -> Iterator[int]:
+    def interaction_ends(
+        self, log_range: LogRange, caller: str | None = None, include_outside_tree: bool = True
+    ) -> Iterator[int]:
         """Last positions of interactions. caller: only interactions of this caller, which scans the whole range.
 
-        apart: whether to include interactions that changed something outside the registry's tree.
+        include_outside_tree: whether to include interactions that changed something outside the registry's tree.
         """
-        asked = () if caller is None else (caller,)
-        wanted = (_BY_CALLER if asked else "") + ("" if apart else _OF_INSIDE)
-        return self._numbers(span.ordered(_ENDS.format(wanted)), (*span[:2], *asked))
+        caller_values = () if caller is None else (caller,)
+        conditions = (_BY_CALLER if caller_values else "") + ("" if include_outside_tree else _OF_INSIDE)
+        return self._numbers(log_range.ordered(_ENDS.format(conditions)), (*log_range[:2], *caller_values))
 
     def revisions(self, positions: Iterable[int], before: bool = False) -> Iterator[Revision]:
         """The revisions at some positions, in their order. before: with the previous event of each stream."""
         for batch in batches(positions):
             yield from self._revisions(batch, before)
 
-    def interactions_at(self, ends: Iterable[int]) -> Iterator[Interaction]:
+    def interactions_at(self, end_positions: Iterable[int]) -> Iterator[Interaction]:
         """The interactions that end at some positions, in their order."""
-        for batch in batches(ends):
-            found = self._interactions(batch)
-            yield from (found[last] for last in batch)
+        for batch in batches(end_positions):
+            interactions_by_end = self._interactions(batch)
+            yield from (interactions_by_end[last] for last in batch)
 
     def events_at(self, positions: Sequence[Any]) -> dict[int, EntityEvent]:
         """The events at a few positions."""
@@ -143,24 +148,26 @@ class AuditTrail:
     def _revisions(self, batch: Sequence[Any], before: bool) -> Iterator[Revision]:
         statement = (_WITH_BEFORE if before else _ALONE) + self._db.in_list("l.position")
         rows = {row[0]: row for row in self._db.all(statement, [self._db.list_parameter(batch)])}
-        facts = self._interactions({row[_WIDTH] for row in rows.values()})
+        interactions_by_end = self._interactions({row[_WIDTH] for row in rows.values()})
         for row in map(rows.__getitem__, batch):
-            previous = row[_WIDTH + 1 :]
-            old = self._event(previous) if previous and previous[0] is not None else None
-            yield Revision(row[0], self._event(row), facts[row[_WIDTH]], old)
+            previous_columns = row[_WIDTH + 1 :]
+            previous_event = (
+                self._event(previous_columns) if previous_columns and previous_columns[0] is not None else None
+            )
+            yield Revision(row[0], self._event(row), interactions_by_end[row[_WIDTH]], previous_event)
 
-    def _interactions(self, ends: Iterable[Any]) -> dict[int, Interaction]:
-        rows = self._db.all(_INTERACTIONS + self._db.in_list("last"), [self._db.list_parameter(ends)])
-        return {each.last: each for each in map(stored_interaction, rows)}
+    def _interactions(self, end_positions: Iterable[Any]) -> dict[int, Interaction]:
+        rows = self._db.all(_INTERACTIONS + self._db.in_list("last"), [self._db.list_parameter(end_positions)])
+        return {interaction.last: interaction for interaction in map(stored_interaction, rows)}
 
     def _revision(self, stream: str, position: int) -> int:
         """The revision of a stream's last event up to a position.
 
         Cost: one lookup if that position or the next one is in the stream, as it is from page to page.
         """
-        near = self._db.one(_REVISION_AT, (position, position, position + 1, stream))
-        found = near or self._db.one(_REVISION_BY, (stream, position))
-        return found[0] if found else 0
+        adjacent_row = self._db.one(_REVISION_AT, (position, position, position + 1, stream))
+        row = adjacent_row or self._db.one(_REVISION_BY, (stream, position))
+        return row[0] if row else 0
 
     def _event(self, row: Sequence[Any]) -> EntityEvent:
         return self._mapper.event_of_row(stored_event(row[:_WIDTH]))
@@ -171,6 +178,6 @@ class AuditTrail:
 
 def batches(values: Iterable[Any], size: int = BATCH) -> Iterator[list[Any]]:
     """The values in lists of at most `size`."""
-    rest = iter(values)
-    while batch := list(islice(rest, size)):
+    iterator = iter(values)
+    while batch := list(islice(iterator, size)):
         yield batch

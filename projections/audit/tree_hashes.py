@@ -76,8 +76,8 @@ class _HashedEntity(NamedTuple):
 
 def part_members(part: TreePart) -> dict[str, str | int]:
     """A part as responses show it: `from` and `to` are its first and last entity, and absent if it is empty."""
-    ends = {} if part.first is None or part.last is None else {"from": part.first, "to": part.last}
-    return {**ends, "count": part.count, "hash": part.hash.hex()}
+    outer_xids = {} if part.first is None or part.last is None else {"from": part.first, "to": part.last}
+    return {**outer_xids, "count": part.count, "hash": part.hash.hex()}
 
 
 def key_range_of(xid: str) -> KeyRange:
@@ -96,37 +96,37 @@ class TreeHashes:
     def split_evenly(self, keys: KeyRange, parts: int) -> list[TreePart]:
         """A range split into at most `parts` parts of nearly equal size, none of them empty."""
         count = self._db.one(COUNT_NOW if self._is_now else COUNT_THEN, self._values(keys))[0]
-        size, rest = divmod(count, parts)
+        size, remainder = divmod(count, parts)
         entities = self._entities(keys)
-        sizes = (size + (number < rest) for number in range(min(parts, count)))
+        sizes = (size + (number < remainder) for number in range(min(parts, count)))
         return [_sum_hashes(islice(entities, size)) for size in sizes]
 
-    def split_at(self, keys: KeyRange, places: Sequence[str]) -> list[TreePart]:
+    def split_at(self, keys: KeyRange, split_keys: Sequence[str]) -> list[TreePart]:
         """A range split at the given tree keys, into one more part than keys; each part begins with its key.
 
-        places: in order, inside the range.
+        split_keys: in order, inside the range.
         """
-        groups = groupby(self._entities(keys), lambda entity: bisect_right(places, entity.key))
-        found = {number: _sum_hashes(group) for number, group in groups}
-        return [found.get(number, EMPTY_PART) for number in range(len(places) + 1)]
+        groups = groupby(self._entities(keys), lambda entity: bisect_right(split_keys, entity.key))
+        parts = {number: _sum_hashes(group) for number, group in groups}
+        return [parts.get(number, EMPTY_PART) for number in range(len(split_keys) + 1)]
 
     def _entities(self, keys: KeyRange) -> Iterator[_HashedEntity]:
         """The entities in tree order, streamed."""
-        found = self._db.stream(NOW if self._is_now else THEN, self._values(keys))
-        return map(_entity, found)
+        rows = self._db.stream(NOW if self._is_now else THEN, self._values(keys))
+        return map(_entity, rows)
 
     def _values(self, keys: KeyRange) -> Sequence[Any]:
-        at = self._position
-        return keys if self._is_now else (*keys, at, *keys, at, at, at)
+        position = self._position
+        return keys if self._is_now else (*keys, position, *keys, position, position, position)
 
 
 def merge_parts(parts: Sequence[TreePart]) -> TreePart:
     """The part that consists of several adjacent parts."""
-    filled = [part for part in parts if part.count]
-    if not filled:
+    nonempty_parts = [part for part in parts if part.count]
+    if not nonempty_parts:
         return EMPTY_PART
-    hash = hashes.update_state_hash(hashes.EMPTY_HASH, (), (part.hash for part in filled))
-    return TreePart(filled[0].first, filled[-1].last, sum(part.count for part in filled), hash)
+    hash = hashes.update_state_hash(hashes.EMPTY_HASH, (), (part.hash for part in nonempty_parts))
+    return TreePart(nonempty_parts[0].first, nonempty_parts[-1].last, sum(part.count for part in nonempty_parts), hash)
 
 
 def _entity(row: Sequence[Any]) -> _HashedEntity:
@@ -139,8 +139,8 @@ def _hash_image(xid: str, type: str, epoch: int, attributes: str, private: str) 
 
 
 def _sum_hashes(entities: Iterable[_HashedEntity]) -> TreePart:
-    found = EMPTY_PART
+    total = EMPTY_PART
     for batch in batches(entities):
-        hash = hashes.update_state_hash(found.hash, (), (entity.hash for entity in batch))
-        found = TreePart(found.first or batch[0].xid, batch[-1].xid, found.count + len(batch), hash)
-    return found
+        hash = hashes.update_state_hash(total.hash, (), (entity.hash for entity in batch))
+        total = TreePart(total.first or batch[0].xid, batch[-1].xid, total.count + len(batch), hash)
+    return total

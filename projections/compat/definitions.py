@@ -64,14 +64,14 @@ def member_ids(view: View, collection: str) -> list[str]:
 
 def group_object(row: EntityRow, family: LegacyApi) -> dict[str, Any]:
     """A Group as the API's clients see it, with exactly the attributes that are set (LEG-301)."""
-    own = loads_trusted(row.attributes)
+    attributes = loads_trusted(row.attributes)
     members = {
         "id": encode_segment(to_legacy_id(row.id)),
         "format": group_format(row, family),
-        "description": own.get("description"),
+        "description": attributes.get("description"),
         "createdtimeutc": row.createdat,
         "updatedtimeutc": row.modifiedat,
-        "groupProperties": own.get("labels") if family is SCHEMAREGISTRY else None,
+        "groupProperties": attributes.get("labels") if family is SCHEMAREGISTRY else None,
     }
     return {name: value for name, value in members.items() if value is not None}
 
@@ -83,12 +83,12 @@ def group_format(row: EntityRow, family: LegacyApi) -> str | None:
 
 def facade_of(row: EntityRow) -> Mapping[str, Any]:
     """The members of an entity that only the legacy APIs know."""
-    found: Mapping[str, Any] = loads_trusted(row.private).get(FACADE, {})
-    return found
+    facade: Mapping[str, Any] = loads_trusted(row.private).get(FACADE, {})
+    return facade
 
 
 def read_definition(
-    view: View, family: LegacyApi, xid: str, shown: CompatVersion, root: str
+    view: View, family: LegacyApi, xid: str, compat_version: CompatVersion, root: str
 ) -> CompatDefinition | None:
     """One Version as a response shows it; None when its Resource or Group does not exist.
 
@@ -97,27 +97,27 @@ def read_definition(
     resource, group = view.resolved_entity(xid), view.entity(xids.join(*xids.segments(xid)[:2]))
     if resource is None or group is None:
         return None
-    version, facade = loads_trusted(shown.row.attributes), facade_of(resource)
-    format = _format(family, group, facade, shown, version)
-    content, contenttype = _document(view, family, format, shown, version, root)
+    version_attributes, facade = loads_trusted(compat_version.row.attributes), facade_of(resource)
+    format = _format(family, group, facade, compat_version, version_attributes)
+    content, contenttype = _document(view, family, format, compat_version, version_attributes, root)
     groupid, id = (to_legacy_id(part) for part in xids.segments(xid)[1:4:2])
     return CompatDefinition(
         family=family,
         group=groupid,
         child=id,
-        version=shown,
+        version=compat_version,
         format=format,
         authority=facade.get("authority"),
         definition_description=facade["description"]
         if "description" in facade
-        else _latest_description(view, xid, shown, version),
-        description=version.get("description"),
+        else _latest_description(view, xid, compat_version, version_attributes),
+        description=version_attributes.get("description"),
         createdat=resource.createdat,
         modifiedat=resource.modifiedat,
         epoch=resource.epoch,
         content=content,
         contenttype=contenttype,
-        remote_url=version.get("schemaurl") if family is SCHEMAREGISTRY else None,
+        remote_url=version_attributes.get("schemaurl") if family is SCHEMAREGISTRY else None,
     )
 
 
@@ -127,15 +127,15 @@ def version_by_uri(view: View, family: LegacyApi, uri: str, roots: tuple[str, ..
 
 
 def schema_by_uri(
-    view: View, uri: str, roots: tuple[str, ...], reads: Callable[[str], bool]
+    view: View, uri: str, roots: tuple[str, ...], may_read: Callable[[str], bool]
 ) -> catalog.SchemaReference | None:
     """The schema of this registry, or its Version, that a URI refers to.
 
-    reads: whether the caller may read the entity with an xid.
+    may_read: whether the caller may read the entity with an xid.
     """
-    found = version_by_uri(view, SCHEMAREGISTRY, uri, roots)
-    row = found.row if found is not None else _schema_at(view, uri, roots)
-    format = loads_trusted(row.attributes).get("format") if row is not None and reads(row.xid) else None
+    compat_version = version_by_uri(view, SCHEMAREGISTRY, uri, roots)
+    row = compat_version.row if compat_version is not None else _schema_at(view, uri, roots)
+    format = loads_trusted(row.attributes).get("format") if row is not None and may_read(row.xid) else None
     return catalog.SchemaReference(row.xid, format) if row is not None and format else None
 
 
@@ -146,40 +146,57 @@ def _schema_at(view: View, uri: str, roots: tuple[str, ...]) -> EntityRow | None
     return view.entity(xid) if xids.type_of(xid) == SCHEMAREGISTRY.type and xid.count("/") == 4 else None
 
 
-def _latest_description(view: View, xid: str, shown: CompatVersion, version: Mapping[str, Any]) -> str | None:
+def _latest_description(
+    view: View, xid: str, compat_version: CompatVersion, version_attributes: Mapping[str, Any]
+) -> str | None:
     """The description of a schema or definition that has none of its own: its latest Version's (§ 12)."""
     latest = CompatVersions(view).latest(xid)
-    if latest is None or latest.number == shown.number:
-        return version.get("description")
-    found: str | None = loads_trusted(latest.row.attributes).get("description")
-    return found
+    if latest is None or latest.number == compat_version.number:
+        return version_attributes.get("description")
+    description: str | None = loads_trusted(latest.row.attributes).get("description")
+    return description
 
 
 def _format(
-    family: LegacyApi, group: EntityRow, facade: Mapping[str, Any], shown: CompatVersion, version: Mapping[str, Any]
+    family: LegacyApi,
+    group: EntityRow,
+    facade: Mapping[str, Any],
+    compat_version: CompatVersion,
+    version_attributes: Mapping[str, Any],
 ) -> str | None:
     """The format in force, in the client's spelling if a client set it (LEG-701, LEG-703)."""
-    of_group, actual = group_format(group, family), version.get("format")
+    format_of_group, actual_format = group_format(group, family), version_attributes.get("format")
     if family is not SCHEMAREGISTRY:
-        return version_formats.version_format(version, shown.facade, of_group or groups.XREGISTRY_FORMAT)
-    if not actual:
-        return of_group
-    return formats.displayed_format(actual, facade.get("format"), of_group)
+        return version_formats.version_format(
+            version_attributes, compat_version.facade, format_of_group or groups.XREGISTRY_FORMAT
+        )
+    if not actual_format:
+        return format_of_group
+    return formats.displayed_format(actual_format, facade.get("format"), format_of_group)
 
 
 def _document(
-    view: View, family: LegacyApi, format: str | None, shown: CompatVersion, version: Mapping[str, Any], root: str
+    view: View,
+    family: LegacyApi,
+    format: str | None,
+    compat_version: CompatVersion,
+    version_attributes: Mapping[str, Any],
+    root: str,
 ) -> tuple[bytes, str | None]:
     """The bytes of a document and its media type. Raises: MissingDocument."""
     if family is SCHEMAREGISTRY:
-        digest = shown.row.document
-        return view.document(digest) if digest else b"", version.get("contenttype")
-    digest = shown.facade.get("document")
+        digest = compat_version.row.document
+        return view.document(digest) if digest else b"", version_attributes.get("contenttype")
+    digest = compat_version.facade.get("document")
     if digest is not None:
-        return view.document(digest), shown.facade.get("contenttype")
-    uri = version.get("dataschemauri")
+        return view.document(digest), compat_version.facade.get("contenttype")
+    uri = version_attributes.get("dataschemauri")
     # The registry accepts references relative to its root, but the catalog requires URIs.
-    absolute = {"dataschemauri": root + uri} if uri is not None and uri.startswith("/") else {}
+    absolute_reference = {"dataschemauri": root + uri} if uri is not None and uri.startswith("/") else {}
     return dumps(
-        catalog.to_document(format or groups.XREGISTRY_FORMAT, {**version, **absolute}, shown.facade.get("left", {}))
+        catalog.to_document(
+            format or groups.XREGISTRY_FORMAT,
+            {**version_attributes, **absolute_reference},
+            compat_version.facade.get("left", {}),
+        )
     ), _JSON

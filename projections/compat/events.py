@@ -48,12 +48,17 @@ class CompatEvents:
         source = (interaction.registry_url.rstrip("/") or UNCONFIGURED_URL) + self._family.base
         correlation = interaction.xregcorrelationid
         for row in rows:
-            if not row.stream.startswith(self._group_path) or (news := _describe_event(self._family, row)) is None:
+            if (
+                not row.stream.startswith(self._group_path)
+                or (description := _describe_event(self._family, row)) is None
+            ):
                 continue
-            type = self.prefix + news.action
+            type = self.prefix + description.action
             id = f"{correlation}.{row.position - interaction.first}.{type[3:]}"
-            time = news.time or interaction.time
-            yield ChangeEvent(row.position, id, type, source, news.subject, time, correlation, None, news.xid)
+            time = description.time or interaction.time
+            yield ChangeEvent(
+                row.position, id, type, source, description.subject, time, correlation, None, description.xid
+            )
 
 
 class _ObjectEventDescription(NamedTuple):
@@ -82,43 +87,43 @@ def _describe_event(family: LegacyApi, row: LogRow) -> _ObjectEventDescription |
     """
     if row.topic == EntityRefreshed.TOPIC:
         return None
-    fact = _read_fields(row)
-    if fact.reason == "pruned" or legacy_api_of(fact.xid) is not family:
+    fields = _read_fields(row)
+    if fields.reason == "pruned" or legacy_api_of(fields.xid) is not family:
         return None
-    subject = _subject(fact)
+    subject = _subject(fields)
     if subject is None:
         return None
-    if fact.reason:
-        return _ObjectEventDescription(DELETED, subject, None, fact.xid)
-    return _ObjectEventDescription(UPDATED, subject, _TIMES[fact.xid.count("/")](fact), fact.xid)
+    if fields.reason:
+        return _ObjectEventDescription(DELETED, subject, None, fields.xid)
+    return _ObjectEventDescription(UPDATED, subject, _TIMES[fields.xid.count("/")](fields), fields.xid)
 
 
-def _subject(fact: _StoredObjectFields) -> str | None:
+def _subject(fields: _StoredObjectFields) -> str | None:
     """The path of an object below the base of its API (LEG-1005); None for a Version without a number."""
-    if fact.xid.count("/") < _VERSION:
-        return _path(fact.xid)
-    definition, _, versionid = fact.xid.rsplit("/", 2)
+    if fields.xid.count("/") < _VERSION:
+        return _path(fields.xid)
+    definition, _, versionid = fields.xid.rsplit("/", 2)
     # The last event of a deleted Version has the number itself.
-    number = fact.private.get("number") or version_number(versionid, fact.private)
+    number = fields.private.get("number") or version_number(versionid, fields.private)
     return f"{_path(definition)}/versions/{number}" if number else None
 
 
 _path: Final = lru_cache(_KNOWN)(entity_path)
 
 
-def _time_of_group(fact: _StoredObjectFields) -> str:
-    return str(fact.attributes["modifiedat"])
+def _time_of_group(fields: _StoredObjectFields) -> str:
+    return str(fields.attributes["modifiedat"])
 
 
-def _time_of_definition(fact: _StoredObjectFields) -> str:
+def _time_of_definition(fields: _StoredObjectFields) -> str:
     """The time of the Resource itself; a Resource with an xref shows its target's times, which others may change."""
-    own = fact.private["own"] if "xref" in fact.attributes["meta"] else fact.attributes["meta"]
-    return str(own["modifiedat"])
+    own_members = fields.private["own"] if "xref" in fields.attributes["meta"] else fields.attributes["meta"]
+    return str(own_members["modifiedat"])
 
 
-def _time_of_version(fact: _StoredObjectFields) -> str:
+def _time_of_version(fields: _StoredObjectFields) -> str:
     """The creation time, also after a change: Versions have no other time in the legacy APIs."""
-    return str(fact.attributes["createdat"])
+    return str(fields.attributes["createdat"])
 
 
 #: By the number of slashes in an xid.

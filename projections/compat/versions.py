@@ -54,19 +54,21 @@ class CompatVersions:
         definition = self._definition(xid)
         if definition is None:
             return []
-        found = [*self._living(definition).values(), *self._view.publications.numbers(definition)]
-        return sorted(number for number in found if number)
+        all_numbers = [*self._living(definition).values(), *self._view.publications.numbers(definition)]
+        return sorted(number for number in all_numbers if number)
 
     def versions(self, xid: str) -> list[CompatVersion]:
         """The Versions of a Resource, live and kept, by ascending number; empty if the Resource does not exist."""
         definition = self._definition(xid)
         if definition is None:
             return []
-        living = self._view.subtree(f"{definition}/versions", [f"{xids.type_of(definition)}.versions"])
-        found = [(row, False) for row in living]
-        found += [(row, True) for _, row in self._view.publications.rows(definition)]
-        versions = (self._shown(xid, *one) for one in found)
-        return sorted((shown for shown in versions if shown.number), key=lambda shown: shown.number)
+        live_rows = self._view.subtree(f"{definition}/versions", [f"{xids.type_of(definition)}.versions"])
+        rows_with_retention = [(row, False) for row in live_rows]
+        rows_with_retention += [(row, True) for _, row in self._view.publications.rows(definition)]
+        versions = (self._shown(xid, *row_with_retention) for row_with_retention in rows_with_retention)
+        return sorted(
+            (compat_version for compat_version in versions if compat_version.number), key=lambda shown: shown.number
+        )
 
     def version(self, xid: str, number: int) -> CompatVersion | None:
         """The Version of a Resource with a number. Cost: lookups by key, unless its id differs from its number."""
@@ -76,10 +78,10 @@ class CompatVersions:
         definition = self._definition(xid)
         if definition is None:
             return None
-        kept = self._view.publications.row(definition, number)
-        if kept is not None:
-            return self._shown(xid, kept, True)
-        versionid = next((id for id, one in self._living(definition).items() if one == number), None)
+        retained_row = self._view.publications.row(definition, number)
+        if retained_row is not None:
+            return self._shown(xid, retained_row, True)
+        versionid = next((id for id, live_number in self._living(definition).items() if live_number == number), None)
         row = self._view.entity(f"{definition}/versions/{versionid}") if versionid is not None else None
         return self._shown(xid, row, False) if row is not None else None
 
@@ -93,15 +95,15 @@ class CompatVersions:
 
         bases: absolute URLs that may precede paths of the family.
         """
-        for reading in uri_candidates(uri):
-            if (found := self._view.publications.by_uri(family, reading)) is not None:
-                publication, kept = found
-                row = kept or self._view.entity(publication.xid)
+        for candidate in uri_candidates(uri):
+            if (published := self._view.publications.by_uri(family, candidate)) is not None:
+                publication, retained_row = published
+                row = retained_row or self._view.entity(publication.xid)
                 if row is not None:
-                    return self._shown(row.xid.rpartition("/versions/")[0], row, kept is not None)
-        place = locate_version(family, uri, bases)
-        if place is not None:
-            return self._at(family, place)
+                    return self._shown(row.xid.rpartition("/versions/")[0], row, retained_row is not None)
+        location = locate_version(family, uri, bases)
+        if location is not None:
+            return self._at(family, location)
         return self._of_another_day(family, uri)
 
     # --- finding -----------------------------------------------------------------------------------------------------
@@ -112,51 +114,57 @@ class CompatVersions:
         target = xref.xref_of(row)
         if target is None:
             return xid if row is not None else None
-        found = self._view.entity(target)
-        return target if found is not None and xref.xref_of(found) is None else None
+        target_row = self._view.entity(target)
+        return target if target_row is not None and xref.xref_of(target_row) is None else None
 
     def _living(self, definition: str) -> dict[str, int]:
         """The numbers of the Versions that the registry shows, by versionid."""
-        found = self._view.private_members(f"{definition}/versions")
-        return {id: version_number(id, loads_trusted(private) if _FACADE in private else {}) for id, private in found}
+        privates = self._view.private_members(f"{definition}/versions")
+        return {
+            id: version_number(id, loads_trusted(private) if _FACADE in private else {}) for id, private in privates
+        }
 
-    def _at(self, family: LegacyApi, place: VersionLocation) -> CompatVersion | None:
-        definition = xids.join(family.groups, place.groupid, family.resources, place.id)
-        found = self.version(definition, place.version) if isinstance(place.version, int) else None
-        if found is not None:
-            return found
-        origin = self._definition(definition)
-        row = self._view.entity(f"{origin}/versions/{place.version}") if origin is not None else None
+    def _at(self, family: LegacyApi, location: VersionLocation) -> CompatVersion | None:
+        definition = xids.join(family.groups, location.groupid, family.resources, location.id)
+        compat_version = self.version(definition, location.version) if isinstance(location.version, int) else None
+        if compat_version is not None:
+            return compat_version
+        source_definition = self._definition(definition)
+        row = (
+            self._view.entity(f"{source_definition}/versions/{location.version}")
+            if source_definition is not None
+            else None
+        )
         return self._shown(definition, row, False) if row is not None else None
 
     def _of_another_day(self, family: LegacyApi, uri: str) -> CompatVersion | None:
         """The Version whose default URI starts with a former URL of the registry (LEG-604)."""
-        for reading in uri_candidates(uri):
-            root, base, _ = reading.partition(f"{family.base}/")
-            place = locate_version(family, reading, (root + base.rstrip("/"),)) if base else None
-            found = self._at(family, place) if place is not None else None
-            if found is not None and normalize_uri(found.uri) == reading:
-                return found
+        for candidate in uri_candidates(uri):
+            root, base, _ = candidate.partition(f"{family.base}/")
+            location = locate_version(family, candidate, (root + base.rstrip("/"),)) if base else None
+            compat_version = self._at(family, location) if location is not None else None
+            if compat_version is not None and normalize_uri(compat_version.uri) == candidate:
+                return compat_version
         return None
 
     # --- showing -----------------------------------------------------------------------------------------------------
 
-    def _shown(self, xid: str, row: EntityRow, kept: bool) -> CompatVersion:
+    def _shown(self, xid: str, row: EntityRow, is_retained: bool) -> CompatVersion:
         """A row as a Version of the requested definition."""
         number = _number(row)
-        born = row.since if row.born is None else row.born
+        created_position = row.since if row.born is None else row.born
         facade: dict[str, Any] = loads_trusted(row.private).get(FACADE, {})
         if not row.xid.startswith(f"{xid}/"):
             row = _rename_row(row, xid)
             facade = {name: value for name, value in facade.items() if name not in _OWN}
         path = entity_path(xid, number)
-        uri = facade.get("uri") or self._base(xid, born) + path
-        return CompatVersion(row, number, facade, kept, uri, facade.get("id") or path)
+        uri = facade.get("uri") or self._base(xid, created_position) + path
+        return CompatVersion(row, number, facade, is_retained, uri, facade.get("id") or path)
 
-    def _base(self, xid: str, born: int) -> str:
+    def _base(self, xid: str, created_position: int) -> str:
         family = legacy_api_of(xid)
         assert family is not None, "an older API shows it"
-        (interaction,) = self._view.log.interactions(born - 1, 1)
+        (interaction,) = self._view.log.interactions(created_position - 1, 1)
         return (interaction.registry_url.rstrip("/") or UNCONFIGURED_URL) + family.base
 
 

@@ -42,21 +42,21 @@ class ReadConnection(Database, Protocol):
     def is_open(self) -> bool:
         """Whether it is still open."""
 
-    def snapshot(self, tables: Sequence[str], first: str = "SELECT 1") -> AbstractContextManager[Any]:
-        """A read transaction on one snapshot; yields the row of a `first` query, which costs no round trip.
+    def snapshot(self, tables: Sequence[str], first_query: str = "SELECT 1") -> AbstractContextManager[Any]:
+        """A read transaction on one snapshot; yields the row of a `first_query` query, which costs no round trip.
 
         tables: those that a rebuild may swap meanwhile.
         """
 
     def stream_at(
-        self, moment: str, columns: str, rest: str, values: Values = ()
+        self, value_query: str, columns: str, clauses: str, values: Values = ()
     ) -> AbstractContextManager[tuple[Any, Iterator[Any]]]:
         """The value of one query, and the rows of another at the same moment, a few at a time.
 
-        The database computes further rows in the meantime. moment: a query without parameters. columns, rest: the other
-        query in two parts, without its SELECT; its rows start with these columns. values: texts and integers. The value
-        is None if there are no rows. Run no other query in the block; afterwards the connection may be closed if not
-        all rows were read.
+        The database computes further rows in the meantime. value_query: a query without parameters. columns, clauses:
+        the other query in two parts, without its SELECT; its rows start with these columns. values: texts and integers.
+        The value is None if there are no rows. Run no other query in the block; afterwards the connection may be closed
+        if not all rows were read.
         """
 
     def close(self) -> None:
@@ -79,20 +79,20 @@ class SqliteReadConnection(SqliteDatabase):
     is_open = True
 
     @contextmanager
-    def snapshot(self, tables: Sequence[str], first: str = "SELECT 1") -> Iterator[Any]:
+    def snapshot(self, tables: Sequence[str], first_query: str = "SELECT 1") -> Iterator[Any]:
         self._connection.execute("BEGIN")
         try:
-            yield self.one(first)
+            yield self.one(first_query)
         finally:
             if self._connection.in_transaction:  # some errors have ended it already
                 self._connection.execute("ROLLBACK")
 
     @contextmanager
     def stream_at(
-        self, moment: str, columns: str, rest: str, values: Values = ()
+        self, value_query: str, columns: str, clauses: str, values: Values = ()
     ) -> Iterator[tuple[Any, Iterator[Any]]]:
-        sql = f"SELECT {columns} {rest}"
-        with self.snapshot((), moment) as (value,), closing(self._connection.execute(sql, values)) as rows:
+        sql = f"SELECT {columns} {clauses}"
+        with self.snapshot((), value_query) as (value,), closing(self._connection.execute(sql, values)) as rows:
             yield _with_first_row(rows, lambda _: value)
 
     def close(self) -> None:
@@ -112,15 +112,17 @@ class PostgresReadConnection(PostgresDatabase):
         return not self._connection.closed
 
     @contextmanager
-    def snapshot(self, tables: Sequence[str], first: str = "SELECT 1") -> Iterator[Any]:
+    def snapshot(self, tables: Sequence[str], first_query: str = "SELECT 1") -> Iterator[Any]:
         try:
             # Lock before the first query: after a swap in between, a table would be newer than the snapshot, and appear
             # empty.
             lock = f"LOCK TABLE {', '.join(tables)} IN ACCESS SHARE MODE; " if tables else ""
-            found = self._connection.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {lock}{first}".encode())
-            while found.nextset():
+            cursor = self._connection.execute(
+                f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {lock}{first_query}".encode()
+            )
+            while cursor.nextset():
                 pass
-            yield found.fetchone()
+            yield cursor.fetchone()
         finally:
             if self._connection.info.transaction_status is TransactionStatus.INERROR:
                 self.close()
@@ -129,10 +131,10 @@ class PostgresReadConnection(PostgresDatabase):
 
     @contextmanager
     def stream_at(
-        self, moment: str, columns: str, rest: str, values: Values = ()
+        self, value_query: str, columns: str, clauses: str, values: Values = ()
     ) -> Iterator[tuple[Any, Iterator[Any]]]:
         # One more column in each row costs less than a transaction around two statements, which is three round trips.
-        with closing(self._prepared.rows(f"SELECT {columns}, ({moment}) {rest}", values)) as rows:
+        with closing(self._prepared.rows(f"SELECT {columns}, ({value_query}) {clauses}", values)) as rows:
             yield _with_first_row(rows, lambda first: first[-1])
 
     def close(self) -> None:
@@ -140,13 +142,13 @@ class PostgresReadConnection(PostgresDatabase):
 
 
 def _with_first_row(rows: Iterator[Any], value: Callable[[Any], Any]) -> tuple[Any, Iterator[Any]]:
-    first = next(rows, None)
-    return (None, iter(())) if first is None else (value(first), chain((first,), rows))
+    first_row = next(rows, None)
+    return (None, iter(())) if first_row is None else (value(first_row), chain((first_row,), rows))
 
 
 def _open_file(url: URL) -> sqlite3.Connection:
-    source = f"file:{quote(url.database or '')}?mode=rw"
-    connection = sqlite3.connect(source, uri=True, isolation_level=None, check_same_thread=False, timeout=60)
+    file_uri = f"file:{quote(url.database or '')}?mode=rw"
+    connection = sqlite3.connect(file_uri, uri=True, isolation_level=None, check_same_thread=False, timeout=60)
     connection.execute("PRAGMA query_only = ON")
     connection.execute(f"PRAGMA mmap_size = {MMAP_BYTES}")
     connection.execute(f"PRAGMA cache_size = -{CACHE_KILOBYTES}")
@@ -154,8 +156,8 @@ def _open_file(url: URL) -> sqlite3.Connection:
 
 
 def _dial(url: URL) -> psycopg.Connection[tuple[object, ...]]:
-    source = url.set(drivername="postgresql").render_as_string(hide_password=False)
-    connection = psycopg.connect(source, autocommit=True)
+    connection_uri = url.set(drivername="postgresql").render_as_string(hide_password=False)
+    connection = psycopg.connect(connection_uri, autocommit=True)
     for setting in PLANNER_SETTINGS:
         connection.execute(setting)
     return connection

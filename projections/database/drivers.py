@@ -113,8 +113,8 @@ class SqliteDatabase:
         self._connection.executemany(f"{_insert(table)} {_on_conflict(table)}", rows)
 
     def delete(self, table: Table, keys: Sequence[Values]) -> None:
-        same = " AND ".join(f"{key} = ?" for key in _keys(table))
-        self._connection.executemany(f"DELETE FROM {table.name} WHERE {same}", keys)
+        key_condition = " AND ".join(f"{key} = ?" for key in _keys(table))
+        self._connection.executemany(f"DELETE FROM {table.name} WHERE {key_condition}", keys)
 
 
 class PostgresDatabase:
@@ -166,9 +166,9 @@ class PostgresDatabase:
 
     def delete(self, table: Table, keys: Sequence[Values]) -> None:
         names = _keys(table)
-        same = " AND ".join(f"{table.name}.{name} = gone.{name}" for name in names)
-        gone = f"{_unnest(table, len(names))} AS gone ({', '.join(names)})"
-        self._with_arrays(f"DELETE FROM {table.name} USING {gone} WHERE {same}", keys)
+        key_condition = " AND ".join(f"{table.name}.{name} = gone.{name}" for name in names)
+        deleted_keys = f"{_unnest(table, len(names))} AS gone ({', '.join(names)})"
+        self._with_arrays(f"DELETE FROM {table.name} USING {deleted_keys} WHERE {key_condition}", keys)
 
     def _with_arrays(self, sql: str, rows: Sequence[Values]) -> None:
         for chunk in _chunks(rows):
@@ -188,16 +188,16 @@ def _insert(table: Table) -> str:
 @lru_cache(maxsize=256)
 def _on_conflict(table: Table) -> str:
     keys = _keys(table)
-    moved = ", ".join(
+    assignments = ", ".join(
         f"{name} = excluded.{name}" for name in (column.name for column in table.columns) if name not in keys
     )
-    return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {moved}"
+    return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {assignments}"
 
 
 @lru_cache(maxsize=256)
-def _unnest(table: Table, width: int | None = None) -> str:
+def _unnest(table: Table, column_count: int | None = None) -> str:
     # Binary, because psycopg quotes each text of an array with a regular expression.
-    arrays = (f"%b::{_ARRAYS[column.type.python_type]}" for column in list(table.columns)[:width])
+    arrays = (f"%b::{_ARRAYS[column.type.python_type]}" for column in list(table.columns)[:column_count])
     return f"unnest({', '.join(arrays)})"
 
 

@@ -34,42 +34,42 @@ class PreparedStatements:
 
         If the caller fails, or does not read all rows, the connection is closed. Raises: psycopg.Error.
         """
-        link, taken = self._connection.pgconn, Transformer(self._connection)
-        done = False
+        libpq_connection, transformer = self._connection.pgconn, Transformer(self._connection)
+        is_complete = False
         try:
-            link.send_query_prepared(self._name(sql), [str(value).encode() for value in values])
+            libpq_connection.send_query_prepared(self._name(sql), [str(value).encode() for value in values])
             if capabilities.has_stream_chunked():
-                link.set_chunked_rows_mode(CHUNK_ROWS)
+                libpq_connection.set_chunked_rows_mode(CHUNK_ROWS)
             else:  # client libraries before 17 return single rows, which is slower
-                link.set_single_row_mode()
-            for result in _results(link):
-                taken.set_pgresult(result)
-                yield from taken.load_rows(0, result.ntuples, tuple)
-            done = True
+                libpq_connection.set_single_row_mode()
+            for result in _results(libpq_connection):
+                transformer.set_pgresult(result)
+                yield from transformer.load_rows(0, result.ntuples, tuple)
+            is_complete = True
         finally:
-            if not done:
+            if not is_complete:
                 self._connection.close()
 
     def _name(self, sql: str) -> bytes:
         if sql not in self._names:
             name = f"annals_{len(self._names)}"
             parts = sql.split("?")
-            numbers = [*(f"${number}" for number in range(1, len(parts))), ""]
-            numbered = "".join(chain.from_iterable(zip(parts, numbers, strict=True)))
-            self._connection.execute(f"PREPARE {name} AS {numbered}".encode())
+            placeholders = [*(f"${number}" for number in range(1, len(parts))), ""]
+            numbered_sql = "".join(chain.from_iterable(zip(parts, placeholders, strict=True)))
+            self._connection.execute(f"PREPARE {name} AS {numbered_sql}".encode())
             self._names[sql] = name.encode()
         return self._names[sql]
 
 
-def _results(link: PGconn) -> Iterator[PGresult]:
+def _results(libpq_connection: PGconn) -> Iterator[PGresult]:
     """The results of the statement that was sent, part by part. Raises: psycopg.Error."""
-    wire = select.poll()
-    wire.register(link.socket, select.POLLIN)
+    poller = select.poll()
+    poller.register(libpq_connection.socket, select.POLLIN)
     while True:
-        while link.is_busy():
-            wire.poll()
-            link.consume_input()
-        result = link.get_result()
+        while libpq_connection.is_busy():
+            poller.poll()
+            libpq_connection.consume_input()
+        result = libpq_connection.get_result()
         if result is None:
             return
         if result.status == ExecStatus.FATAL_ERROR:

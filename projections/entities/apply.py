@@ -30,17 +30,19 @@ BATCH_EVENTS: Final = 2000
 
 
 class EntityProjection:
-    """The REST read model. name: under which its position is stored; into: the set of tables that it writes.
+    """The REST read model. name: under which its position is stored; target_tables: the set of tables that it writes.
 
-    most: the maximum number of indexed leaves per entity. Tables may hold entities written under other limits.
+    max_leaves: the maximum number of indexed leaves per entity. Tables may hold entities written under other limits.
     """
 
     name = "entities"
 
-    def __init__(self, name: str = name, into: ReadModelTables | None = None, most: int = MAX_LEAVES) -> None:
+    def __init__(
+        self, name: str = name, target_tables: ReadModelTables | None = None, max_leaves: int = MAX_LEAVES
+    ) -> None:
         self._position = name
-        self._max_leaves = most
-        self._tables = into or tables()
+        self._max_leaves = max_leaves
+        self._tables = target_tables or tables()
 
     def create(self, connection: Connection) -> None:
         """Creates the tables again unless all exist as required; new tables start from the beginning of the log."""
@@ -54,55 +56,63 @@ class EntityProjection:
         if not recorded:
             return
         db = drivers.database_of(connection)
-        inside = [each for each in recorded if not xids.is_outside_tree(each[1].xid)]
-        for start in range(0, len(inside), BATCH_EVENTS):
-            self._apply(db, inside[start : start + BATCH_EVENTS])
+        tree_events = [
+            positioned_event for positioned_event in recorded if not xids.is_outside_tree(positioned_event[1].xid)
+        ]
+        for start in range(0, len(tree_events), BATCH_EVENTS):
+            self._apply(db, tree_events[start : start + BATCH_EVENTS])
         save_position(db, self._position, recorded[-1][0])
 
-    def _apply(self, db: Database, recorded: PositionedEvents) -> None:
-        before, omitted = self._before(db, recorded)
-        work, streams = RowChanges(omitted, self._max_leaves), _by_stream(recorded)
+    def _apply(self, db: Database, positioned_events: PositionedEvents) -> None:
+        previous_rows, omitted_keys = self._before(db, positioned_events)
+        changes, streams = RowChanges(omitted_keys, self._max_leaves), _by_stream(positioned_events)
         for key, events in streams.items():
-            work.add(before.get(key), events)
-        published = {
+            changes.add(previous_rows.get(key), events)
+        publication_events = {
             key: events for key, events in streams.items() if any(affects_publications(event) for _, event in events)
         }
-        if published:
+        if publication_events:
             # A Version that has earlier events but no row was either pruned and kept, or deleted for good.
-            dead = [key for key, events in published.items() if key not in before and events[0][1].revision > 1]
-            kept = retained_publications(db, self._tables.published.name, dead)
-            for key, events in published.items():
-                work.publish(before.get(key), kept.get(key), events)
-        self._write(db, work)
+            rowless_keys = [
+                key
+                for key, events in publication_events.items()
+                if key not in previous_rows and events[0][1].revision > 1
+            ]
+            retained = retained_publications(db, self._tables.published.name, rowless_keys)
+            for key, events in publication_events.items():
+                changes.publish(previous_rows.get(key), retained.get(key), events)
+        self._write(db, changes)
 
-    def _before(self, db: Database, recorded: PositionedEvents) -> tuple[dict[str, EntityRow], frozenset[str]]:
+    def _before(self, db: Database, positioned_events: PositionedEvents) -> tuple[dict[str, EntityRow], frozenset[str]]:
         """The existing rows by key, and the keys of entities that the index omits."""
-        known: set[str] = set()
-        asked: list[str] = []
-        for _, event in recorded:
-            if event.stream not in known and not isinstance(event, EntityCreated):
-                asked.append(xids.tree_key(event.xid))
-            known.add(event.stream)
-        if not asked:
+        seen_streams: set[str] = set()
+        keys: list[str] = []
+        for _, event in positioned_events:
+            if event.stream not in seen_streams and not isinstance(event, EntityCreated):
+                keys.append(xids.tree_key(event.xid))
+            seen_streams.add(event.stream)
+        if not keys:
             return {}, frozenset()
-        own = self._tables
-        omitted = f"EXISTS (SELECT 1 FROM {own.attribute.name} AS a WHERE a.tree_key = e.tree_key AND a.path = ?)"
-        named = f"SELECT e.*, {omitted} FROM {own.entity.name} AS e WHERE {db.in_list('e.tree_key')}"
-        found = db.all(named, [OMITTED_PATH, db.list_parameter(asked)])
-        rows = {values[0]: stored_row(values[:-1]) for values in found}
-        return rows, frozenset(values[0] for values in found if values[-1])
+        target_tables = self._tables
+        omission_condition = (
+            f"EXISTS (SELECT 1 FROM {target_tables.attribute.name} AS a WHERE a.tree_key = e.tree_key AND a.path = ?)"
+        )
+        sql = f"SELECT e.*, {omission_condition} FROM {target_tables.entity.name} AS e WHERE {db.in_list('e.tree_key')}"
+        rows_with_omission = db.all(sql, [OMITTED_PATH, db.list_parameter(keys)])
+        rows = {values[0]: stored_row(values[:-1]) for values in rows_with_omission}
+        return rows, frozenset(values[0] for values in rows_with_omission if values[-1])
 
-    def _write(self, db: Database, work: RowChanges) -> None:
-        own = self._tables
+    def _write(self, db: Database, changes: RowChanges) -> None:
+        target_tables = self._tables
         for write, table, rows in (
-            (db.insert, own.history, work.history),
-            (db.delete, own.attribute, work.deleted_leaves),
-            (db.delete, own.entity, work.deleted),
-            (db.insert, own.entity, work.inserted),
-            (db.upsert, own.entity, work.updated),
-            (db.insert, own.attribute, work.inserted_leaves),
-            (db.upsert, own.attribute, work.updated_leaves),
-            (db.upsert, own.published, work.publications),
+            (db.insert, target_tables.history, changes.history),
+            (db.delete, target_tables.attribute, changes.deleted_leaves),
+            (db.delete, target_tables.entity, changes.deleted),
+            (db.insert, target_tables.entity, changes.inserted),
+            (db.upsert, target_tables.entity, changes.updated),
+            (db.insert, target_tables.attribute, changes.inserted_leaves),
+            (db.upsert, target_tables.attribute, changes.updated_leaves),
+            (db.upsert, target_tables.published, changes.publications),
         ):
             if rows:
                 write(table, rows)
@@ -111,12 +121,12 @@ class EntityProjection:
 class RowChanges:
     """The row changes of some events, grouped by the statement that writes them.
 
-    omitted: keys of entities that the index omits. most: the maximum number of indexed leaves per entity.
+    omitted_keys: keys of entities that the index omits. max_leaves: the maximum number of indexed leaves per entity.
     """
 
-    def __init__(self, omitted: Collection[str], most: int) -> None:
-        self._omitted = omitted
-        self._max_leaves = most
+    def __init__(self, omitted_keys: Collection[str], max_leaves: int) -> None:
+        self._omitted = omitted_keys
+        self._max_leaves = max_leaves
         self.inserted: list[Values] = []
         self.updated: list[Values] = []
         self.deleted: list[Values] = []
@@ -126,51 +136,65 @@ class RowChanges:
         self.deleted_leaves: list[Values] = []
         self.publications: list[Values] = []
 
-    def add(self, before: EntityRow | None, events: PositionedEvents) -> None:
-        """Adds the events of one stream. before: the existing row."""
-        images = [before, *(None if isinstance(event, EntityDeleted) else row(event, at) for at, event in events)]
-        ends = [position for position, _ in events]
-        self.history += [(*old, until) for old, until in zip(images, ends, strict=False) if old]
-        after, last = images[-1], events[-1][1]
-        if before is None and after is not None:
-            self.inserted.append(after)
-            self.inserted_leaves += _rows(after, self._leaves(last))
-        elif before is not None and after is not None:
-            self.updated.append(after)
-            self._add_changes(after, self._stored_leaves(before), self._leaves(last))
-        elif before is not None:
-            self.deleted.append((before.tree_key,))
-            self.deleted_leaves += [(before.tree_key, path) for path in self._stored_leaves(before)]
+    def add(self, previous: EntityRow | None, events: PositionedEvents) -> None:
+        """Adds the events of one stream. previous: the existing row."""
+        row_versions = [
+            previous,
+            *(
+                None if isinstance(event, EntityDeleted) else row(event, event_position)
+                for event_position, event in events
+            ),
+        ]
+        end_positions = [position for position, _ in events]
+        self.history += [
+            (*replaced_row, until)
+            for replaced_row, until in zip(row_versions, end_positions, strict=False)
+            if replaced_row
+        ]
+        current, last_event = row_versions[-1], events[-1][1]
+        if previous is None and current is not None:
+            self.inserted.append(current)
+            self.inserted_leaves += _rows(current, self._leaves(last_event))
+        elif previous is not None and current is not None:
+            self.updated.append(current)
+            self._add_changes(current, self._stored_leaves(previous), self._leaves(last_event))
+        elif previous is not None:
+            self.deleted.append((previous.tree_key,))
+            self.deleted_leaves += [(previous.tree_key, path) for path in self._stored_leaves(previous)]
 
-    def publish(self, before: EntityRow | None, kept: Publication | None, events: PositionedEvents) -> None:
+    def publish(self, previous: EntityRow | None, retained: Publication | None, events: PositionedEvents) -> None:
         """Adds the publications that a Version's events change for the legacy APIs.
 
-        kept: its publication, if it is kept.
+        retained: its publication, if it is kept.
         """
-        living = LiveVersion(before.since, json_text.loads_trusted(before.private), before.born) if before else None
-        self.publications += map(publication_row, fold_publications(events, living, kept))
+        live_version = (
+            LiveVersion(previous.since, json_text.loads_trusted(previous.private), previous.born) if previous else None
+        )
+        self.publications += map(publication_row, fold_publications(events, live_version, retained))
 
-    def _add_changes(self, after: EntityRow, old: dict[str, Leaf], new: dict[str, Leaf]) -> None:
-        self.deleted_leaves += [(after.tree_key, path) for path in old if path not in new]
-        self.updated_leaves += _rows(after, {path: leaf for path, leaf in new.items() if old.get(path) != leaf})
+    def _add_changes(self, current: EntityRow, old_leaves: dict[str, Leaf], new_leaves: dict[str, Leaf]) -> None:
+        self.deleted_leaves += [(current.tree_key, path) for path in old_leaves if path not in new_leaves]
+        self.updated_leaves += _rows(
+            current, {path: leaf for path, leaf in new_leaves.items() if old_leaves.get(path) != leaf}
+        )
 
     def _leaves(self, event: EntityEvent) -> dict[str, Leaf]:
         return {} if event.type in UNINDEXED_TYPES else leaves(event.attributes, self._max_leaves)
 
-    def _stored_leaves(self, old: EntityRow) -> dict[str, Leaf]:
-        if old.tree_key in self._omitted:
+    def _stored_leaves(self, stored: EntityRow) -> dict[str, Leaf]:
+        if stored.tree_key in self._omitted:
             return {OMITTED_PATH: PRESENT_LEAF}
-        return {} if old.type in UNINDEXED_TYPES else leaves(json_text.loads_trusted(old.attributes))
+        return {} if stored.type in UNINDEXED_TYPES else leaves(json_text.loads_trusted(stored.attributes))
 
 
-def _by_stream(recorded: PositionedEvents) -> dict[str, list[tuple[int, EntityEvent]]]:
+def _by_stream(positioned_events: PositionedEvents) -> dict[str, list[tuple[int, EntityEvent]]]:
     streams: dict[str, list[tuple[int, EntityEvent]]] = {}
-    for position, event in recorded:
+    for position, event in positioned_events:
         streams.setdefault(xids.tree_key(event.xid), []).append((position, event))
     return streams
 
 
-def _rows(owner: EntityRow, found: dict[str, Leaf]) -> list[Values]:
+def _rows(entity: EntityRow, leaves_by_path: dict[str, Leaf]) -> list[Values]:
     # In the order of the primary key: SQLite then appends to one page of the table, which saves a sixth of an import.
-    key, type_ = owner.tree_key, owner.type
-    return [(key, path, type_, *found[path]) for path in sorted(found)]
+    key, type_ = entity.tree_key, entity.type
+    return [(key, path, type_, *leaves_by_path[path]) for path in sorted(leaves_by_path)]

@@ -57,7 +57,7 @@ def stream_collection(
 
 def _checked_texts(texts: Iterator[Any]) -> Iterator[Any]:
     """The same rows. Raises: UnreadableRow for values of other types, which SQLite can store as well."""
-    for found in texts:
-        if type(found[0]) is not str or type(found[1]) is not int or found[0][:1] != "{":
-            raise UnreadableRow(f"a row of the read model cannot be read: {found[:2]!r:.100}")
-        yield found
+    for values in texts:
+        if type(values[0]) is not str or type(values[1]) is not int or values[0][:1] != "{":
+            raise UnreadableRow(f"a row of the read model cannot be read: {values[:2]!r:.100}")
+        yield values

@@ -49,15 +49,22 @@ _FALSE: Final[Leaf] = ("false", 0.0, None)
 _PLAIN_KEY: Final = re.compile(r"(?!\d+\Z)[^.\[\]'\"*]+\Z")
 
 
-def leaves(attributes: Mapping[str, Any], most: int = sys.maxsize) -> dict[str, Leaf]:
-    """The leaves of an entity's attributes by path; only `OMITTED_PATH` if there are more than `most`. O(most)."""
-    found: dict[str, Leaf] = {}
-    if len(attributes) <= most:
+def leaves(attributes: Mapping[str, Any], max_leaves: int = sys.maxsize) -> dict[str, Leaf]:
+    """The leaves of an entity's attributes by path; only `OMITTED_PATH` if there are more than `max_leaves`.
+
+    O(most).
+    """
+    leaves_by_path: dict[str, Leaf] = {}
+    if len(attributes) <= max_leaves:
         for name, value in attributes.items():
-            _add(found, name, value, most)
-    if len(attributes) > most or len(found) > most:
+            _add(leaves_by_path, name, value, max_leaves)
+    if len(attributes) > max_leaves or len(leaves_by_path) > max_leaves:
         return {OMITTED_PATH: PRESENT_LEAF}
-    return found if max(map(len, found), default=0) <= PATH_LIMIT else {path_key(path): found[path] for path in found}
+    return (
+        leaves_by_path
+        if max(map(len, leaves_by_path), default=0) <= PATH_LIMIT
+        else {path_key(path): leaves_by_path[path] for path in leaves_by_path}
+    )
 
 
 def text_key(text: str) -> str:
@@ -81,8 +88,10 @@ def path_key(path: str) -> str:
 
 def path_text(path: Sequence[Step]) -> str:
     """A path of steps without wildcards, in canonical form."""
-    first, *rest = path or ("",)
-    return f"{first}" + "".join(f"[{each}]" if isinstance(each, int) else path_step(str(each)) for each in rest)
+    first_step, *remaining_steps = path or ("",)
+    return f"{first_step}" + "".join(
+        f"[{step}]" if isinstance(step, int) else path_step(str(step)) for step in remaining_steps
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -92,29 +101,29 @@ def path_step(key: str) -> str:
     return f".{key}" if _PLAIN_KEY.match(key) else f"['{quoted}']"
 
 
-def _add(found: dict[str, Leaf], path: str, value: Any, most: int) -> None:
-    """Adds the leaves of a value; stops after more than `most`."""
+def _add(leaves_by_path: dict[str, Leaf], path: str, value: Any, max_leaves: int) -> None:
+    """Adds the leaves of a value; stops after more than `max_leaves`."""
     # An import calls this twenty times for each entity, so the frequent types are tested first.
-    kind = type(value)
-    if kind is str:
-        found[path] = (_short_text_key(value) if len(value) <= TEXT_LIMIT else text_key(value), None, None)
-    elif kind is bool:
-        found[path] = _TRUE if value else _FALSE
-    elif kind is dict:
-        before = len(found)
+    value_type = type(value)
+    if value_type is str:
+        leaves_by_path[path] = (_short_text_key(value) if len(value) <= TEXT_LIMIT else text_key(value), None, None)
+    elif value_type is bool:
+        leaves_by_path[path] = _TRUE if value else _FALSE
+    elif value_type is dict:
+        previous_count = len(leaves_by_path)
         for key, member in value.items():
-            _add(found, path + path_step(key), member, most)
-            if len(found) > most:
+            _add(leaves_by_path, path + path_step(key), member, max_leaves)
+            if len(leaves_by_path) > max_leaves:
                 return
-        if len(found) == before:
-            found[path] = PRESENT_LEAF
-    elif kind is list:
-        before = len(found)
+        if len(leaves_by_path) == previous_count:
+            leaves_by_path[path] = PRESENT_LEAF
+    elif value_type is list:
+        previous_count = len(leaves_by_path)
         for index, item in enumerate(value):
-            _add(found, f"{path}[{index}]", item, most)
-            if len(found) > most:
+            _add(leaves_by_path, f"{path}[{index}]", item, max_leaves)
+            if len(leaves_by_path) > max_leaves:
                 return
-        if len(found) == before:
-            found[path] = PRESENT_LEAF
+        if len(leaves_by_path) == previous_count:
+            leaves_by_path[path] = PRESENT_LEAF
     elif value is not None:
-        found[path] = (None, float(value), number_remainder(value, TEXT_LIMIT))
+        leaves_by_path[path] = (None, float(value), number_remainder(value, TEXT_LIMIT))

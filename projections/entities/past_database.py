@@ -47,13 +47,13 @@ class PastDatabase:
 
     def entity(self, tree_key: str) -> Any:
         """The columns of an entity's row, or None. Cost: two lookups, however often it has changed."""
-        at = self._position
-        return self._db.one(_ENTITY, (tree_key, at, tree_key, at, at))
+        position = self._position
+        return self._db.one(_ENTITY, (tree_key, position, tree_key, position, position))
 
     def entity_with_document(self, tree_key: str) -> Any:
         """The same columns and the bytes of its document, None if it has none."""
-        at = self._position
-        return self._db.one(_WITH_DOCUMENT, (tree_key, at, tree_key, at, at))
+        position = self._position
+        return self._db.one(_WITH_DOCUMENT, (tree_key, position, tree_key, position, position))
 
     def one(self, sql: str, values: Values = ()) -> Any:
         return self._db.one(self._then + sql, self._with(values))

@@ -32,11 +32,11 @@ def retained_publications(db: Database, table: str, keys: Collection[str]) -> di
     """The kept Versions among some streams, by tree key."""
     if not keys:
         return {}
-    found = db.all(
+    rows = db.all(
         f"SELECT {_NAMES} FROM {table} p WHERE p.pruned IS NOT NULL AND p.gone IS NULL AND {db.in_list('p.tree_key')}",
         [db.list_parameter(keys)],
     )
-    return {xids.tree_key(one.xid): one for one in map(Publication._make, found)}
+    return {xids.tree_key(publication.xid): publication for publication in map(Publication._make, rows)}
 
 
 class StoredPublications:
@@ -49,9 +49,12 @@ class StoredPublications:
     def rows(self, xid: str) -> list[tuple[Publication, EntityRow]]:
         """The kept Versions of a Resource with their last rows, by number."""
         where = f"{_AT} AND {self._pruned} ORDER BY p.number"
-        found = self._db.all(_IMAGES + where, (*_range(xid), *self._moment))
-        width = len(Publication._fields)
-        return [(Publication._make(one[:width]), stored_row(one[width:])) for one in found]
+        value_rows = self._db.all(_IMAGES + where, (*_range(xid), *self._moment))
+        publication_width = len(Publication._fields)
+        return [
+            (Publication._make(row_values[:publication_width]), stored_row(row_values[publication_width:]))
+            for row_values in value_rows
+        ]
 
     def numbers(self, xid: str) -> list[int]:
         """The numbers of the kept Versions of a Resource, ascending."""
@@ -60,20 +63,20 @@ class StoredPublications:
     def row(self, xid: str, number: int) -> EntityRow | None:
         """The last row of a Resource's kept Version with a number."""
         where = f"{_AT} AND {self._pruned} AND p.number = ?"
-        found = self._db.one(_IMAGES + where, (*_range(xid), *self._moment, number))
-        return stored_row(found[len(Publication._fields) :]) if found else None
+        values = self._db.one(_IMAGES + where, (*_range(xid), *self._moment, number))
+        return stored_row(values[len(Publication._fields) :]) if values else None
 
     def by_uri(self, family: LegacyApi, uri: str) -> tuple[Publication, EntityRow | None] | None:
         """The Version with its own URI, which must be normalised, and its last row if it is kept."""
-        found = self._db.one(
+        values = self._db.one(
             _FROM + f"p.uri = ? AND {_AT} AND {self._there}", (index_key(uri), *_family(family), *self._ends)
         )
-        if found is None:
+        if values is None:
             return None
-        one = Publication._make(found)
-        pruned = one.pruned is not None and (self._position is None or one.pruned <= self._position)
-        row = self._db.one(_IMAGE, (xids.tree_key(one.xid), one.since)) if pruned else None
-        return one, stored_row(row) if row else None
+        publication = Publication._make(values)
+        is_pruned = publication.pruned is not None and (self._position is None or publication.pruned <= self._position)
+        pruned_row = self._db.one(_IMAGE, (xids.tree_key(publication.xid), publication.since)) if is_pruned else None
+        return publication, stored_row(pruned_row) if pruned_row else None
 
     def _numbers(self, xid: str) -> list[Any]:
         where = f"SELECT p.xid, p.number FROM published p WHERE {_AT} AND {self._pruned} ORDER BY p.number"
@@ -105,7 +108,7 @@ class SqlPublications:
 
     def retained_versions(self, xid: str) -> Sequence[Publication]:
         where = f"{_AT} AND p.pruned IS NOT NULL AND p.gone IS NULL ORDER BY p.tree_key"
-        return [Publication._make(found) for found in self._db.all(_FROM + where, _range(xid))]
+        return [Publication._make(values) for values in self._db.all(_FROM + where, _range(xid))]
 
     def by_uri(self, family: LegacyApi, uri: str) -> Publication | None:
         return self._find_by("uri", family, uri)
@@ -113,16 +116,16 @@ class SqlPublications:
     def by_id(self, family: LegacyApi, id: str) -> Publication | None:
         return self._find_by("id", family, id)
 
-    def pruned_entity(self, kept: Publication) -> Entity:
-        found = self._db.one(_IMAGE, (xids.tree_key(kept.xid), kept.since))
-        if found is None:
-            raise LookupError(f"the image of {kept.xid} at {kept.since} is missing")
-        return _entity(stored_row(found))
+    def pruned_entity(self, publication: Publication) -> Entity:
+        values = self._db.one(_IMAGE, (xids.tree_key(publication.xid), publication.since))
+        if values is None:
+            raise LookupError(f"the image of {publication.xid} at {publication.since} is missing")
+        return _entity(stored_row(values))
 
     def _find_by(self, name: str, family: LegacyApi, value: str) -> Publication | None:
         where = f"p.{name} = ? AND {_AT} AND p.gone IS NULL"
-        found = self._db.one(_FROM + where, (index_key(value), *_family(family)))
-        return Publication._make(found) if found else None
+        values = self._db.one(_FROM + where, (index_key(value), *_family(family)))
+        return Publication._make(values) if values else None
 
 
 def _entity(row: EntityRow) -> Entity:

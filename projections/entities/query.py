@@ -65,11 +65,14 @@ class MissingDocument(LookupError):
 
 
 class View:
-    """The read model as of one moment, on one connection of a driver. presence: see `pages.CollectionMembers`."""
+    """The read model as of one moment, on one connection of a driver.
 
-    def __init__(self, db: Database, presence: MissingAttributeCache | None = None) -> None:
+    missing_attributes: see `pages.CollectionMembers`.
+    """
+
+    def __init__(self, db: Database, missing_attributes: MissingAttributeCache | None = None) -> None:
         self._db = db
-        self._presence = presence
+        self._presence = missing_attributes
 
     @property
     def log(self) -> Log:
@@ -132,33 +135,33 @@ class View:
 
     def entity_with_definitions(self, xid: str) -> tuple[EntityRow | None, int, int]:
         """`entity` and `definitions` in one statement."""
-        found = self._db.one(_WITH_DEFINITIONS, (tree_key(xid),))
-        return _exact(found[:_WIDTH], xid), found[_WIDTH] or 0, found[_WIDTH + 1] or 0
+        values = self._db.one(_WITH_DEFINITIONS, (tree_key(xid),))
+        return _exact(values[:_WIDTH], xid), values[_WIDTH] or 0, values[_WIDTH + 1] or 0
 
     def entity_with_document(self, xid: str) -> tuple[EntityRow | None, int, int, bytes]:
         """`entity_with_definitions` and the entity's document, empty if it has none, in one statement.
 
         Raises: MissingDocument.
         """
-        found = self._db.one(_WITH_DOCUMENT, (tree_key(xid),))
-        model, capabilities, content = found[_WIDTH:]
-        row = _exact(found[:_WIDTH], xid)
+        values = self._db.one(_WITH_DOCUMENT, (tree_key(xid),))
+        model, capabilities, content = values[_WIDTH:]
+        row = _exact(values[:_WIDTH], xid)
         return row, model or 0, capabilities or 0, _content(row, content)
 
     def entities(self, xids: Sequence[str]) -> list[EntityRow]:
         """The named entities that are live, in the given order."""
         keys = self._db.list_parameter(map(tree_key, xids))
-        found = self._db.all(f"SELECT {_COLUMNS} FROM entity WHERE {self._db.in_list('tree_key')}", [keys])
-        rows = {values[1]: stored_row(values) for values in found}
+        value_rows = self._db.all(f"SELECT {_COLUMNS} FROM entity WHERE {self._db.in_list('tree_key')}", [keys])
+        rows = {values[1]: stored_row(values) for values in value_rows}
         return [rows[xid] for xid in xids if xid in rows]
 
     def subtree(self, xid: str, types: Collection[str] | None = None) -> Iterator[EntityRow]:
         """The entities below an entity or collection, without itself, in tree order, streamed. types: only these."""
-        wanted = tuple(types) if types is not None else ()
-        if types is not None and not wanted:
+        type_names = tuple(types) if types is not None else ()
+        if types is not None and not type_names:
             return iter(())
-        sql = _SUBTREE.format(_of_types(xid, len(wanted)))
-        return map(stored_row, self._db.stream(sql, (*subtree(xid), *wanted)))
+        sql = _SUBTREE.format(_of_types(xid, len(type_names)))
+        return map(stored_row, self._db.stream(sql, (*subtree(xid), *type_names)))
 
     def private_members(self, collection: str) -> list[tuple[str, str]]:
         """The id and the private members, as text, of each member of a collection, in order."""
@@ -166,14 +169,14 @@ class View:
 
     def tree(self, xid: str, types: Iterable[str]) -> ListSubtree:
         """`subtree` as readers see it, with xrefs resolved. types: of the Resources below the path."""
-        moment = self.row_overrides(xid, types)
-        return self.subtree if moment is None else _subtree_lister(self.selection(xid, None, "", moment))
+        row_overrides = self.row_overrides(xid, types)
+        return self.subtree if row_overrides is None else _subtree_lister(self.selection(xid, None, "", row_overrides))
 
     def selection(
-        self, xid: str, filter: EntityFilter | None, base: str, moment: RowOverrides | None = None
+        self, xid: str, filter: EntityFilter | None, base_url: str, row_overrides: RowOverrides | None = None
     ) -> Selection:
-        """What a filter selects below an entity or collection. base: absolute URL of the registry."""
-        return Selection(self._db, xid, filter, base, moment)
+        """What a filter selects below an entity or collection. base_url: absolute URL of the registry."""
+        return Selection(self._db, xid, filter, base_url, row_overrides)
 
     def members(self, selection: Selection, type: str, sort: Sort | None, size: int) -> CollectionMembers:
         """The members of a selection's collection, sorted. size: its size before any filter."""
@@ -185,12 +188,12 @@ class View:
         types: of the Resources there, to find those with an xref. position: of the moment, None for now.
         """
         low, high = subtree(xid)
-        past = past_overrides(self._db, position, low, high) if position is not None else None
-        images: dict[str, EntityRow | None] = dict(past.images) if past else {}
-        own = [row for row in (self.entity(resource),) if row] if (resource := _resource(xid)) != REGISTRY else []
-        found = chain(own, xref.find_xrefs(self._db, types, low, high), filter(None, images.values()))
-        left = (row for row in found if images.get(row.tree_key, row) is row)
-        images |= xref.resolve_xrefs(self._db, left, position)
+        overrides = past_overrides(self._db, position, low, high) if position is not None else None
+        images: dict[str, EntityRow | None] = dict(overrides.images) if overrides else {}
+        own_rows = [row for row in (self.entity(resource),) if row] if (resource := _resource(xid)) != REGISTRY else []
+        candidates = chain(own_rows, xref.find_xrefs(self._db, types, low, high), filter(None, images.values()))
+        unchanged_rows = (row for row in candidates if images.get(row.tree_key, row) is row)
+        images |= xref.resolve_xrefs(self._db, unchanged_rows, position)
         return RowOverrides(images) if images else None
 
     def resolved_entity(self, xid: str) -> EntityRow | None:
@@ -203,17 +206,17 @@ class View:
 
     def document(self, sha256: str) -> bytes:
         """The bytes of a document. Raises: MissingDocument."""
-        found = self._db.one(_DOCUMENT, (sha256,))
-        if found is None:
+        row = self._db.one(_DOCUMENT, (sha256,))
+        if row is None:
             raise MissingDocument(sha256)
-        return blob(found[0])
+        return blob(row[0])
 
 
 class SnapshotView(View):
     """A view in a snapshot transaction. heads: the result of `_HEADS` in it."""
 
-    def __init__(self, db: Database, presence: MissingAttributeCache, heads: Sequence[int | None]) -> None:
-        super().__init__(db, presence)
+    def __init__(self, db: Database, missing_attributes: MissingAttributeCache, heads: Sequence[int | None]) -> None:
+        super().__init__(db, missing_attributes)
         self._position, self._model, self._capabilities = (checked_position(head or 0) for head in heads)
 
     def position(self) -> int:
@@ -271,17 +274,17 @@ class PastView(View):
         return self.entity(xid), *self.definitions()
 
     def entity_with_document(self, xid: str) -> tuple[EntityRow | None, int, int, bytes]:
-        found = self._past.entity_with_document(tree_key(xid))
-        row = _exact(found[:_WIDTH], xid) if found else None
-        return row, *self.definitions(), _content(row, found[_WIDTH] if found else None)
+        values = self._past.entity_with_document(tree_key(xid))
+        row = _exact(values[:_WIDTH], xid) if values else None
+        return row, *self.definitions(), _content(row, values[_WIDTH] if values else None)
 
     def tree(self, xid: str, types: Iterable[str]) -> ListSubtree:
         return _subtree_lister(self.selection(xid, None, ""))
 
     def selection(
-        self, xid: str, filter: EntityFilter | None, base: str, moment: RowOverrides | None = None
+        self, xid: str, filter: EntityFilter | None, base_url: str, row_overrides: RowOverrides | None = None
     ) -> Selection:
-        return ScanSelection(self._past, xid, filter, base)
+        return ScanSelection(self._past, xid, filter, base_url)
 
     def members(self, selection: Selection, type: str, sort: Sort | None, size: int) -> CollectionMembers:
         return ScannedMembers(self._db, selection, type, sort, size)
@@ -315,8 +318,8 @@ class ViewPool:
     @contextmanager
     def stream_collection(self, collection: str, definitions: tuple[int, int]) -> Iterator[CollectionStream | None]:
         """A whole collection that is returned as stored, see `collection_stream`; None if a `view()` is needed."""
-        with self._reader() as reader, stream_collection(reader, collection, definitions) as found:
-            yield found
+        with self._reader() as reader, stream_collection(reader, collection, definitions) as collection_stream:
+            yield collection_stream
 
     def quick_view(self) -> View:
         """The calling thread's view of the latest commit, for each statement."""

@@ -82,34 +82,38 @@ class RebuildReport:
 def rebuild(
     store: Store,
     progress: ProgressCallback | None = None,
-    computed: PrecomputedRows | None = None,
-    most: int = MAX_LEAVES,
+    precomputed: PrecomputedRows | None = None,
+    max_leaves: int = MAX_LEAVES,
 ) -> RebuildReport:
     """Replaces the read model's tables by new ones. Time grows with the log, memory does not.
 
-    computed: the initial content, instead of empty tables; it is verified like the rest. most: see `EntityProjection`.
+    precomputed: the initial content, instead of empty tables; it is verified like the rest. max_leaves: see
+    `EntityProjection`.
     Raises: RebuildDiverged; TimeoutError when readers hold the old tables for `SWAP_ATTEMPTS` times `SWAP_PAUSE`.
     """
     with _rebuild_lock(store):
-        return _run_rebuild(store, progress, computed, most)
+        return _run_rebuild(store, progress, precomputed, max_leaves)
 
 
-def rebuild_if_stale(store: Store, most: int = MAX_LEAVES) -> None:
+def rebuild_if_stale(store: Store, max_leaves: int = MAX_LEAVES) -> None:
     """Rebuilds a read model whose position differs from the log's end, such as a dropped or restored one.
 
-    Processes that open a store at the same time rebuild it only once. most: see `EntityProjection`. Raises: as
+    Processes that open a store at the same time rebuild it only once. max_leaves: see `EntityProjection`. Raises: as
     `rebuild`.
     """
     if not _is_current(store):
         with _rebuild_lock(store):
             if not _is_current(store):
-                _run_rebuild(store, None, None, most)
+                _run_rebuild(store, None, None, max_leaves)
 
 
 def _is_current(store: Store) -> bool:
     # Under the write lock, because a commit between the two queries would cause a needless rebuild.
-    with store.writing() as tx:
-        return positions.read_position(drivers.database_of(tx.connection), EntityProjection.name) == tx.log_end.position
+    with store.writing() as transaction:
+        return (
+            positions.read_position(drivers.database_of(transaction.connection), EntityProjection.name)
+            == transaction.log_end.position
+        )
 
 
 @contextmanager
@@ -127,25 +131,25 @@ def _rebuild_lock(store: Store) -> Iterator[None]:
 
 
 def _run_rebuild(
-    store: Store, progress: ProgressCallback | None, computed: PrecomputedRows | None, most: int
+    store: Store, progress: ProgressCallback | None, precomputed: PrecomputedRows | None, max_leaves: int
 ) -> RebuildReport:
-    began = time.monotonic()
-    fresh = Rebuild(store, progress or (lambda done, total: None), most)
-    fresh.begin()
-    if computed:
-        fresh.load(computed)
-    fresh.fill()
-    fresh.index()
-    fresh.fill()
-    fresh.check()
-    fresh.swap()
-    return RebuildReport(fresh.events, fresh.position, time.monotonic() - began)
+    started_at = time.monotonic()
+    new_rebuild = Rebuild(store, progress or (lambda done, total: None), max_leaves)
+    new_rebuild.begin()
+    if precomputed:
+        new_rebuild.load(precomputed)
+    new_rebuild.fill()
+    new_rebuild.index()
+    new_rebuild.fill()
+    new_rebuild.check()
+    new_rebuild.swap()
+    return RebuildReport(new_rebuild.events, new_rebuild.position, time.monotonic() - started_at)
 
 
 class Rebuild:
     """A second set of tables, until it replaces the live one."""
 
-    def __init__(self, store: Store, progress: ProgressCallback, most: int) -> None:
+    def __init__(self, store: Store, progress: ProgressCallback, max_leaves: int) -> None:
         suffix = f"_r{token_hex(4)}"
         self.position = 0
         self.events = 0
@@ -154,7 +158,7 @@ class Rebuild:
         self._progress = progress
         self._name = f"{EntityProjection.name}{suffix}"
         self._tables = tables(suffix)
-        self._projection = EntityProjection(self._name, self._tables, most)
+        self._projection = EntityProjection(self._name, self._tables, max_leaves)
 
     def begin(self) -> None:
         """Creates the empty tables and drops those of rebuilds that died."""
@@ -164,12 +168,12 @@ class Rebuild:
         with self._transaction() as connection:
             self._tables.create_bare(connection)
 
-    def load(self, computed: PrecomputedRows) -> None:
+    def load(self, precomputed: PrecomputedRows) -> None:
         """Inserts precomputed rows, with a transaction for each batch."""
-        for name, rows in computed.batches:
+        for name, rows in precomputed.batches:
             with self._transaction() as connection:
                 drivers.database_of(connection).insert(getattr(self._tables, name), rows)
-        self._advance(computed.position, self._store.log_end().position)
+        self._advance(precomputed.position, self._store.log_end().position)
 
     def fill(self) -> None:
         """Applies the log up to its end, in separate transactions."""
@@ -200,9 +204,9 @@ class Rebuild:
         for _ in range(SWAP_ATTEMPTS):
             try:
                 self._call_off_vacuums()
-                with self._store.writing() as tx:
-                    reached = self._catch_up(tx.connection, tx.log_end)
-                    self._take_over(tx.connection, reached)
+                with self._store.writing() as transaction:
+                    last_position = self._catch_up(transaction.connection, transaction.log_end)
+                    self._take_over(transaction.connection, last_position)
             except OperationalError as error:
                 if not isinstance(error.orig, LockNotAvailable):
                     raise
@@ -211,38 +215,38 @@ class Rebuild:
                 break
         else:
             raise TimeoutError("readers still use the tables; try again")
-        self._advance(reached, reached)
+        self._advance(last_position, last_position)
         self._drop_left_overs()
 
     def _call_off_vacuums(self) -> None:
         # In a separate transaction: a vacuum started by a user continues, and writers need not wait for it.
         if self._store.engine.dialect.name == "postgresql":
-            names = ", ".join(table.name for each in (tables(), self._tables) for table in each)
+            names = ", ".join(table.name for table_set in (tables(), self._tables) for table in table_set)
             with self._transaction() as connection:
                 connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{VACUUM_LOCK_TIMEOUT}'")
                 connection.exec_driver_sql(f"LOCK TABLE {names} IN SHARE UPDATE EXCLUSIVE MODE")
 
-    def _catch_up(self, connection: Connection, tip: LogEnd) -> int:
+    def _catch_up(self, connection: Connection, log_end: LogEnd) -> int:
         """Applies and verifies the events since the check; returns the log's last position. Raises: RebuildDiverged."""
-        reached, state = self.position, self._state
-        while batch := self._store.events(reached, BATCH):
+        position, state = self.position, self._state
+        while batch := self._store.events(position, BATCH):
             keys = {xids.tree_key(event.xid) for _, event in batch}
-            gone = [*_hashes(connection, self._tables, keys)]
+            old_hashes = [*_hashes(connection, self._tables, keys)]
             self._projection.apply(connection, batch)
-            state = hashes.update_state_hash(state, gone, _hashes(connection, self._tables, keys))
-            reached = batch[-1][0]
-        if (reached, state) != (tip.position, tip.state):
+            state = hashes.update_state_hash(state, old_hashes, _hashes(connection, self._tables, keys))
+            position = batch[-1][0]
+        if (position, state) != (log_end.position, log_end.state):
             raise RebuildDiverged(
-                f"the entities at position {reached} are not those of the log's end at {tip.position}"
+                f"the entities at position {position} are not those of the log's end at {log_end.position}"
             )
-        return reached
+        return position
 
     def _take_over(self, connection: Connection, position: int) -> None:
         if connection.dialect.name == "postgresql":
             connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{SWAP_LOCK_TIMEOUT}'")
-        for live, fresh in zip(tables(), self._tables, strict=True):
-            connection.exec_driver_sql(f"ALTER TABLE {live.name} RENAME TO {fresh.name}_old")
-            connection.exec_driver_sql(f"ALTER TABLE {fresh.name} RENAME TO {live.name}")
+        for live_table, new_table in zip(tables(), self._tables, strict=True):
+            connection.exec_driver_sql(f"ALTER TABLE {live_table.name} RENAME TO {new_table.name}_old")
+            connection.exec_driver_sql(f"ALTER TABLE {new_table.name} RENAME TO {live_table.name}")
         db = drivers.database_of(connection)
         positions.save_position(db, EntityProjection.name, position)
         positions.delete_position(db, self._name)
@@ -270,15 +274,17 @@ class Rebuild:
         self._progress(min(position, total), total)
 
 
-def _hashes(connection: Connection, own: ReadModelTables, keys: Collection[str] | None = None) -> Iterator[bytes]:
+def _hashes(
+    connection: Connection, target_tables: ReadModelTables, keys: Collection[str] | None = None
+) -> Iterator[bytes]:
     """The hash of each row, or of the rows with some tree keys."""
-    db, images = drivers.database_of(connection), _IMAGES.format(own.entity.name)
-    named = f"{images} WHERE {db.in_list('tree_key')}"
-    rows = db.stream(images) if keys is None else db.all(named, [db.list_parameter(keys)])
+    db, images = drivers.database_of(connection), _IMAGES.format(target_tables.entity.name)
+    sql = f"{images} WHERE {db.in_list('tree_key')}"
+    rows = db.stream(images) if keys is None else db.all(sql, [db.list_parameter(keys)])
     for xid, type_, epoch, attributes, private in rows:
         yield hashes.entity_hash(assemble_after_image(xid, type_, epoch, attributes.encode(), private.encode()))
 
 
 def _state_at(connection: Connection, position: int) -> bytes:
-    found = drivers.database_of(connection).one(_STATE, (position,))
-    return bytes(found[0]) if found else hashes.EMPTY_HASH
+    row = drivers.database_of(connection).one(_STATE, (position,))
+    return bytes(row[0]) if row else hashes.EMPTY_HASH

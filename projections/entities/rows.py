@@ -43,7 +43,9 @@ class EntityRow(NamedTuple):
 
 def row(event: EntityEvent, position: int) -> EntityRow:
     """The read-model row of an event, which must not be a deletion."""
-    own = event.attributes.get("meta", event.attributes) if event.type.count(".") == 1 else event.attributes
+    timed_attributes = (
+        event.attributes.get("meta", event.attributes) if event.type.count(".") == 1 else event.attributes
+    )
     attributes = dumps(event.attributes).decode()
     return EntityRow(
         tree_key=xids.tree_key(event.xid),
@@ -52,8 +54,8 @@ def row(event: EntityEvent, position: int) -> EntityRow:
         parent=xids.parent(event.xid),
         id=xids.entity_id(event.xid),
         epoch=event.epoch,
-        createdat=own.get("createdat", ""),
-        modifiedat=own.get("modifiedat", ""),
+        createdat=timed_attributes.get("createdat", ""),
+        modifiedat=timed_attributes.get("modifiedat", ""),
         attributes=attributes,
         private=dumps(event.private).decode(),
         document=event.private.get("document"),
@@ -93,8 +95,8 @@ PUBLICATION_COLUMNS: Final = ("tree_key", "born", "xid", "number", "id", "uri", 
 def publication_row(publication: Publication) -> tuple[Any, ...]:
     """The row of a Version that is kept for the legacy APIs after pruning, or that has a URI of its own."""
     key, id, uri = xids.tree_key(publication.xid), index_key(publication.id), index_key(publication.uri)
-    ends = publication.since, publication.pruned, publication.gone
-    return (key, publication.born, publication.xid, publication.number, id, uri, *ends)
+    positions = publication.since, publication.pruned, publication.gone
+    return (key, publication.born, publication.xid, publication.number, id, uri, *positions)
 
 
 #: The maximum bytes of a key in a PostgreSQL index, with a margin.
@@ -103,8 +105,8 @@ _LONGEST: Final = 1000
 
 def index_key(text: str | None) -> str | None:
     """The index form of a text: a text too long for the index is replaced by its hash."""
-    long = text is not None and len(text.encode()) > _LONGEST
-    return f"sha256:{sha256(text.encode()).hexdigest()}" if text is not None and long else text
+    is_too_long = text is not None and len(text.encode()) > _LONGEST
+    return f"sha256:{sha256(text.encode()).hexdigest()}" if text is not None and is_too_long else text
 
 
 #: The start of a Resource's meta in the text of its attributes.
@@ -115,10 +117,10 @@ def _meta(event: EntityEvent, text: str) -> int:
     meta = event.attributes.get("meta") if event.type.count(".") == 1 else None
     if meta is None or "xref" in meta:
         return 0
-    at = text.find(_META)
-    if text.find(_META, at + 1) > 0:
+    offset = text.find(_META)
+    if text.find(_META, offset + 1) > 0:
         # The same text also occurs in an earlier attribute or inside `meta`, so the offset is computed from what
         # precedes it.
-        before = itertools.takewhile(lambda name: name != "meta", event.attributes)
-        at = len(dumps({name: event.attributes[name] for name in before}).decode()) - 1
-    return at
+        preceding_names = itertools.takewhile(lambda name: name != "meta", event.attributes)
+        offset = len(dumps({name: event.attributes[name] for name in preceding_names}).decode()) - 1
+    return offset

@@ -34,30 +34,30 @@ class StoredLinks:
         if "\0" in id:
             return None
         row = self._db.one(_ONE, (xids.tree_key(f"{COLLECTION}/{id}"),))
-        found = self._link(row) if row else None
-        return found if found is not None and found.id == id else None
+        link = self._link(row) if row else None
+        return link if link is not None and link.id == id else None
 
     def all(self) -> Iterator[Link]:
         """The live links, by id; a link whose event is damaged is reported and skipped."""
         for row in self._db.all(_ALL, xids.subtree(COLLECTION)):
             try:
-                found = self._link(row)
+                link = self._link(row)
             except (UnreadableEvent, KeyError, TypeError) as error:
                 # One damaged link must not stop the thread from reading the others.
                 report_once(f"the link at position {row[0]} is ignored: {error}")
                 continue
-            if found is not None:
-                yield found
+            if link is not None:
+                yield link
 
     def reveal(self, vault: Vault, link: Link) -> Mapping[str, str]:
         """A link's secret values by name. Raises: LookupError when one is destroyed or no key decrypts it."""
-        found = {}
+        values = {}
         for name, reference in link.secrets.items():
             value = reveal_secret(self._db, vault, Secret(reference, link.xid, name))
             if value is None:
                 raise LookupError(f"the secret {name} of the link {link.id} cannot be opened")
-            found[name] = value
-        return found
+            values[name] = value
+        return values
 
     def _link(self, row: Sequence[Any]) -> Link | None:
         position, stream, revision, topic, state = row

@@ -45,10 +45,10 @@ class ReadModelTables:
 
     def exist(self, connection: Connection) -> bool:
         """Whether all exist, with the columns that this program defines."""
-        found = inspect(connection)
+        inspector = inspect(connection)
         return all(
-            found.has_table(table.name)
-            and {column["name"] for column in found.get_columns(table.name)} == {*table.c.keys()}
+            inspector.has_table(table.name)
+            and {column["name"] for column in inspector.get_columns(table.name)} == {*table.c.keys()}
             for table in self
         )
 

@@ -32,18 +32,18 @@ def xref_of(row: EntityRow | None) -> str | None:
     """The xref of a Resource's row; None for any other row."""
     if row is None or row.type.count(".") != 1 or '"xref":' not in row.attributes:
         return None
-    found: str | None = loads(row.attributes)["meta"].get("xref")
-    return found
+    xref: str | None = loads(row.attributes)["meta"].get("xref")
+    return xref
 
 
 def find_xrefs(db: Database, types: Iterable[str], low: str, high: str) -> Iterator[EntityRow]:
     """The Resources with an xref of some types between two keys. Cost: one index lookup for each type."""
     for type in types:
-        start = SqlFragment(
+        select = SqlFragment(
             f"SELECT {_NAMED} FROM attribute AS a CROSS JOIN entity AS e WHERE e.tree_key = a.tree_key"
             f" AND a.type = '{type}' AND a.path = 'meta.xref' AND a.text IS NOT NULL"
         )
-        yield from map(stored_row, db.all(*and_(start, between("a.tree_key", low, high))))
+        yield from map(stored_row, db.all(*and_(select, between("a.tree_key", low, high))))
 
 
 def resolve_xrefs(db: Database, rows: Iterable[EntityRow], position: int | None = None) -> dict[str, EntityRow]:
@@ -51,12 +51,14 @@ def resolve_xrefs(db: Database, rows: Iterable[EntityRow], position: int | None 
 
     An xref without a target shows nothing, and is omitted.
     """
-    found: dict[str, EntityRow] = {}
+    resolved_rows: dict[str, EntityRow] = {}
     for row in rows:
         target = xref_of(row)
         if target is not None:
-            found |= {each.tree_key: each for each in _under(row, target, _tree(db, target, position))}
-    return found
+            resolved_rows |= {
+                resolved_row.tree_key: resolved_row for resolved_row in _under(row, target, _tree(db, target, position))
+            }
+    return resolved_rows
 
 
 def without_resolved(rows: Iterable[EntityRow]) -> Iterator[EntityRow]:
@@ -78,8 +80,10 @@ def resource_types(types: Mapping[str, Collection[str]], xid: str) -> list[str]:
 def _tree(db: Database, xid: str, position: int | None) -> list[EntityRow]:
     """A Resource and its Versions, the Resource first."""
     key = xids.tree_key(xid)
-    range = (key, f'{key}"')
-    query = (_TREE, range) if position is None else (_TREE_THEN, (*range, position, *range, position, position))
+    key_range = (key, f'{key}"')
+    query = (
+        (_TREE, key_range) if position is None else (_TREE_THEN, (*key_range, position, *key_range, position, position))
+    )
     rows = sorted(map(stored_row, db.all(*query)))
     return rows if rows and rows[0].xid == xid else []
 
@@ -88,8 +92,8 @@ def _under(pointer: EntityRow, xref: str, tree: list[EntityRow]) -> Iterator[Ent
     """A target's rows, renamed to the Resource that points to it; nothing if the target has an xref too."""
     if not tree or xref_of(tree[0]) is not None:
         return
-    own: dict[str, Json] = loads(pointer.attributes)
-    (name, id), _ = own.items()
+    pointer_attributes: dict[str, Json] = loads(pointer.attributes)
+    (name, id), _ = pointer_attributes.items()
     for row in tree:
         attributes = {**loads(row.attributes), name: id}
         xid = pointer.xid + row.xid[len(xref) :]

@@ -51,7 +51,7 @@ class ChangeEvent(NamedTuple):
 
     def attributes(self) -> dict[str, Any]:
         """The context attributes by name; all values are text."""
-        found = {
+        members = {
             "specversion": "1.0",
             "id": self.id,
             "source": self.source,
@@ -60,19 +60,19 @@ class ChangeEvent(NamedTuple):
             "time": self.time,
             "xregcorrelationid": self.xregcorrelationid,
         }
-        return found if self.changed is None else found | {"datacontenttype": _JSON}
+        return members if self.changed is None else members | {"datacontenttype": _JSON}
 
-    def cloudevent(self, **further: str) -> CloudEvent:
-        """The event as the CloudEvents library represents it, for its bindings. further: additional attributes."""
+    def cloudevent(self, **extensions: str) -> CloudEvent:
+        """The event as the CloudEvents library represents it, for its bindings. extensions: additional attributes."""
         data = None if self.changed is None else {"changed": list(self.changed)}
-        return CloudEvent(self.attributes() | further | {"time": _instant(self.time)}, data)
+        return CloudEvent(self.attributes() | extensions | {"time": _instant(self.time)}, data)
 
     def json(self) -> bytes:
         """The event in structured mode, on one line without a line end; the library would write the same values."""
-        whole = self.attributes()
+        members = self.attributes()
         if self.changed is not None:
-            whole["data"] = {"changed": self.changed}
-        return orjson.dumps(whole)
+            members["data"] = {"changed": self.changed}
+        return orjson.dumps(members)
 
 
 class _Instant(datetime):
@@ -85,9 +85,9 @@ class _Instant(datetime):
 
 
 def _instant(text: str) -> _Instant:
-    found = _Instant.fromisoformat(text)
-    found.text = text
-    return found
+    instant = _Instant.fromisoformat(text)
+    instant.text = text
+    return instant
 
 
 class XRegistryEvents:
@@ -95,9 +95,9 @@ class XRegistryEvents:
 
     name: Final = "xregistry_events"
 
-    def __init__(self, changed: bool = True) -> None:
-        """changed: whether events list the attributes that changed; without it no event has data (EV-49)."""
-        self._changed = changed
+    def __init__(self, lists_changes: bool = True) -> None:
+        """lists_changes: whether events list the attributes that changed; without it no event has data (EV-49)."""
+        self._changed = lists_changes
 
     def messages(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[ChangeEvent]:
         """The events of an interaction, in the order of EV-77. rows: its stored events, in log order.
@@ -114,8 +114,8 @@ class XRegistryEvents:
             for type, subject, changed in _describe_events(_read_fields(row)):
                 # The type distinguishes the two events of one stored event, and those of other families (EV-15, EV-16).
                 id = f"{correlation}.{index}.{type[3:]}"
-                shown = changed if self._changed else None
-                yield ChangeEvent(row.position, id, type, source, subject, time, correlation, shown)
+                listed_changes = changed if self._changed else None
+                yield ChangeEvent(row.position, id, type, source, subject, time, correlation, listed_changes)
 
 
 class _StoredEventFields(NamedTuple):
@@ -165,27 +165,27 @@ _TYPES: Final = {
 _DEPRECATIONS: Final = {slashes: f"{PREFIX}{entity}.deprecation" for slashes, entity in _ENTITIES.items()}
 
 
-def _describe_events(fact: _StoredEventFields) -> list[_EventDescription]:
+def _describe_events(fields: _StoredEventFields) -> list[_EventDescription]:
     """The change events of one stored event; none for a refresh (EV-47) or for members that only façades had."""
-    if fact.topic == EntityRefreshed.TOPIC or fact.forgotten:
+    if fields.topic == EntityRefreshed.TOPIC or fields.forgotten:
         return []
-    if fact.xid in _ROOT:
-        return _describe_root_events(fact)
-    slashes = fact.xid.count("/")
-    changed = fact.changed if fact.topic == EntityUpdated.TOPIC else None
-    told = [_EventDescription(_TYPES[fact.topic, slashes], fact.xid, changed)]
-    if fact.deprecated_changed is not None:
-        told.append(_EventDescription(_DEPRECATIONS[slashes], fact.xid, fact.deprecated_changed))
-    return told
+    if fields.xid in _ROOT:
+        return _describe_root_events(fields)
+    slashes = fields.xid.count("/")
+    changed = fields.changed if fields.topic == EntityUpdated.TOPIC else None
+    descriptions = [_EventDescription(_TYPES[fields.topic, slashes], fields.xid, changed)]
+    if fields.deprecated_changed is not None:
+        descriptions.append(_EventDescription(_DEPRECATIONS[slashes], fields.xid, fields.deprecated_changed))
+    return descriptions
 
 
-def _describe_root_events(fact: _StoredEventFields) -> list[_EventDescription]:
-    if fact.topic != EntityUpdated.TOPIC:
+def _describe_root_events(fields: _StoredEventFields) -> list[_EventDescription]:
+    if fields.topic != EntityUpdated.TOPIC:
         return []
     return [
-        _EventDescription(kind.type, kind.subject, fact.changed if kind.lists else None)
-        for kind in _ROOT[fact.xid]
-        if kind.when is None or kind.when in fact.changed
+        _EventDescription(root_type.type, root_type.subject, fields.changed if root_type.lists else None)
+        for root_type in _ROOT[fields.xid]
+        if root_type.when is None or root_type.when in fields.changed
     ]
 
 
@@ -216,11 +216,13 @@ def _read_ends(row: LogRow) -> _StoredEventFields:
     xid = state[_XID : state.index(b'"', _XID)].decode()  # no character of an xid is escaped in JSON
     if row.topic in _WITHOUT_CHANGED:
         return _StoredEventFields(row.topic, xid, forgotten=row.topic == EntityDeleted.TOPIC and _FORGOTTEN in state)
-    tail = orjson.loads(b"{" + state[len(image_in(state)) :])
-    deprecated = tail.get("deprecated_changed")
-    return _StoredEventFields(row.topic, xid, tuple(tail["changed"]), None if deprecated is None else tuple(deprecated))
+    trailing_members = orjson.loads(b"{" + state[len(image_in(state)) :])
+    deprecated = trailing_members.get("deprecated_changed")
+    return _StoredEventFields(
+        row.topic, xid, tuple(trailing_members["changed"]), None if deprecated is None else tuple(deprecated)
+    )
 
 
 def _fields_of(event: EntityEvent) -> _StoredEventFields:
-    forgotten = isinstance(event, EntityDeleted) and event.reason == "forgotten"
-    return _StoredEventFields(event.TOPIC, event.xid, event.changed, event.deprecated_changed, forgotten)
+    is_forgotten = isinstance(event, EntityDeleted) and event.reason == "forgotten"
+    return _StoredEventFields(event.TOPIC, event.xid, event.changed, event.deprecated_changed, is_forgotten)

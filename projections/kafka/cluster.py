@@ -72,19 +72,25 @@ class KafkaCluster:
         Raises: InvalidSubscription for an invalid URI; InsecureCredential.
         """
         target = SinkTarget("", uri, {"clientid": "annals-publishing", "acks": "all"}, credential=credential)
-        at = target_address(target, KAFKA)
-        if credential and not at.tls and not all(_is_own(host) for host, _ in at.servers):
+        sink_address = target_address(target, KAFKA)
+        if credential and not sink_address.tls and not all(_is_own(host) for host, _ in sink_address.servers):
             raise InsecureCredential("credentials are sent over TLS only; begin with SSL://")
         settings = producer_config(target)
-        names = ("bootstrap_servers", "client_id", "security_protocol")
-        shared = {name: value for name, value in settings.items() if name in names or name.startswith("sasl_")}
-        secured = (
-            {"ssl_context": certificates.client_tls_context(authorities or CertificateAuthorities())} if at.tls else {}
+        shared_names = ("bootstrap_servers", "client_id", "security_protocol")
+        shared_settings = {
+            name: value for name, value in settings.items() if name in shared_names or name.startswith("sasl_")
+        }
+        tls_settings = (
+            {"ssl_context": certificates.client_tls_context(authorities or CertificateAuthorities())}
+            if sink_address.tls
+            else {}
         )
-        self._config = shared | secured | _TIMES
+        self._config = shared_settings | tls_settings | _TIMES
         self._resolver = resolver
         #: Additional settings of a producer.
-        self.producer_settings: Mapping[str, Any] = {name: settings[name] for name in settings.keys() - shared.keys()}
+        self.producer_settings: Mapping[str, Any] = {
+            name: settings[name] for name in settings.keys() - shared_settings.keys()
+        }
 
     def create_topics(self, topics: Sequence[str], partitions: int) -> None:
         """Creates the topics that do not exist yet. partitions: -1 for the brokers' default.
@@ -92,66 +98,77 @@ class KafkaCluster:
         Raises: KafkaError.
         """
         with closing(self.open_client(KafkaAdminClient)) as admin:
-            missing = sorted({*topics} - {*admin.list_topics()})
-            if missing:
-                wanted = {"num_partitions": partitions, "replication_factor": -1, "configs": _FOR_EVER}
-                admin.create_topics(dict.fromkeys(missing, wanted), wait_for_metadata=True)
+            missing_topics = sorted({*topics} - {*admin.list_topics()})
+            if missing_topics:
+                topic_settings = {"num_partitions": partitions, "replication_factor": -1, "configs": _FOR_EVER}
+                admin.create_topics(dict.fromkeys(missing_topics, topic_settings), wait_for_metadata=True)
 
     def topic_contents(self, topic: str) -> TopicContents:
         """The contents of a topic. Raises: KafkaError."""
         consumer = self.open_client(KafkaConsumer, group_id=None, enable_auto_commit=False)
         with closing(consumer):
-            parts = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
-            begins, ends = consumer.beginning_offsets(parts), consumer.end_offsets(parts)
-            left = {part for part in parts if ends[part] > begins[part]}
-            consumer.assign(sorted(left))
-            for part in left:
-                consumer.seek(part, ends[part] - 1)
-            marks = [found for record in _one_each(consumer, left) if (found := record_position(record.headers))]
-        return TopicContents(sum(ends.values()), max(marks, default=None))
+            topic_partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+            beginning_offsets, end_offsets = (
+                consumer.beginning_offsets(topic_partitions),
+                consumer.end_offsets(topic_partitions),
+            )
+            nonempty_partitions = {
+                topic_partition
+                for topic_partition in topic_partitions
+                if end_offsets[topic_partition] > beginning_offsets[topic_partition]
+            }
+            consumer.assign(sorted(nonempty_partitions))
+            for topic_partition in nonempty_partitions:
+                consumer.seek(topic_partition, end_offsets[topic_partition] - 1)
+            last_positions = [
+                last_position
+                for record in _one_each(consumer, nonempty_partitions)
+                if (last_position := record_position(record.headers))
+            ]
+        return TopicContents(sum(end_offsets.values()), max(last_positions, default=None))
 
     def open_client(
-        self, kind: Callable[..., Any], failed: OnConnectionError = lambda error: None, **settings: Any
+        self, client_class: Callable[..., Any], on_failure: OnConnectionError = lambda error: None, **settings: Any
     ) -> Any:
-        """A client of the library. failed: called for each failed connection, in the client's thread.
+        """A client of the library. on_failure: called for each failed connection, in the client's thread.
 
         Raises: KafkaError with the reason if no broker could be reached.
         """
-        told: list[Exception] = []
-        made: list[Any] = []
+        connection_errors: list[Exception] = []
+        clients: list[Any] = []
 
         def network(**configs: Any) -> KafkaNetClient:
-            net = NetworkSelector(**configs)
-            manager = ReportingConnectionManager(net, failing, **configs)
-            made.append(KafkaNetClient(net, manager))
+            selector = NetworkSelector(**configs)
+            manager = ReportingConnectionManager(selector, failing, **configs)
+            clients.append(KafkaNetClient(selector, manager))
             if self._resolver is not None:
-                manager.config["proxy_url"] = resolver_proxy_url(made[0], self._resolver)
-            return made[0]
+                manager.config["proxy_url"] = resolver_proxy_url(clients[0], self._resolver)
+            return clients[0]
 
         def failing(error: Exception) -> None:
-            told.append(error)
-            failed(error)
+            connection_errors.append(error)
+            on_failure(error)
 
         try:
-            return kind(kafka_client=network, **self._config, **settings)
+            return client_class(kafka_client=network, **self._config, **settings)
         except BaseException as error:
-            for client in made:  # the library would leave its thread running
+            for client in clients:  # the library would leave its thread running
                 client.close()
-            if told and isinstance(error, errors.KafkaTimeoutError):
-                raise told[-1] from None
+            if connection_errors and isinstance(error, errors.KafkaTimeoutError):
+                raise connection_errors[-1] from None
             raise
 
 
-def _one_each(consumer: Any, parts: set[TopicPartition]) -> Iterator[Any]:
+def _one_each(consumer: Any, topic_partitions: set[TopicPartition]) -> Iterator[Any]:
     """The next record of each partition. Raises: KafkaTimeoutError."""
-    ends = time.monotonic() + ACKNOWLEDGE_SECONDS
-    left = set(parts)
-    while left:
-        if time.monotonic() > ends:
+    deadline = time.monotonic() + ACKNOWLEDGE_SECONDS
+    remaining = set(topic_partitions)
+    while remaining:
+        if time.monotonic() > deadline:
             raise errors.KafkaTimeoutError("the last records cannot be read")
-        for part, records in consumer.poll(timeout_ms=500).items():
-            if part in left:
-                left.discard(part)
+        for topic_partition, records in consumer.poll(timeout_ms=500).items():
+            if topic_partition in remaining:
+                remaining.discard(topic_partition)
                 yield records[0]
 
 

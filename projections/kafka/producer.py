@@ -44,10 +44,10 @@ class PublishingStopped(Exception):
 class Producer:
     """Sends records to the topics with one prefix, until one fails; then it cannot be used any more."""
 
-    def __init__(self, cluster: KafkaCluster, prefix: str, stopped: Callable[[], bool]) -> None:
-        """stopped: whether to stop waiting for brokers. Raises: KafkaError when none can be reached."""
+    def __init__(self, cluster: KafkaCluster, prefix: str, is_stopped: Callable[[], bool]) -> None:
+        """is_stopped: whether to stop waiting for brokers. Raises: KafkaError when none can be reached."""
         self._prefix = prefix
-        self._stopped = stopped
+        self._stopped = is_stopped
         self._change = Condition()
         self._waiting = 0
         self._bytes = 0
@@ -75,14 +75,14 @@ class Producer:
             self._waiting += 1
             self._bytes += record.size
         try:
-            pending = self._producer.send(
+            future = self._producer.send(
                 f"{self._prefix}.{record.topic}", value=record.value, key=record.key, headers=record.headers
             )
         except errors.KafkaError as error:
             self._on_acknowledged(record, error)
             assert self._failed is not None
             raise self._failed from error  # an earlier failure if there is one: it closed the client
-        pending.add_both(lambda got: self._on_acknowledged(record, got if isinstance(got, Exception) else None))
+        future.add_both(lambda got: self._on_acknowledged(record, got if isinstance(got, Exception) else None))
 
     def flush(self) -> None:
         """Returns when everything sent is acknowledged by all in-sync replicas.
@@ -101,21 +101,21 @@ class Producer:
         with contextlib.suppress(errors.KafkaError):
             self._producer.close(timeout=0)
 
-    def _wait(self, done: Callable[[], bool]) -> None:
+    def _wait(self, is_done: Callable[[], bool]) -> None:
         with self._change:
-            seen, since = self._waiting, time.monotonic()
+            waiting_count, changed_at = self._waiting, time.monotonic()
             while True:
                 if self._failed is not None:
                     raise self._failed
-                if done():
+                if is_done():
                     return
                 if self._connection_error is not None:
                     raise self._connection_error
                 if self._stopped():
                     raise PublishingStopped
-                if seen != self._waiting:
-                    seen, since = self._waiting, time.monotonic()
-                elif time.monotonic() - since > ACKNOWLEDGE_SECONDS:
+                if waiting_count != self._waiting:
+                    waiting_count, changed_at = self._waiting, time.monotonic()
+                elif time.monotonic() - changed_at > ACKNOWLEDGE_SECONDS:
                     raise TimeoutError
                 self._change.wait(_LOOK)
 

@@ -31,11 +31,11 @@ class PublishingProgress:
     The registry's write lock is held while the counts are stored, but never while waiting for a broker.
     """
 
-    def __init__(self, store: Store, records: RecordBuilder, prefix: str, *, documents: bool = False) -> None:
+    def __init__(self, store: Store, record_builder: RecordBuilder, prefix: str, *, documents: bool = False) -> None:
         """prefix: of the topics' names, and of the names of the stored counts. documents: publish them too."""
         self._documents = documents
         self._store = store
-        self._records = records
+        self._records = record_builder
         self.prefix = prefix
         self._names = [f"kafka:{prefix}.{topic}" for topic in TOPICS]
         self._writing = store.engine.execution_options(**{WRITING: True})
@@ -48,11 +48,11 @@ class PublishingProgress:
             db = drivers.database_of(connection)
             return PublishedCounts(*(positions.read_position(db, name) for name in self._names))
 
-    def save(self, place: PublishedCounts) -> None:
+    def save(self, counts: PublishedCounts) -> None:
         """Stores the acknowledged counts."""
         with self._writing.begin() as connection:
             db = drivers.database_of(connection)
-            for name, number in zip(self._names, place, strict=True):
+            for name, number in zip(self._names, counts, strict=True):
                 positions.save_position(db, name, number)
 
     def window(self, after: PublishedCounts, limit: int = WINDOW_EVENTS) -> Window:
@@ -60,15 +60,15 @@ class PublishingProgress:
 
         A large interaction is split into parts. Raises: UnknownTopic for an event that a newer program wrote.
         """
-        found: list[PublishedRecord] = []
+        records: list[PublishedRecord] = []
         with self._store.engine.begin() as connection:
             log = Log(drivers.database_of(connection))
             end = feed.page_end(lambda: log, after.log, limit)
             documents = log.document if self._documents else None
             for interaction, rows in feed.interactions(lambda: log, after.log, end):
-                made, after = self._records.build(interaction, rows, after, documents)
-                found += made
-            return Window(found, after, log.head().last)
+                interaction_records, after = self._records.build(interaction, rows, after, documents)
+                records += interaction_records
+            return Window(records, after, log.head().last)
 
     def log_end(self) -> int:
         """The last position of the log."""
@@ -78,5 +78,5 @@ class PublishingProgress:
     def interaction(self, position: int) -> Interaction | None:
         """The interaction at a position; None after the end of the log."""
         with self._store.engine.begin() as connection:
-            found = Log(drivers.database_of(connection)).interactions(position - 1, 1)
-            return found[0] if found else None
+            interactions = Log(drivers.database_of(connection)).interactions(position - 1, 1)
+            return interactions[0] if interactions else None

@@ -37,27 +37,27 @@ class Publisher:
         *,
         partitions: int = -1,
         report: Callable[[int, int], None] = lambda done, total: None,
-        tell: Callable[[str], None] = lambda line: None,
+        log_line: Callable[[str], None] = lambda line: None,
     ) -> None:
         """Sets up a publisher, without connecting.
 
         partitions: of topics that do not exist yet; -1 for the brokers' default. report: receives the published
-        position and the last one. tell: receives a line about each interruption.
+        position and the last one. log_line: receives a line about each interruption.
         """
         self._progress = progress
         self._cluster = cluster
         self._prefix = prefix
         self._partitions = partitions
         self._report = report
-        self._report_line = tell
+        self._report_line = log_line
 
     def once(self, stop: Event) -> PublishedCounts:
         """Publishes the rest of the log, unless stopped; returns the counts reached.
 
         Raises: TopicsDiverged; RecordFailed; KafkaError, or TimeoutError when nothing is acknowledged for a while.
         """
-        with self._producing(stop) as (producer, place):
-            return self._catch_up(producer, place, patient=False)
+        with self._producing(stop) as (producer, counts):
+            return self._catch_up(producer, counts, waits_forever=False)
 
     def run(self, stop: Event) -> None:
         """Follows the log until stopped; waits for unreachable brokers.
@@ -67,9 +67,9 @@ class Publisher:
         """
         while not stop.is_set():
             try:
-                with self._producing(stop) as (producer, place):
+                with self._producing(stop) as (producer, counts):
                     while not stop.is_set():
-                        place = self._catch_up(producer, place, patient=True)
+                        counts = self._catch_up(producer, counts, waits_forever=True)
                         stop.wait(POLL_SECONDS)
             except (errors.KafkaError, RecordFailed) as error:
                 if not _is_transient(error):
@@ -80,40 +80,43 @@ class Publisher:
     @contextmanager
     def _producing(self, stop: Event) -> Iterator[tuple[Producer, PublishedCounts]]:
         """A producer, and the counts to continue from; closes the producer when the block ends."""
-        names = {topic: f"{self._prefix}.{topic}" for topic in TOPICS}
-        self._cluster.create_topics([*names.values()], self._partitions)
-        place = find_start(
-            self._progress, lambda: {topic: self._cluster.topic_contents(name) for topic, name in names.items()}
+        topic_names = {topic: f"{self._prefix}.{topic}" for topic in TOPICS}
+        self._cluster.create_topics([*topic_names.values()], self._partitions)
+        counts = find_start(
+            self._progress, lambda: {topic: self._cluster.topic_contents(name) for topic, name in topic_names.items()}
         )
         with closing(Producer(self._cluster, self._prefix, stop.is_set)) as producer:
-            yield producer, place
+            yield producer, counts
 
-    def _catch_up(self, producer: Producer, place: PublishedCounts, patient: bool) -> PublishedCounts:
+    def _catch_up(self, producer: Producer, counts: PublishedCounts, waits_forever: bool) -> PublishedCounts:
         """Publishes up to the end of the log; returns the counts, which are stored after each acknowledged window."""
-        while (window := self._progress.window(place)).counts != place:
+        while (window := self._progress.window(counts)).counts != counts:
             try:
                 for record in window.records:
-                    self._waiting(partial(producer.send, record), patient)
-                self._waiting(producer.flush, patient)
+                    self._waiting(partial(producer.send, record), waits_forever)
+                self._waiting(producer.flush, waits_forever)
             except PublishingStopped:
-                return place
-            place = window.counts
-            self._progress.save(place)
-            self._report(place.log, window.head)
-        return place
+                return counts
+            counts = window.counts
+            self._progress.save(counts)
+            self._report(counts.log, window.head)
+        return counts
 
-    def _waiting(self, act: Callable[[], None], patient: bool) -> None:
-        """Runs an operation that waits for brokers; if `patient`, a timeout is reported and the wait continues."""
+    def _waiting(self, operation: Callable[[], None], waits_forever: bool) -> None:
+        """
+
+        Runs an operation that waits for brokers; if `waits_forever`, a timeout is reported and the wait continues.
+        """
         while True:
             try:
-                return act()
+                return operation()
             except TimeoutError:
-                if not patient:
+                if not waits_forever:
                     raise
                 self._report_line("the brokers do not acknowledge records; waiting for them")
 
 
 def _is_transient(error: Exception) -> bool:
     """Whether a later attempt can succeed."""
-    found = error_outcome(error.error if isinstance(error, RecordFailed) else error)
-    return found.result is DeliveryResult.RETRY
+    outcome = error_outcome(error.error if isinstance(error, RecordFailed) else error)
+    return outcome.result is DeliveryResult.RETRY

@@ -78,29 +78,37 @@ class RecordBuilder:
         self,
         interaction: Interaction,
         rows: Iterable[LogRow],
-        place: PublishedCounts,
-        documents: FindDocument | None = None,
+        counts: PublishedCounts,
+        find_document: FindDocument | None = None,
     ) -> tuple[list[PublishedRecord], PublishedCounts]:
         """The records of an interaction, or of its next part, and the counts after them.
 
-        documents: loads the documents to publish in the log; None for no documents.
+        find_document: loads the documents to publish in the log; None for no documents.
         """
-        stored = list(rows)
-        log = [_log_record(row) for row in table_rows(interaction, stored)]
-        if documents is not None:
-            log = [_with_document(record, row, documents) for record, row in zip(log, stored, strict=True)]
-        messages = self._events.messages(interaction, stored)
-        events = [
+        log_rows = list(rows)
+        log_records = [_log_record(row) for row in table_rows(interaction, log_rows)]
+        if find_document is not None:
+            log_records = [
+                _with_document(record, row, find_document) for record, row in zip(log_records, log_rows, strict=True)
+            ]
+        messages = self._events.messages(interaction, log_rows)
+        event_records = [
             self._event_record(interaction, message, number)
-            for number, message in enumerate(messages, place.events + 1)
+            for number, message in enumerate(messages, counts.events + 1)
         ]
-        return [*log, *events], PublishedCounts(place.log + len(log), place.events + len(events))
+        return [*log_records, *event_records], PublishedCounts(
+            counts.log + len(log_records), counts.events + len(event_records)
+        )
 
     def _event_record(self, interaction: Interaction, message: ChangeEvent, number: int) -> PublishedRecord:
-        made = records.encode_record(message.cloudevent(), self._contentmode, records.KEYLESS)
-        facts = _facts(number, message.position, interaction.first, interaction.last, message.xregcorrelationid)
+        kafka_record = records.encode_record(message.cloudevent(), self._contentmode, records.KEYLESS)
+        position_headers = _facts(
+            number, message.position, interaction.first, interaction.last, message.xregcorrelationid
+        )
         key = partition_key(xids.stream(message.subject))
-        return PublishedRecord(EVENTS, message.position, key, made.value, [*made.headers, *facts])
+        return PublishedRecord(
+            EVENTS, message.position, key, kafka_record.value, [*kafka_record.headers, *position_headers]
+        )
 
 
 def partition_key(stream: str) -> bytes:
@@ -109,21 +117,21 @@ def partition_key(stream: str) -> bytes:
     Folded, because a Group that is deleted and re-created in another case continues its old streams.
     """
     parts = xids.segments(stream)
-    inside = len(parts) > 1 and not xids.is_outside_tree(stream)
-    return (xids.join(*parts[:2]) if inside else xids.REGISTRY).encode()
+    is_in_group = len(parts) > 1 and not xids.is_outside_tree(stream)
+    return (xids.join(*parts[:2]) if is_in_group else xids.REGISTRY).encode()
 
 
 def _log_record(row: LogTableRow) -> PublishedRecord:
-    facts = _facts(row.position, row.position, row.first, row.last, row.xregcorrelationid)
-    headers = [("content-type", b"application/json"), (SCHEMA, _text(SCHEMA_VERSION)), *facts]
+    position_headers = _facts(row.position, row.position, row.first, row.last, row.xregcorrelationid)
+    headers = [("content-type", b"application/json"), (SCHEMA, _text(SCHEMA_VERSION)), *position_headers]
     return PublishedRecord(
         LOG, row.position, partition_key(row.stream), orjson.dumps(row._asdict(), default=_base64), headers
     )
 
 
-def _with_document(record: PublishedRecord, row: LogRow, documents: FindDocument) -> PublishedRecord:
+def _with_document(record: PublishedRecord, row: LogRow, find_document: FindDocument) -> PublishedRecord:
     sha256 = referenced_document(row) if len(xids.segments(row.stream)) == _VERSION else None
-    content = documents(sha256) if sha256 is not None else None
+    content = find_document(sha256) if sha256 is not None else None
     return record if content is None else record._replace(headers=[*record.headers, (DOCUMENT, content)])
 
 
@@ -150,8 +158,10 @@ class RecordPosition(NamedTuple):
 
 def record_position(headers: Iterable[tuple[str, bytes]]) -> RecordPosition | None:
     """The place of a record; None if it is not of a registry."""
-    found = dict(headers)
+    values_by_name = dict(headers)
     try:
-        return RecordPosition(int(found[NUMBER]), int(found[POSITION]), found[INTERACTION].decode())
+        return RecordPosition(
+            int(values_by_name[NUMBER]), int(values_by_name[POSITION]), values_by_name[INTERACTION].decode()
+        )
     except (KeyError, ValueError):
         return None

@@ -31,8 +31,8 @@ def referenced_document(row: LogRow) -> str | None:
 
 def document_bytes(db: Database, sha256: str) -> bytes | None:
     """The bytes of a document; None if it does not exist."""
-    found = db.one(_BYTES, (sha256,))
-    return None if found is None else blob(found[0])
+    row = db.one(_BYTES, (sha256,))
+    return None if row is None else blob(row[0])
 
 
 def is_document_below(db: Database, sha256: str, xid: str) -> bool:

@@ -35,32 +35,32 @@ class LogLine(NamedTuple):
 
 
 def log_lines(
-    interaction: Interaction, rows: Iterable[LogRow], document: FindDocument | None
+    interaction: Interaction, rows: Iterable[LogRow], find_document: FindDocument | None
 ) -> Iterator[tuple[int, tuple[LogLine, ...]]]:
     """The position of each event with its lines: the event, and the lines that must precede it.
 
-    rows: events of the interaction. document: None to leave out documents. A lost document is skipped, which its reader
-    then detects.
+    rows: events of the interaction. find_document: None to leave out documents. A lost document is skipped, which its
+    reader then detects.
     """
-    before: tuple[LogLine, ...] = (LogLine(INTERACTION, interaction_line(interaction)),)
-    sent: dict[str, None] = {}
+    preceding_lines: tuple[LogLine, ...] = (LogLine(INTERACTION, interaction_line(interaction)),)
+    sent_hashes: dict[str, None] = {}
     for row in rows:
-        referred_to = _document(row, sent, document) if document is not None else ()
-        yield row.position, (*before, *referred_to, LogLine(row.topic, event_line(row)))
-        before = ()
+        document_lines = _document(row, sent_hashes, find_document) if find_document is not None else ()
+        yield row.position, (*preceding_lines, *document_lines, LogLine(row.topic, event_line(row)))
+        preceding_lines = ()
 
 
-def _document(row: LogRow, sent: dict[str, None], document: FindDocument) -> Iterator[LogLine]:
+def _document(row: LogRow, sent_hashes: dict[str, None], find_document: FindDocument) -> Iterator[LogLine]:
     """The document that an event refers to, unless it was already sent."""
     sha256 = referenced_document(row)
-    if sha256 is None or sha256 in sent:
+    if sha256 is None or sha256 in sent_hashes:
         return
-    if len(sent) >= MAX_SENT_DOCUMENTS:
-        del sent[next(iter(sent))]
-    sent[sha256] = None
-    found = document(sha256)
-    if found is not None:
-        yield LogLine(DOCUMENT, document_line(sha256, found))
+    if len(sent_hashes) >= MAX_SENT_DOCUMENTS:
+        del sent_hashes[next(iter(sent_hashes))]
+    sent_hashes[sha256] = None
+    content = find_document(sha256)
+    if content is not None:
+        yield LogLine(DOCUMENT, document_line(sha256, content))
 
 
 def document_line(sha256: str, content: bytes) -> bytes:
@@ -70,12 +70,12 @@ def document_line(sha256: str, content: bytes) -> bytes:
 
 def interaction_line(interaction: Interaction) -> bytes:
     """An interaction as JSON: its columns under the API's names, the correlation id unfolded, and hashes in hex."""
-    facts = {shown: getattr(interaction, name) for shown, name in _FACTS.items()}
+    members = {member_name: getattr(interaction, name) for member_name, name in _FACTS.items()}
     salt = {"salt": interaction.salt} if interaction.salt else {}
-    return dumps(facts | {"chain": interaction.chain.hex(), "state": interaction.state.hex()} | salt)
+    return dumps(members | {"chain": interaction.chain.hex(), "state": interaction.state.hex()} | salt)
 
 
 def event_line(row: LogRow) -> bytes:
     """A stored event as JSON: its place, then the members of its stored state, byte for byte."""
-    place = b'{"position":%d,"stream":%b,"revision":%d,"topic":%b,%b'
-    return place % (row.position, dumps(row.stream), row.revision, dumps(row.topic), row.state[1:])
+    template = b'{"position":%d,"stream":%b,"revision":%d,"topic":%b,%b'
+    return template % (row.position, dumps(row.stream), row.revision, dumps(row.topic), row.state[1:])

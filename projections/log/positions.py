@@ -31,9 +31,9 @@ def checked_position(stored: Any) -> int:
     raise UnreadableRow(f"a projection has the invalid position {stored!r:.100}")
 
 
-def save_position(database: Database, name: str, to: int) -> None:
+def save_position(database: Database, name: str, position: int) -> None:
     """Sets the position of a projection, in the transaction of its writes."""
-    database.upsert(POSITIONS, [(name, to)])
+    database.upsert(POSITIONS, [(name, position)])
 
 
 def delete_position(database: Database, name: str) -> None:

@@ -75,19 +75,19 @@ def stored_interaction(row: Sequence[Any]) -> Interaction:
 
     Raises: UnreadableEvent for a value of another type than its column's, which SQLite can store as well.
     """
-    *facts, chain, state, salt = row
-    sound = tuple(map(type, (*facts, salt))) == _INTERACTION and facts[1] <= facts[0] < _BEYOND_ALL
-    if not sound or not _TIME.match(facts[4]):
+    *columns, chain, state, salt = row
+    is_valid = tuple(map(type, (*columns, salt))) == _INTERACTION and columns[1] <= columns[0] < _BEYOND_ALL
+    if not is_valid or not _TIME.match(columns[4]):
         raise UnreadableEvent(f"an interaction cannot be read: {row[:3]!r}")
-    return Interaction._make((*facts, blob(chain), blob(state), salt))
+    return Interaction._make((*columns, blob(chain), blob(state), salt))
 
 
 def stored_event(row: Sequence[Any]) -> LogRow:
     """The event of a row. Raises: UnreadableEvent as above."""
-    *facts, state = row
-    if tuple(map(type, facts)) != _LOG_ROW:
-        raise UnreadableEvent(f"an event cannot be read: {facts!r}")
-    return LogRow._make((*facts, blob(state)))
+    *columns, state = row
+    if tuple(map(type, columns)) != _LOG_ROW:
+        raise UnreadableEvent(f"an event cannot be read: {columns!r}")
+    return LogRow._make((*columns, blob(state)))
 
 
 class Log:
@@ -104,8 +104,8 @@ class Log:
         """The interaction of a correlation id, ignoring case (EV-25)."""
         if "\0" in xregcorrelationid:
             return None  # PostgreSQL refuses such a text, even in a search
-        found = self._read_one(_NAMED, xregcorrelationid.casefold())
-        return None if found is NO_INTERACTION else found
+        named_interaction = self._read_one(_NAMED, xregcorrelationid.casefold())
+        return None if named_interaction is NO_INTERACTION else named_interaction
 
     def interaction_at(self, position: int) -> Interaction:
         """The last interaction that ended at or before a position; `NO_INTERACTION` if none did."""
@@ -145,8 +145,8 @@ class Log:
         if self._db.one(_LINKED) is not None:
             after, end = self._db.one(_DURING, (since, until))
             return after, end
-        before, last = self._db.one(_BEFORE, (since,)), self._db.one(_BY, (until,))
-        return before[0] if before else 0, last[0] if last else 0
+        last_before, last_until = self._db.one(_BEFORE, (since,)), self._db.one(_BY, (until,))
+        return last_before[0] if last_before else 0, last_until[0] if last_until else 0
 
     def as_of(self, moment: str, now: datetime, name: str = "asof") -> Interaction:
         """The last interaction that had ended at a moment; `NO_INTERACTION` if none had (FLAG-80).
@@ -161,11 +161,11 @@ class Log:
             return self._at(int(moment), name)
         if _TIME.match(moment):
             return self._by(moment, format_time(now), name)
-        found = self.interaction(moment)
-        if found is None:
+        interaction = self.interaction(moment)
+        if interaction is None:
             reason = "it is neither a position, nor an RFC 3339 time, nor the correlation id of an interaction"
             raise _no_moment(name, moment, reason)
-        return found
+        return interaction
 
     def _at(self, position: int, name: str) -> Interaction:
         last = self.head().last
@@ -176,16 +176,18 @@ class Log:
     def _by(self, moment: str, now: str, name: str) -> Interaction:
         try:
             # A plus sign that was not escaped in a query arrives as a space.
-            then = _six_digits(to_utc(f"{moment[:11]}{moment[11:].replace(' ', '+')}"))
+            time_text = _six_digits(to_utc(f"{moment[:11]}{moment[11:].replace(' ', '+')}"))
         except (ValueError, OverflowError) as error:
             raise _no_moment(name, moment, str(error)) from None
-        if then > now and not self._db.one(_SINCE, (then,)):  # another machine's clock may be ahead of this one's
+        if time_text > now and not self._db.one(
+            _SINCE, (time_text,)
+        ):  # another machine's clock may be ahead of this one's
             raise _no_moment(name, moment, "it is in the future")
-        found = self._read_one(LAST_BY_TIME, then, then)
+        interaction = self._read_one(LAST_BY_TIME, time_text, time_text)
         if self._db.one(_LINKED) is None:
-            return found
-        (earlier,) = self._db.one(_EARLIER, (then, found.last))
-        return found if earlier is None else self._read_one(_BACK, earlier, then)
+            return interaction
+        (first_later_change,) = self._db.one(_EARLIER, (time_text, interaction.last))
+        return interaction if first_later_change is None else self._read_one(_BACK, first_later_change, time_text)
 
     def _read_one(self, statement: str, *values: Any) -> Interaction:
         row = self._db.one(statement, values)

@@ -82,9 +82,9 @@ def upcasts() -> dict[str, Upcast]:
     return dict(UPCASTS)
 
 
-def upcast(topic: str, revision: int, state: str, known: Mapping[str, Upcast]) -> tuple[str, str]:
+def upcast(topic: str, revision: int, state: str, upcasts_by_topic: Mapping[str, Upcast]) -> tuple[str, str]:
     """Topic and state with which an event would be stored today. Raises: UnreadableEvent, UnknownTopic."""
-    event = EventMapper(known).event(topic, revision, state.encode())
+    event = EventMapper(upcasts_by_topic).event(topic, revision, state.encode())
     return event.TOPIC, stored(event, after_image(event)).decode()
 
 

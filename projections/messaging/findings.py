@@ -45,12 +45,12 @@ class LocatedFinding(NamedTuple):
 class StoredEntities:
     """The entities of one moment: an `EntityLookup`.
 
-    reads: whether the caller may read an entity; to the caller, other entities do not exist.
+    may_read: whether the caller may read an entity; to the caller, other entities do not exist.
     """
 
-    def __init__(self, view: View, reads: Reads) -> None:
+    def __init__(self, view: View, may_read: Reads) -> None:
         self._view = view
-        self._reads = reads
+        self._reads = may_read
         self._cache: dict[str, Attributes | None] = {}
 
     def get(self, xid: str) -> Attributes | None:
@@ -73,7 +73,7 @@ class StoredEntities:
 
 
 def read_findings(
-    view: View, xid: str, model: Model, check: SchemaCheck, reads: Reads, after: FindingCursor | None = None
+    view: View, xid: str, model: Model, check: SchemaCheck, may_read: Reads, after: FindingCursor | None = None
 ) -> Iterator[LocatedFinding]:
     """The findings of an entity or collection and of everything below it, in tree order, streamed.
 
@@ -81,25 +81,25 @@ def read_findings(
     Cost: reads every entity there that has rules, and those it refers to.
     """
     kinds = _kinds(model)
-    lookup, chains = StoredEntities(view, reads), BaseChains()
-    start = xids.tree_key(after.xid) if after else ""
+    lookup, chains = StoredEntities(view, may_read), BaseChains()
+    start_key = xids.tree_key(after.xid) if after else ""
     for row in _rows(view, xid, model, kinds):
-        attributes = _attributes(row) if row.tree_key >= start else None
+        attributes = _attributes(row) if row.tree_key >= start_key else None
         if attributes is None or (row.xid != xid and _is_duplicate(row, attributes)):
             continue
-        passed = after.number if after and row.tree_key == start else 0
+        skipped_count = after.number if after and row.tree_key == start_key else 0
         subject = ValidatedEntity(row.xid, attributes, lookup, check, chains)
         for number, finding in enumerate(entity_findings(kinds[row.type], subject), 1):
-            if number > passed:
+            if number > skipped_count:
                 yield LocatedFinding(finding, FindingCursor(row.xid, number))
 
 
 def _rows(view: View, xid: str, model: Model, kinds: Mapping[str, str]) -> Iterator[EntityRow]:
-    own = view.resolved_entity(xid) if xid != xids.REGISTRY and len(xids.segments(xid)) % 2 == 0 else None
-    if own is not None and own.type in kinds:
-        yield own
-    pointing = resource_types({type.partition(".")[0]: (MESSAGES,) for type in kinds if "." in type}, xid)
-    yield from view.tree(xid, pointing)(xid, [type for type in kinds if not _is_only_version(type, model)])
+    own_row = view.resolved_entity(xid) if xid != xids.REGISTRY and len(xids.segments(xid)) % 2 == 0 else None
+    if own_row is not None and own_row.type in kinds:
+        yield own_row
+    referencing_types = resource_types({type.partition(".")[0]: (MESSAGES,) for type in kinds if "." in type}, xid)
+    yield from view.tree(xid, referencing_types)(xid, [type for type in kinds if not _is_only_version(type, model)])
 
 
 def _kinds(model: Model) -> dict[str, str]:
@@ -110,8 +110,8 @@ def _kinds(model: Model) -> dict[str, str]:
 
 def _is_only_version(type: str, model: Model) -> bool:
     """Whether a type is that of Versions of which a Resource has only one, whose findings are the Resource's."""
-    group, *below = type.split(".")
-    return len(below) == 2 and model.groups[group].resources[below[0]].maxversions == 1
+    group, *child_names = type.split(".")
+    return len(child_names) == 2 and model.groups[group].resources[child_names[0]].maxversions == 1
 
 
 def _is_duplicate(row: EntityRow, attributes: Attributes) -> bool:
@@ -122,5 +122,5 @@ def _is_duplicate(row: EntityRow, attributes: Attributes) -> bool:
 def _attributes(row: EntityRow) -> Attributes | None:
     """The attributes of a row; None for an xref without a target, which has nothing to check."""
     attributes: dict[str, Any] = loads(row.attributes)
-    dangling = row.type.count(".") == 1 and "versionid" not in attributes
-    return None if dangling else attributes
+    is_dangling = row.type.count(".") == 1 and "versionid" not in attributes
+    return None if is_dangling else attributes

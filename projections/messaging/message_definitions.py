@@ -17,10 +17,10 @@ from projections.entities.xref import xref_of
 class MessageDefinitions:
     """The messages of one moment. Lookups are cached, because many messages share their bases."""
 
-    def __init__(self, view: View, reads: Callable[[str], bool]) -> None:
-        """reads: whether the caller may read an entity; to the caller, other entities do not exist."""
+    def __init__(self, view: View, may_read: Callable[[str], bool]) -> None:
+        """may_read: whether the caller may read an entity; to the caller, other entities do not exist."""
         self._view = view
-        self._reads = reads
+        self._reads = may_read
         self._cache: dict[str, MessageDefinition | None] = {}
 
     def definition(self, xid: str) -> MessageDefinition | None:
@@ -37,13 +37,13 @@ class MessageDefinitions:
         return [row.xid for row in self._view.subtree(collection, {xids.type_of(collection)})]
 
     def _find(self, xid: str) -> MessageDefinition | None:
-        parts = xids.segments(xid)
-        if len(parts) not in (4, 6) or parts[2] != MESSAGES or not self._reads(xid):
+        segments = xids.segments(xid)
+        if len(segments) not in (4, 6) or segments[2] != MESSAGES or not self._reads(xid):
             return None
-        row = self._target(self._view.entity(xids.join(*parts[:4])))
+        row = self._target(self._view.entity(xids.join(*segments[:4])))
         if row is None:
             return None
-        versionid = parts[5] if len(parts) == 6 else loads(row.attributes)["versionid"]
+        versionid = segments[5] if len(segments) == 6 else loads(row.attributes)["versionid"]
         version = self._view.entity(f"{row.xid}/versions/{versionid}")
         if version is None:
             return None
@@ -54,5 +54,5 @@ class MessageDefinitions:
         target = xref_of(row)
         if target is None:
             return row
-        found = self._view.entity(target)
-        return None if xref_of(found) is not None else found
+        target_row = self._view.entity(target)
+        return None if xref_of(target_row) is not None else target_row

@@ -58,9 +58,9 @@ def is_public(address: IpAddress) -> bool:
     """Whether an address, and any address embedded in it, is public: it leads to the same machine from everywhere."""
     if isinstance(address, IPv4Address):
         return address.is_global and not address.is_multicast
-    inner = list(_embedded_ipv4(address))
-    if inner:
-        return all(map(is_public, inner))
+    embedded_addresses = list(_embedded_ipv4(address))
+    if embedded_addresses:
+        return all(map(is_public, embedded_addresses))
     return address in _ASSIGNED and address.is_global
 
 
@@ -87,8 +87,8 @@ class AllowListEntry:
             return False
         if self.network is None:
             return self.host == host
-        inner = _embedded_ipv4(address) if isinstance(address, IPv6Address) else ()
-        return any(each in self.network for each in (address, *inner))
+        embedded_addresses = _embedded_ipv4(address) if isinstance(address, IPv6Address) else ()
+        return any(candidate in self.network for candidate in (address, *embedded_addresses))
 
 
 def parse_allow_list(text: str) -> tuple[AllowListEntry, ...]:
@@ -99,13 +99,13 @@ def parse_allow_list(text: str) -> tuple[AllowListEntry, ...]:
 def _parse_entry(text: str) -> AllowListEntry:
     if text.count(":") > 1 and not text.startswith("["):
         return AllowListEntry(None, ip_network(text), None)
-    found = _ENTRY.match(text)
-    if found is None:
+    match = _ENTRY.match(text)
+    if match is None:
         raise ValueError(f"{text} is not a host, network or address, with or without :port")
-    port = int(found["port"]) if found["port"] else None
+    port = int(match["port"]) if match["port"] else None
     if port is not None and not 0 < port < 1 << 16:
         raise ValueError(f"{text}: a port is from 1 to 65535")
-    host = normalize_host(found["inside"] or found["bare"])
+    host = normalize_host(match["inside"] or match["bare"])
     if "/" in host:
         return AllowListEntry(None, ip_network(host), port)
     address = parse_ip_literal(host)

@@ -24,19 +24,19 @@ class TrustStore(Protocol):
 
 def client_tls_context(resolver: object) -> ssl.SSLContext:
     """The TLS context for connections to a resolver's addresses. Raises: OSError."""
-    ca = resolver.ca if isinstance(resolver, TrustStore) else ""
-    return _context(ca, os.environ.get("SSL_CERT_FILE", ""))
+    ca_file = resolver.ca if isinstance(resolver, TrustStore) else ""
+    return _context(ca_file, os.environ.get("SSL_CERT_FILE", ""))
 
 
 @lru_cache(maxsize=8)
-def _context(ca: str, machine: str) -> ssl.SSLContext:
+def _context(ca_file: str, system_ca_file: str) -> ssl.SSLContext:
     """A client context.
 
-    machine: the path of the machine's authorities; OpenSSL reads it itself, so it only keys the cache.
+    system_ca_file: the path of the machine's authorities; OpenSSL reads it itself, so it only keys the cache.
     """
-    made = ssl.create_default_context()
-    if not made.cert_store_stats()["x509_ca"]:  # a slim machine may have none
-        made.load_verify_locations(certifi.where())
-    if ca:
-        made.load_verify_locations(ca)
-    return made
+    context = ssl.create_default_context()
+    if not context.cert_store_stats()["x509_ca"]:  # a slim machine may have none
+        context.load_verify_locations(certifi.where())
+    if ca_file:
+        context.load_verify_locations(ca_file)
+    return context

@@ -45,15 +45,17 @@ _MESSAGES: Final = {
 class DestinationGuard:
     """The resolver of deliveries, see `resolver.Resolver`. It is stateless, and may be used from several loops.
 
-    plaintext: whether sinks without TLS are allowed. ca: the path of a PEM file with further authorities, empty for
-    none.
+    allows_plaintext: whether sinks without TLS are allowed. ca_file: the path of a PEM file with further authorities,
+    empty for none.
     """
 
-    def __init__(self, allow: str = "", plaintext: bool = False, ca: str = "", look_up: LookUp | None = None) -> None:
-        """allow: see `parse_allow_list`. look_up: replaces the system's lookup. Raises: ValueError."""
-        self.plaintext: Final = plaintext
-        self.ca: Final = ca
-        self._allow_list = parse_allow_list(allow)
+    def __init__(
+        self, allow_list: str = "", allows_plaintext: bool = False, ca_file: str = "", look_up: LookUp | None = None
+    ) -> None:
+        """allow_list: see `parse_allow_list`. look_up: replaces the system's lookup. Raises: ValueError."""
+        self.plaintext: Final = allows_plaintext
+        self.ca: Final = ca_file
+        self._allow_list = parse_allow_list(allow_list)
         self._lookup = look_up or dns.look_up
 
     async def resolve(self, host: str, port: int) -> str:
@@ -64,15 +66,15 @@ class DestinationGuard:
         """All addresses of a host, best first, if each of them is allowed. Raises: as `resolve`."""
         name = normalize_host(host)
         try:
-            number = parse_ip_literal(name)
+            literal_address = parse_ip_literal(name)
         except ValueError as error:
             raise DestinationRefused("value", str(error)) from None
-        found = [str(number)] if number else await self._lookup(name, port)
-        if not found:
+        checked_addresses = [str(literal_address)] if literal_address else await self._lookup(name, port)
+        if not checked_addresses:
             raise OSError("the name has no address")
-        for each in found:
-            self._check(name, ip_address(each), port)
-        return found
+        for address in checked_addresses:
+            self._check(name, ip_address(address), port)
+        return checked_addresses
 
     async def check(self, uri: str, protocol: str) -> None:
         """Checks that a URI may be sent to at present; for URIs that a client wants to store.
@@ -82,21 +84,21 @@ class DestinationGuard:
         Raises: DestinationRefused.
         """
         try:
-            found = parse_sink(uri, protocol, ErrorPlace())
+            sink_address = parse_sink(uri, protocol, ErrorPlace())
         except InvalidSubscription as error:
             raise DestinationRefused(str(error.extensions["code"]), error.arguments["error_detail"]) from None
-        if not (found.tls or self.plaintext):
+        if not (sink_address.tls or self.plaintext):
             raise DestinationRefused("plaintext", _MESSAGES["plaintext"])
-        for host, port in found.servers:
+        for host, port in sink_address.servers:
             try:
                 await self.addresses(host, port)
             except OSError:
                 continue
 
-    def _check(self, host: str, found: IpAddress, port: int) -> None:
+    def _check(self, host: str, address: IpAddress, port: int) -> None:
         """Raises: DestinationRefused."""
-        common = is_usual_port(port)
-        if common and is_public(found):
+        has_usual_port = is_usual_port(port)
+        if has_usual_port and is_public(address):
             return
-        if not any(entry.permits(host, found, port) for entry in self._allow_list):
-            raise DestinationRefused(code := "address" if common else "port", _MESSAGES[code])
+        if not any(entry.permits(host, address, port) for entry in self._allow_list):
+            raise DestinationRefused(code := "address" if has_usual_port else "port", _MESSAGES[code])

@@ -21,42 +21,42 @@ async def look_up(host: str, port: int) -> Sequence[str]:
     if not _CONCURRENT_LOOK_UPS.acquire(blocking=False):
         raise OSError("too many names are being looked up")
     loop = asyncio.get_running_loop()
-    found: asyncio.Future[Sequence[str]] = loop.create_future()
+    future: asyncio.Future[Sequence[str]] = loop.create_future()
     # A daemon, because a thread that hangs must not keep the process from ending.
-    thread = Thread(target=_look_up_in_thread, args=(host, port, loop, found), name="annals-names", daemon=True)
+    thread = Thread(target=_look_up_in_thread, args=(host, port, loop, future), name="annals-names", daemon=True)
     try:
         thread.start()
     except RuntimeError:  # the system cannot start another thread
         _CONCURRENT_LOOK_UPS.release()
         raise OSError("names cannot be looked up") from None
-    return await asyncio.wait_for(found, LOOK_UP_SECONDS)
+    return await asyncio.wait_for(future, LOOK_UP_SECONDS)
 
 
 def _look_up_in_thread(
-    host: str, port: int, loop: asyncio.AbstractEventLoop, found: asyncio.Future[Sequence[str]]
+    host: str, port: int, loop: asyncio.AbstractEventLoop, future: asyncio.Future[Sequence[str]]
 ) -> None:
-    answer: Sequence[str] | OSError
+    result: Sequence[str] | OSError
     try:
-        answer = _addresses(host, port)
+        result = _addresses(host, port)
     except OSError as error:
-        answer = error
+        result = error
     except ValueError:  # a name with a label that is too long
-        answer = OSError("this is not the name of a host")
+        result = OSError("this is not the name of a host")
     finally:
         _CONCURRENT_LOOK_UPS.release()
     try:
-        loop.call_soon_threadsafe(_set_result, found, answer)
+        loop.call_soon_threadsafe(_set_result, future, result)
     except RuntimeError:  # the loop is closed, so no caller waits
         return
 
 
-def _set_result(found: asyncio.Future[Sequence[str]], answer: Sequence[str] | OSError) -> None:
-    if found.done():
+def _set_result(future: asyncio.Future[Sequence[str]], result: Sequence[str] | OSError) -> None:
+    if future.done():
         return
-    if isinstance(answer, OSError):
-        found.set_exception(answer)
+    if isinstance(result, OSError):
+        future.set_exception(result)
     else:
-        found.set_result(answer)
+        future.set_result(result)
 
 
 def _addresses(host: str, port: int) -> Sequence[str]:

@@ -55,29 +55,31 @@ class HttpResponse:
 
     def header(self, name: str) -> str | None:
         """The value of a header; several headers with the same name are joined by commas."""
-        found = [value for other, value in self.headers if other == name.lower()]
-        return ", ".join(found) if found else None
+        values = [value for header_name, value in self.headers if header_name == name.lower()]
+        return ", ".join(values) if values else None
 
 
 class HttpClient:
     """Keeps connections to one server open; any number of tasks may use it. Belongs to one event loop."""
 
-    def __init__(self, uri: str, resolver: Resolver, private: bool = False, most: int = MAX_BODY_BYTES) -> None:
-        """private: whether requests contain secrets; without TLS they then stay on the machine (SUB-306).
+    def __init__(
+        self, uri: str, resolver: Resolver, has_secrets: bool = False, max_body_bytes: int = MAX_BODY_BYTES
+    ) -> None:
+        """has_secrets: whether requests contain secrets; without TLS they then stay on the machine (SUB-306).
 
-        most: the maximum bytes read of a response.
+        max_body_bytes: the maximum bytes read of a response.
         Raises: RequestFailed when nothing can be sent to the URI.
         """
-        at = _address(uri)
-        host, port = at.servers[0]
-        target = (at.path or "/") + (f"?{at.query}" if at.query is not None else "")
-        shown = f"[{host}]" if ":" in host else host
-        self._url = httpcore.URL(scheme=at.scheme, host=host.removesuffix("."), port=port, target=target)
-        self._host = shown if port == _USUAL[at.scheme] else f"{shown}:{port}"
-        self._origin = httpcore.Origin(at.scheme.encode(), self._url.host, port)
-        self._context = _context(resolver) if at.tls else None
-        self._max_body_bytes = most
-        self._network = _CheckedBackend(resolver, at.tls, private)
+        sink_address = _address(uri)
+        host, port = sink_address.servers[0]
+        target = (sink_address.path or "/") + (f"?{sink_address.query}" if sink_address.query is not None else "")
+        bracketed_host = f"[{host}]" if ":" in host else host
+        self._url = httpcore.URL(scheme=sink_address.scheme, host=host.removesuffix("."), port=port, target=target)
+        self._host = bracketed_host if port == _USUAL[sink_address.scheme] else f"{bracketed_host}:{port}"
+        self._origin = httpcore.Origin(sink_address.scheme.encode(), self._url.host, port)
+        self._context = _context(resolver) if sink_address.tls else None
+        self._max_body_bytes = max_body_bytes
+        self._network = _CheckedBackend(resolver, sink_address.tls, has_secrets)
         self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._free: list[httpcore.AsyncHTTPConnection] = []
         self._running, self._is_closed = 0, False
@@ -93,8 +95,8 @@ class HttpClient:
             return await self._exchange(self._request(method, headers, content), seconds)
         except TimeoutError:
             raise RequestFailed("timeout", f"no answer within {seconds:g} s") from None
-        except ForbiddenAddress as refused:
-            raise RequestFailed("address", str(refused)) from None
+        except ForbiddenAddress as refusal:
+            raise RequestFailed("address", str(refusal)) from None
         except (OSError, httpcore.NetworkError, httpcore.TimeoutException) as error:
             raise _request_failed(error) from None
         except (httpcore.RemoteProtocolError, httpcore.ConnectionNotAvailable):
@@ -115,24 +117,28 @@ class HttpClient:
 
     async def _exchange(self, request: httpcore.Request, seconds: float) -> HttpResponse:
         loop = asyncio.get_running_loop()
-        ends = loop.time() + seconds
-        async with asyncio.timeout_at(ends):
+        deadline = loop.time() + seconds
+        async with asyncio.timeout_at(deadline):
             await self._slots.acquire()
         try:
             connection = await self._connection()
             try:
-                async with asyncio.timeout_at(ends):
+                async with asyncio.timeout_at(deadline):
                     response = await connection.handle_async_request(request)
                 try:
-                    body, whole = await _body(response, min(BODY_SECONDS, ends - loop.time()), self._max_body_bytes)
+                    body, is_complete = await _body(
+                        response, min(BODY_SECONDS, deadline - loop.time()), self._max_body_bytes
+                    )
                 finally:
                     await response.aclose()
             finally:
                 await self._put_back(connection)
         finally:
             self._slots.release()
-        received = tuple((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers)
-        return HttpResponse(response.status, received, body, whole)
+        response_headers = tuple(
+            (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers
+        )
+        return HttpResponse(response.status, response_headers, body, is_complete)
 
     # httpcore's pool scans all of its connections for each request, which takes longer than the request.
 
@@ -172,8 +178,8 @@ class HttpClient:
 
     def _request(self, method: str, headers: Iterable[tuple[str, str]], content: bytes | None) -> httpcore.Request:
         length = () if content is None else (("Content-Length", str(len(content))),)
-        sent = [(name.encode(), value.encode()) for name, value in (("Host", self._host), *headers, *length)]
-        return httpcore.Request(method, self._url, headers=sent, content=content)
+        encoded_headers = [(name.encode(), value.encode()) for name, value in (("Host", self._host), *headers, *length)]
+        return httpcore.Request(method, self._url, headers=encoded_headers, content=content)
 
 
 def _context(resolver: Resolver) -> ssl.SSLContext:
@@ -190,17 +196,17 @@ def _address(uri: str) -> SinkAddress:
         raise RequestFailed("request", error.arguments["error_detail"]) from None
 
 
-async def _body(response: httpcore.Response, seconds: float, most: int) -> tuple[bytes, bool]:
+async def _body(response: httpcore.Response, seconds: float, limit: int) -> tuple[bytes, bool]:
     """The body as far as it was read, and whether it is complete; a broken body does not invalidate the status."""
-    found = bytearray()
+    body = bytearray()
     with suppress(httpcore.NetworkError, httpcore.RemoteProtocolError, TimeoutError):
         async with asyncio.timeout(seconds):
-            async for part in response.aiter_stream():
-                found += part
-                if len(found) > most:
-                    return bytes(found[:most]), False
-            return bytes(found), True
-    return bytes(found), False
+            async for chunk in response.aiter_stream():
+                body += chunk
+                if len(body) > limit:
+                    return bytes(body[:limit]), False
+            return bytes(body), True
+    return bytes(body), False
 
 
 def _request_failed(error: BaseException) -> RequestFailed:
@@ -222,8 +228,8 @@ def _request_failed(error: BaseException) -> RequestFailed:
 
 
 def _root_cause(error: BaseException) -> BaseException:
-    while inner := error.__cause__ or error.__context__:  # the pool raises errors `from None`
-        error = inner
+    while cause := error.__cause__ or error.__context__:  # the pool raises errors `from None`
+        error = cause
     return error
 
 
@@ -238,8 +244,8 @@ class MultiAddressResolver(Protocol):
 class _CheckedBackend(httpcore.AsyncNetworkBackend):
     """Connects to the addresses from a resolver. TLS and requests still use the names of the URI."""
 
-    def __init__(self, resolver: Resolver, tls: bool, private: bool) -> None:
-        self._resolver, self._alone = resolver, private and not tls
+    def __init__(self, resolver: Resolver, tls: bool, has_secrets: bool) -> None:
+        self._resolver, self._alone = resolver, has_secrets and not tls
         self._network = httpcore.AnyIOBackend()
 
     async def connect_tcp(
@@ -251,22 +257,22 @@ class _CheckedBackend(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         """Raises: ForbiddenAddress, OSError."""
-        found = await self._addresses(host, port)
-        if self._alone and not all(ip_address(each).is_loopback for each in found):
+        addresses = await self._addresses(host, port)
+        if self._alone and not all(ip_address(address).is_loopback for address in addresses):
             raise ForbiddenAddress("credentials are sent over TLS only")
-        for each in found[:-1]:
+        for address in addresses[:-1]:
             with suppress(OSError):
-                return await self._connect(each, port, ADDRESS_SECONDS)
-        return await self._connect(found[-1], port, None)
+                return await self._connect(address, port, ADDRESS_SECONDS)
+        return await self._connect(addresses[-1], port, None)
 
     async def _addresses(self, host: str, port: int) -> Sequence[str]:
         if isinstance(self._resolver, MultiAddressResolver):
             return await self._resolver.addresses(host, port)
         return [await self._resolver.resolve(host, port)]
 
-    async def _connect(self, checked: str, port: int, seconds: float | None) -> httpcore.AsyncNetworkStream:
+    async def _connect(self, address: str, port: int, seconds: float | None) -> httpcore.AsyncNetworkStream:
         try:
-            return await self._network.connect_tcp(checked, port, seconds)
+            return await self._network.connect_tcp(address, port, seconds)
         except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
             cause = _root_cause(error)
             raise cause if isinstance(cause, OSError) else ConnectionError from None

@@ -23,13 +23,15 @@ _PROMPT: Final = 5.0
 
 def upstream_registries(view: View, states: LinkStates) -> dict[str, Any]:
     """The id of this registry, and the registries whose logs it follows, directly or through others."""
-    registry = view.log.interactions(0, 1)[0].xregcorrelationid
+    registry_id = view.log.interactions(0, 1)[0].xregcorrelationid
     links = [link for link in view.links.all() if link.follows_log and not link.promoted]
-    follows = (describe_link(link, registry, states.read(link.id).status.get(UPSTREAM_FACT) or {}) for link in links)
-    return {"registry": registry, "follows": list(follows)}
+    followed_logs = (
+        describe_link(link, registry_id, states.read(link.id).status.get(UPSTREAM_FACT) or {}) for link in links
+    )
+    return {"registry": registry_id, "follows": list(followed_logs)}
 
 
-def check_cycle(link: Link, tools: LinkWorkerContext, remote: RemoteClient, **options: Any) -> None:
+def check_cycle(link: Link, context: LinkWorkerContext, remote: RemoteClient, **options: Any) -> None:
     """Asks the other registry which registries it follows, and stores the answer. Does nothing if it does not say.
 
     options: of the request.
@@ -38,40 +40,50 @@ def check_cycle(link: Link, tools: LinkWorkerContext, remote: RemoteClient, **op
     if link.dialect != LOG:
         return
     try:
-        said = remote.request("GET", UPSTREAM_PATH, **options).json()
+        upstream = remote.request("GET", UPSTREAM_PATH, **options).json()
     except RemoteError as error:
         if error.status is None:
             raise
         return
     except ValueError:
         return
-    if not isinstance(said, dict) or not isinstance(said.get("registry"), str):
+    if not isinstance(upstream, dict) or not isinstance(upstream.get("registry"), str):
         return
-    tools.states.update(
-        link.id, None, **{UPSTREAM_FACT: {"registry": said["registry"], "follows": said.get("follows")}}
+    context.states.update(
+        link.id, None, **{UPSTREAM_FACT: {"registry": upstream["registry"], "follows": upstream.get("follows")}}
     )
-    own = upstream_registries(tools.readers.quick_view(), tools.states)
-    if found := _outbound_cycle(link, own, said) if link.mode == PUSH else _inbound_cycle(link, tools, own, said):
-        reason = f"{found}, so no registry of this ring could be written to; remove or promote one of these links"
+    own_upstream = upstream_registries(context.readers.quick_view(), context.states)
+    if (
+        cycle := _outbound_cycle(link, own_upstream, upstream)
+        if link.mode == PUSH
+        else _inbound_cycle(link, context, own_upstream, upstream)
+    ):
+        reason = f"{cycle}, so no registry of this ring could be written to; remove or promote one of these links"
         raise InvalidLink.at("ring", "/url", reason)
 
 
-def check_cycle_promptly(link: Link, tools: LinkWorkerContext, remote: RemoteClient) -> None:
+def check_cycle_promptly(link: Link, context: LinkWorkerContext, remote: RemoteClient) -> None:
     """`check_cycle` while a client waits. Does nothing if the other registry does not answer. Raises: InvalidLink."""
     with suppress(RemoteError):
-        check_cycle(link, tools, remote, within=_PROMPT)
+        check_cycle(link, context, remote, within=_PROMPT)
 
 
-def _inbound_cycle(link: Link, tools: LinkWorkerContext, own: Mapping[str, Any], said: Mapping[str, Any]) -> str:
+def _inbound_cycle(
+    link: Link, context: LinkWorkerContext, own_upstream: Mapping[str, Any], upstream: Mapping[str, Any]
+) -> str:
     """How the registry that a link pulls from follows this one; empty if it does not."""
-    found = find_path(parse_hops(said.get("follows")), own["registry"], tools.public_url, link.attributes["scope"])
-    return f"the link {link.id} follows {cycle_text(link.url, found)}" if found else ""
-
-
-def _outbound_cycle(link: Link, own: Mapping[str, Any], said: Mapping[str, Any]) -> str:
-    """How this registry follows the one that a link pushes to, within the scope of the receiving link; empty if not."""
-    taking = next((hop for hop in parse_hops(said.get("follows")) if hop.link == link.remote), None)
-    found = find_path(parse_hops(own["follows"]), said["registry"], link.url, taking.scope) if taking else ()
-    return (
-        f"the link {link.id} pushes to {link.url}, and this registry {cycle_text('', found).strip()}" if found else ""
+    path = find_path(
+        parse_hops(upstream.get("follows")), own_upstream["registry"], context.public_url, link.attributes["scope"]
     )
+    return f"the link {link.id} follows {cycle_text(link.url, path)}" if path else ""
+
+
+def _outbound_cycle(link: Link, own_upstream: Mapping[str, Any], upstream: Mapping[str, Any]) -> str:
+    """How this registry follows the one that a link pushes to, within the scope of the receiving link; empty if not."""
+    receiving_hop = next((hop for hop in parse_hops(upstream.get("follows")) if hop.link == link.remote), None)
+    path = (
+        find_path(parse_hops(own_upstream["follows"]), upstream["registry"], link.url, receiving_hop.scope)
+        if receiving_hop
+        else ()
+    )
+    return f"the link {link.id} pushes to {link.url}, and this registry {cycle_text('', path).strip()}" if path else ""

@@ -58,31 +58,31 @@ class LinkStates:
         """Sets the cursor, unless it is None, and some facts; a None value deletes a fact. Raises: as `read`."""
         with self._lock, self._store.writing() as db:
             row = db.one("SELECT cursor, facts FROM replication_state WHERE link = ?", (link,))
-            known = _progress(link, row)
-            merged = {name: value for name, value in {**known.status, **facts}.items() if value is not None}
-            at = cursor if cursor is not None else -1 if known.cursor is None else known.cursor
-            db.upsert(tables.state, [(link, at, dumps(merged).decode())])
+            progress = _progress(link, row)
+            merged_facts = {name: value for name, value in {**progress.status, **facts}.items() if value is not None}
+            new_cursor = cursor if cursor is not None else -1 if progress.cursor is None else progress.cursor
+            db.upsert(tables.state, [(link, new_cursor, dumps(merged_facts).decode())])
 
     def add_subjects(self, link: str, subjects: Sequence[str]) -> None:
         """Stores the subjects of events for a link, until it takes them. Raises: as `read`."""
         if not subjects:
             return
         with self.writing() as db:
-            (known,) = db.one("SELECT count(*) FROM replication_heard WHERE link = ?", (link,))
-            kept = (
+            (stored_count,) = db.one("SELECT count(*) FROM replication_heard WHERE link = ?", (link,))
+            stored_subjects = (
                 {ALL_SUBJECTS}
-                if known + len(subjects) > _MOST
+                if stored_count + len(subjects) > _MOST
                 else {_storable_subject(subject) for subject in subjects}
             )
-            for subject in sorted(kept):
+            for subject in sorted(stored_subjects):
                 db.run("INSERT INTO replication_heard VALUES (?, ?) ON CONFLICT DO NOTHING", (link, subject))
 
     def take_subjects(self, link: str) -> list[str]:
         """The subjects of events since the last call, which are deleted. Raises: as `read`."""
         with self.writing() as db:
-            found = [row[0] for row in db.all("SELECT subject FROM replication_heard WHERE link = ?", (link,))]
-            db.delete(tables.heard, [(link, subject) for subject in found])
-        return [subject for subject in found if isinstance(subject, str)]
+            subjects = [row[0] for row in db.all("SELECT subject FROM replication_heard WHERE link = ?", (link,))]
+            db.delete(tables.heard, [(link, subject) for subject in subjects])
+        return [subject for subject in subjects if isinstance(subject, str)]
 
     def delete(self, link: str) -> None:
         """Deletes the state of a deleted link. Raises: as `read`."""

@@ -67,10 +67,10 @@ class LinkWorkerContext:
 
     def credential(self, link: Link) -> dict[str, Any]:
         """The credential for the other registry with its secret values; empty if there is none. Raises: LookupError."""
-        found: dict[str, Any] = dict(link.attributes.get("credential") or {})
+        members: dict[str, Any] = dict(link.attributes.get("credential") or {})
         for name, value in self.reveal(link).items():
-            found[name.removeprefix(CREDENTIAL)] = value
-        return found
+            members[name.removeprefix(CREDENTIAL)] = value
+        return members
 
     def connect(self, link: Link, url: str | None = None) -> RemoteClient:
         """A client for the other registry, to be closed. url: instead of the link's. Raises: LookupError."""
@@ -85,9 +85,9 @@ class LinkWorkerContext:
 
     def wait_for_event(self, seconds: float) -> bool:
         """Waits for an event to arrive. False if none arrives in time."""
-        heard = self.event_received.wait(seconds)
+        has_arrived = self.event_received.wait(seconds)
         self.event_received.clear()
-        return heard
+        return has_arrived
 
 
 class LinkWorker(Protocol):

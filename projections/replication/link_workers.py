@@ -17,11 +17,11 @@ from projections.replication.standard.pull import StandardPull
 from projections.replication.standard.push import StandardPush
 
 
-def _topic(link: Link, tools: LinkWorkerContext) -> LinkWorker:
+def _topic(link: Link, context: LinkWorkerContext) -> LinkWorker:
     # Imported here, so that only links that need Kafka load its client.
     from projections.replication.log.kafka_pull import KafkaPull
 
-    return KafkaPull(link, tools)
+    return KafkaPull(link, context)
 
 
 #: Workers by dialect and mode. A link in the mode `receive` needs no worker.

@@ -42,12 +42,16 @@ class ReplicationService:
     """Runs the links of one store from `start` to `stop`; it also observes commits."""
 
     def __init__(
-        self, url: str, tools: LinkWorkerContext, links: Callable[[], Sequence[Link]], lease: float = LEASE_SECONDS
+        self,
+        url: str,
+        context: LinkWorkerContext,
+        read_links: Callable[[], Sequence[Link]],
+        lease_seconds: float = LEASE_SECONDS,
     ) -> None:
-        """links: returns all links; called from this service's own thread."""
-        self._tools = tools
-        self._links = links
-        self._leases = Leases(url, lease, tables.LEASES)
+        """read_links: returns all links; called from this service's own thread."""
+        self._tools = context
+        self._links = read_links
+        self._leases = Leases(url, lease_seconds, tables.LEASES)
         self._running: dict[str, _LinkThread] = {}
         self._lock = Lock()
         self._stopped = Event()
@@ -66,16 +70,16 @@ class ReplicationService:
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
         """Wakes the links after a commit; see `commands.command_bus.CommitListener`."""
-        for running in self._all():
-            running.tools.woken.set()
+        for link_thread in self._all():
+            link_thread.tools.woken.set()
 
     def wake(self, link: str) -> bool:
         """Makes a link check the other registry now. False if the link does not run in this process. link: its id."""
         with self._lock:
-            running = self._running.get(link)
-        if running is not None:
-            running.wake()
-        return running is not None
+            link_thread = self._running.get(link)
+        if link_thread is not None:
+            link_thread.wake()
+        return link_thread is not None
 
     def _all(self) -> list[_LinkThread]:
         with self._lock:
@@ -102,55 +106,59 @@ class ReplicationService:
         False if leases are unknown because the database cannot be written.
         """
         links = {link.id: link for link in self._links()}
-        wanted = {id: link for id, link in links.items() if _is_runnable(link)}
-        held = self._leases.renew(list(wanted))
-        if held is None:
+        runnable_links = {id: link for id, link in links.items() if _is_runnable(link)}
+        leases = self._leases.renew(list(runnable_links))
+        if leases is None:
             self._outage.report_failure(_LOCKED)
             return False
-        if held.surplus:
-            self._leases.release(held.surplus)
-        if held.is_recorded:
+        if leases.surplus:
+            self._leases.release(leases.surplus)
+        if leases.is_recorded:
             self._outage.report_recovery()
         else:
             self._outage.report_failure(_LOCKED)
-        kept = {id: link for id, link in wanted.items() if id in held.ids - held.surplus}
-        for link in self._stop_others(kept):
-            there = links.get(link.id, link)
-            if link.id not in links or (there != link and there.epoch <= link.epoch):  # deleted, or since created again
+        held_links = {id: link for id, link in runnable_links.items() if id in leases.ids - leases.surplus}
+        for link in self._stop_others(held_links):
+            current_link = links.get(link.id, link)
+            if link.id not in links or (
+                current_link != link and current_link.epoch <= link.epoch
+            ):  # deleted, or since created again
                 self._tools.states.delete(link.id)
-        self._begin(kept)
+        self._begin(held_links)
         self._wake_notified()
         return True
 
     def _wake_notified(self) -> None:
         """Wakes links for which another process has received events."""
-        for running in self._running.values():
-            if running.link.mode == EVENTS:
-                told = self._tools.states.read(running.link.id).status.get(NOTIFIED_FACT)
-                if told != running.last_notified:
-                    running.last_notified = told
-                    running.wake()
+        for link_thread in self._running.values():
+            if link_thread.link.mode == EVENTS:
+                notified_at = self._tools.states.read(link_thread.link.id).status.get(NOTIFIED_FACT)
+                if notified_at != link_thread.last_notified:
+                    link_thread.last_notified = notified_at
+                    link_thread.wake()
 
-    def _stop_others(self, wanted: dict[str, Link]) -> list[Link]:
+    def _stop_others(self, kept_links: dict[str, Link]) -> list[Link]:
         """Stops all links except these. Returns those it has stopped."""
-        ending = [running for id, running in self._running.items() if running.link != wanted.get(id)]
+        ending_threads = [
+            link_thread for id, link_thread in self._running.items() if link_thread.link != kept_links.get(id)
+        ]
         with self._lock:
-            for running in ending:
-                del self._running[running.link.id]
-        for running in ending:
-            running.stop()
-        for running in ending:
-            running.join()
-        return [running.link for running in ending]
+            for link_thread in ending_threads:
+                del self._running[link_thread.link.id]
+        for link_thread in ending_threads:
+            link_thread.stop()
+        for link_thread in ending_threads:
+            link_thread.join()
+        return [link_thread.link for link_thread in ending_threads]
 
-    def _begin(self, wanted: dict[str, Link]) -> None:
+    def _begin(self, held_links: dict[str, Link]) -> None:
         """Starts those of these links that do not run yet."""
-        for id, link in wanted.items():
+        for id, link in held_links.items():
             if id not in self._running:
-                running = _LinkThread(link, self._tools.for_link(), self._outage)
+                link_thread = _LinkThread(link, self._tools.for_link(), self._outage)
                 with self._lock:
-                    self._running[id] = running
-                running.start()
+                    self._running[id] = link_thread
+                link_thread.start()
 
 
 def _is_runnable(link: Link) -> bool:
@@ -160,9 +168,9 @@ def _is_runnable(link: Link) -> bool:
 class _LinkThread:
     """One link in its own thread, restarted after each failure."""
 
-    def __init__(self, link: Link, tools: LinkWorkerContext, outage: StoreOutage) -> None:
+    def __init__(self, link: Link, context: LinkWorkerContext, outage: StoreOutage) -> None:
         self.link = link
-        self.tools = tools
+        self.tools = context
         self._outage = outage
         self.last_notified: object = None
         self._thread = Thread(target=self._run, name=f"annals-link-{link.id}", daemon=True)
@@ -184,21 +192,21 @@ class _LinkThread:
 
     def join(self) -> None:
         """Waits for its end. Requests to the other registry that started since `stop` are cut."""
-        until = time.monotonic() + _GRACE
+        deadline = time.monotonic() + _GRACE
         self._thread.join(_PROMPT)
-        while self._thread.is_alive() and time.monotonic() < until:
+        while self._thread.is_alive() and time.monotonic() < deadline:
             self.stop()
             self._thread.join(_PROMPT)
 
     def _run(self) -> None:
         pause = FIRST_RETRY_SECONDS
         while not self.tools.stopping.is_set():
-            began = time.monotonic()
+            started_at = time.monotonic()
             try:
                 LINK_WORKERS[self.link.dialect, self.link.mode](self.link, self.tools).run()
             except Exception as error:
                 self._failed(error)
-            if time.monotonic() - began > _STEADY:
+            if time.monotonic() - started_at > _STEADY:
                 pause = FIRST_RETRY_SECONDS
             self.tools.stopping.wait(pause * random.uniform(0.5, 1))
             pause = min(2 * pause, LONGEST_RETRY_SECONDS)
@@ -209,11 +217,11 @@ class _LinkThread:
         if isinstance(error, DATABASE_ERRORS):
             self._outage.report_failure(error_text(error))
             return
-        said = error.text() if isinstance(error, Problem) else " ".join(str(error).split()) or type(error).__name__
-        _LOG.warning("the link %s: %s", self.link.id, said)
+        message = error.text() if isinstance(error, Problem) else " ".join(str(error).split()) or type(error).__name__
+        _LOG.warning("the link %s: %s", self.link.id, message)
         try:
             self.tools.states.update(
-                self.link.id, error=said, failed=time.time(), diverged=True if isinstance(error, Diverged) else None
+                self.link.id, error=message, failed=time.time(), diverged=True if isinstance(error, Diverged) else None
             )
         except DATABASE_ERRORS as failure:
             self._outage.report_failure(error_text(failure))

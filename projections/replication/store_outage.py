@@ -46,5 +46,5 @@ class StoreOutage:
 
 def error_text(error: Exception) -> str:
     """The message of a driver, in one line."""
-    said = error.orig if isinstance(error, DBAPIError) else error
-    return " ".join(str(said).split()) or type(error).__name__
+    driver_error = error.orig if isinstance(error, DBAPIError) else error
+    return " ".join(str(driver_error).split()) or type(error).__name__

@@ -28,7 +28,7 @@ class DocumentRow(NamedTuple):
 
 def _schema(row: type[tuple[Any, ...]]) -> Any:
     columns = get_type_hints(row).items()
-    return pa.schema([pa.field(name, _TYPES[kind], nullable=False) for name, kind in columns])
+    return pa.schema([pa.field(name, _TYPES[column_type], nullable=False) for name, column_type in columns])
 
 
 LOG_FILE_SCHEMA: Final = _schema(LogTableRow)
@@ -37,19 +37,22 @@ DOCUMENT_FILE_SCHEMA: Final = _schema(DocumentRow)
 _UNSALTED: Final = LOG_FILE_SCHEMA.remove(LOG_FILE_SCHEMA.get_field_index("salt"))
 
 
-def write_table(file: BufferedIOBase, schema: Any, rows: Iterable[Sequence[Any]], group: int, heavy: str) -> int:
+def write_table(
+    file: BufferedIOBase, schema: Any, rows: Iterable[Sequence[Any]], row_group_size: int, largest_column: str
+) -> int:
     """Writes rows as one Parquet file; returns their number.
 
-    group: the maximum rows of a row group. heavy: the column with the largest values.
+    row_group_size: the maximum rows of a row group. largest_column: the column with the largest values.
     """
-    count, weighed = 0, schema.get_field_index(heavy)
+    count, largest_index = 0, schema.get_field_index(largest_column)
     with pq.ParquetWriter(file, schema, compression="zstd", compression_level=_LEVEL) as writer:
-        for some in _groups(rows, group, weighed):
+        for group_rows in _groups(rows, row_group_size, largest_index):
             columns = (
-                pa.array(values, field.type) for values, field in zip(zip(*some, strict=True), schema, strict=True)
+                pa.array(values, field.type)
+                for values, field in zip(zip(*group_rows, strict=True), schema, strict=True)
             )
             writer.write_batch(pa.record_batch(list(columns), schema=schema))
-            count += len(some)
+            count += len(group_rows)
     return count
 
 
@@ -84,13 +87,13 @@ def _rows(file: Any, schema: Any, size: int, columns: list[str] | None = None) -
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
-def _groups(rows: Iterable[Sequence[Any]], group: int, weighed: int) -> Iterator[list[Sequence[Any]]]:
-    some, weight = list[Sequence[Any]](), 0
+def _groups(rows: Iterable[Sequence[Any]], row_group_size: int, largest_index: int) -> Iterator[list[Sequence[Any]]]:
+    group_rows, weight = list[Sequence[Any]](), 0
     for row in rows:
-        some.append(row)
-        weight += len(row[weighed])
-        if len(some) >= group or weight >= _HEAVY:
-            yield some
-            some, weight = [], 0
-    if some:
-        yield some
+        group_rows.append(row)
+        weight += len(row[largest_index])
+        if len(group_rows) >= row_group_size or weight >= _HEAVY:
+            yield group_rows
+            group_rows, weight = [], 0
+    if group_rows:
+        yield group_rows

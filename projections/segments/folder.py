@@ -38,11 +38,11 @@ class ConcurrentWriteError(Exception):
 class SegmentFolder:
     """Reads and adds segments. name: of the place, without secrets."""
 
-    def __init__(self, files: fs.FileSystem, root: str, name: str) -> None:
+    def __init__(self, filesystem: fs.FileSystem, root: str, name: str) -> None:
         self.name = name
-        self._files = files
+        self._files = filesystem
         self._root = root.rstrip("/")
-        self._writes_whole_files = files.type_name in _OBJECT_STORES
+        self._writes_whole_files = filesystem.type_name in _OBJECT_STORES
 
     def ranges(self) -> list[SegmentRange]:
         """The complete segments that follow each other from position 1.
@@ -93,13 +93,13 @@ class SegmentFolder:
         if self._size(path) is None:
             self._put(path, len(text), BytesIO(text))
 
-    def remove_unfinished(self, until: int) -> None:
+    def remove_unfinished(self, last_position: int) -> None:
         """Removes unfinished files of killed writers, for segments that are complete by now."""
         if self._writes_whole_files:
             return
         for info in (info for kind in _KINDS for info in self._list(kind)):
             range = SegmentRange.parse(info.base_name)
-            if range and info.path.endswith(_PART) and range.first <= until:
+            if range and info.path.endswith(_PART) and range.first <= last_position:
                 self._remove(info.path)
 
     def _put(self, path: str, size: int, content: BufferedIOBase) -> None:
@@ -109,20 +109,20 @@ class SegmentFolder:
             self._copy(content, target)
             return
         self._files.create_dir(target.rpartition("/")[0], recursive=True)
-        part = f"{target}.{token_hex(8)}{_PART}"
+        partial_path = f"{target}.{token_hex(8)}{_PART}"
         try:
-            self._copy(content, part)
-            self._files.move(part, target)
+            self._copy(content, partial_path)
+            self._files.move(partial_path, target)
         except OSError as error:
             # Another writer was first, and has removed this part, or its file cannot be replaced.
-            self._remove(part)
+            self._remove(partial_path)
             if self._size(path) != size:
                 raise ConcurrentWriteError(path) if isinstance(error, FileNotFoundError) else error from None
 
     def _copy(self, content: BufferedIOBase, target: str) -> None:
         try:
-            with self._files.open_output_stream(target) as out:
-                copyfileobj(content, out, _COPIED)
+            with self._files.open_output_stream(target) as stream:
+                copyfileobj(content, stream, _COPIED)
         except BaseException:
             self._remove(target)  # closing a broken stream creates a file
             raise
@@ -141,8 +141,8 @@ class SegmentFolder:
         return size
 
     def _list(self, kind: str) -> list[Any]:
-        found: list[Any] = self._files.get_file_info(fs.FileSelector(self._path(kind), allow_not_found=True))
-        return found
+        infos: list[Any] = self._files.get_file_info(fs.FileSelector(self._path(kind), allow_not_found=True))
+        return infos
 
     def _path(self, path: str) -> str:
         return f"{self._root}/{path}"
@@ -153,11 +153,13 @@ def open_folder(uri: str) -> SegmentFolder:
 
     Raises: ValueError for a URI without a filesystem; OSError when that does not respond.
     """
-    files, root = filesystem_at(uri)
-    parts = urlsplit(uri)
-    if len(parts.scheme) < 2:
-        return SegmentFolder(files, root, uri)
-    return SegmentFolder(files, root, parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl())
+    filesystem, root = filesystem_at(uri)
+    split_uri = urlsplit(uri)
+    if len(split_uri.scheme) < 2:
+        return SegmentFolder(filesystem, root, uri)
+    return SegmentFolder(
+        filesystem, root, split_uri._replace(netloc=split_uri.netloc.rpartition("@")[2], query="").geturl()
+    )
 
 
 def filesystem_at(uri: str) -> tuple[fs.FileSystem, str]:
@@ -165,21 +167,21 @@ def filesystem_at(uri: str) -> tuple[fs.FileSystem, str]:
     scheme = urlsplit(uri).scheme
     if len(scheme) < 2:  # one letter is a drive
         return fs.LocalFileSystem(), Path(uri).absolute().as_posix()
-    files, root = fs.FileSystem.from_uri(f"s3{uri[3:]}" if scheme == "s3a" else uri)
-    return files, str(root)
+    filesystem, root = fs.FileSystem.from_uri(f"s3{uri[3:]}" if scheme == "s3a" else uri)
+    return filesystem, str(root)
 
 
 def _entry_path(range: SegmentRange) -> str:
     return f"{_MANIFEST}/{range}.json"
 
 
-def _longest_chain(listed: Iterable[SegmentRange]) -> list[SegmentRange]:
-    reached: dict[int, SegmentRange] = {}
-    for range in listed:
-        if range.first == 1 or range.first - 1 in reached:
-            reached.setdefault(range.last, range)
-    way, at = list[SegmentRange](), max(reached, default=0)
-    while at:
-        way.append(reached[at])
-        at = reached[at].first - 1
-    return way[::-1]
+def _longest_chain(ranges: Iterable[SegmentRange]) -> list[SegmentRange]:
+    ranges_by_end: dict[int, SegmentRange] = {}
+    for range in ranges:
+        if range.first == 1 or range.first - 1 in ranges_by_end:
+            ranges_by_end.setdefault(range.last, range)
+    chain, end = list[SegmentRange](), max(ranges_by_end, default=0)
+    while end:
+        chain.append(ranges_by_end[end])
+        end = ranges_by_end[end].first - 1
+    return chain[::-1]

@@ -15,8 +15,8 @@ from projections.segments.manifest import SegmentRange
 class SegmentsMismatch(Exception):
     """The folder has another registry's log, or more than the store. position: the first one that differs."""
 
-    def __init__(self, position: int, said: str) -> None:
-        super().__init__(said)
+    def __init__(self, position: int, message: str) -> None:
+        super().__init__(message)
         self.position = position
 
 
@@ -39,8 +39,8 @@ def matching_end(db: Database, folder: SegmentFolder) -> SegmentsEnd:
     if _is_end_in_log(log, end):
         return end
     # A chain hash covers everything before it, so all segments after the first different one differ too.
-    first = bisect_left(ranges, True, key=lambda range: not _is_end_in_log(log, _end(folder, range)))
-    raise _mismatch(folder, log.head().last, ranges[first], end)
+    first_mismatch = bisect_left(ranges, True, key=lambda range: not _is_end_in_log(log, _end(folder, range)))
+    raise _mismatch(folder, log.head().last, ranges[first_mismatch], end)
 
 
 def _end(folder: SegmentFolder, range: SegmentRange) -> SegmentsEnd:
@@ -48,17 +48,17 @@ def _end(folder: SegmentFolder, range: SegmentRange) -> SegmentsEnd:
 
 
 def _is_end_in_log(log: Log, end: SegmentsEnd) -> bool:
-    found = log.interactions(end.last - 1, 1)
-    return bool(found) and (found[0].last, found[0].chain) == end
+    interactions = log.interactions(end.last - 1, 1)
+    return bool(interactions) and (interactions[0].last, interactions[0].chain) == end
 
 
-def _mismatch(folder: SegmentFolder, last: int, differs: SegmentRange, end: SegmentsEnd) -> SegmentsMismatch:
-    if last < differs.last:
+def _mismatch(folder: SegmentFolder, log_end: int, differing_range: SegmentRange, end: SegmentsEnd) -> SegmentsMismatch:
+    if log_end < differing_range.last:
         return SegmentsMismatch(
-            last + 1, f"{folder.name} goes on to position {end.last}, but the log of this store ends at {last}"
+            log_end + 1, f"{folder.name} goes on to position {end.last}, but the log of this store ends at {log_end}"
         )
     return SegmentsMismatch(
-        differs.first,
-        f"{folder.name} has another log than this store: they differ between the positions {differs.first}"
-        f" and {differs.last}",
+        differing_range.first,
+        f"{folder.name} has another log than this store: they differ between the positions {differing_range.first}"
+        f" and {differing_range.last}",
     )

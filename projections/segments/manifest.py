@@ -29,8 +29,8 @@ class SegmentRange(NamedTuple):
     @classmethod
     def parse(cls, name: str) -> Self | None:
         """The range at the start of a file's name; None for a file that is not a segment's."""
-        found = _NAME.match(name)
-        return cls(int(found[1]), int(found[2])) if found else None
+        match = _NAME.match(name)
+        return cls(int(match[1]), int(match[2])) if match else None
 
 
 class DataFile(BaseModel):
@@ -91,10 +91,14 @@ def parse_entry(text: bytes, name: str) -> ManifestEntry:
     try:
         version = _Versioned.model_validate_json(text).schemaversion
         if version not in KNOWN_VERSIONS:
-            known = " and ".join(map(str, KNOWN_VERSIONS))
-            raise UnreadableManifestEntry(f"{name} has schema version {version}, but this program knows {known}")
+            known_versions = " and ".join(map(str, KNOWN_VERSIONS))
+            raise UnreadableManifestEntry(
+                f"{name} has schema version {version}, but this program knows {known_versions}"
+            )
         return ManifestEntry.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UnreadableManifestEntry(f"{name} is not an entry of a manifest: {where} {first['msg']}") from None
+        first_error = error.errors(include_url=False, include_input=False)[0]
+        location = ".".join(map(str, first_error["loc"]))
+        raise UnreadableManifestEntry(
+            f"{name} is not an entry of a manifest: {location} {first_error['msg']}"
+        ) from None

@@ -29,10 +29,10 @@ def verify_segments(
     twice; memory is that of a row group or of the largest document.
     """
     ranges = folder.ranges()
-    with closing(KnownDocuments()) as seen:
-        walk = _SegmentVerifier(folder, seen)
+    with closing(KnownDocuments()) as known_documents:
+        verifier = _SegmentVerifier(folder, known_documents)
         for range in ranges:
-            yield from walk.segment(range)
+            yield from verifier.segment(range)
             progress(range.last, ranges[-1].last)
     if finding := find_missing_segment(folder, ranges[-1].last if ranges else 0):
         yield finding
@@ -52,9 +52,9 @@ def compare_with_store(folder: SegmentFolder, url: str) -> Iterator[Verification
 class _SegmentVerifier:
     """Verifies one segment after another; the one after a damaged segment is compared with the manifest's values."""
 
-    def __init__(self, folder: SegmentFolder, seen: KnownDocuments) -> None:
+    def __init__(self, folder: SegmentFolder, known_documents: KnownDocuments) -> None:
         self._folder = folder
-        self._seen_documents = seen
+        self._seen_documents = known_documents
         self._chain = ChainVerifier().chain
 
     def segment(self, range: SegmentRange) -> Iterator[VerificationFinding]:
@@ -84,18 +84,25 @@ class _SegmentVerifier:
             yield VerificationFinding(entry.first, f"{entry.documents.path} cannot be read further: {_line(error)}")
 
     def _log(self, entry: ManifestEntry) -> Iterator[VerificationFinding]:
-        links = ChainVerifier(entry.first - 1, self._chain)
+        chain_verifier = ChainVerifier(entry.first - 1, self._chain)
         try:
             with self._folder.open(entry.log.path) as file:
                 for row in log_rows(file):
-                    if finding := links.check_row(row):
+                    if finding := chain_verifier.check_row(row):
                         yield finding
                     yield from self._document(row)
         except (OSError, ValueError, TypeError) as error:
-            yield VerificationFinding(links.position + 1, f"{entry.log.path} cannot be read further: {_line(error)}")
+            yield VerificationFinding(
+                chain_verifier.position + 1, f"{entry.log.path} cannot be read further: {_line(error)}"
+            )
             return
-        found = links.last, links.interactions, links.chain.hex(), links.statehash.hex()
-        if found != (entry.last, entry.interactions, entry.chain, entry.statehash):
+        actual_end = (
+            chain_verifier.last,
+            chain_verifier.interactions,
+            chain_verifier.chain.hex(),
+            chain_verifier.statehash.hex(),
+        )
+        if actual_end != (entry.last, entry.interactions, entry.chain, entry.statehash):
             yield VerificationFinding(entry.last, "the segment does not end as the manifest says")
 
     def _document(self, row: LogTableRow) -> Iterator[VerificationFinding]:

@@ -31,17 +31,19 @@ class ChainVerifier:
 
     def check_row(self, row: LogTableRow) -> VerificationFinding | None:
         """What is wrong with the next row; the row after it is compared with the values of this one."""
-        said = self._follows(row)
-        facts = interaction_of(row)
-        begun, chain = self._open = self._open or _OpenInteraction(facts, ChainHasher(self.chain, facts))
-        if said is None and facts != begun:
-            said = VerificationFinding(
+        finding = self._follows(row)
+        interaction = interaction_of(row)
+        open_interaction, chain = self._open = self._open or _OpenInteraction(
+            interaction, ChainHasher(self.chain, interaction)
+        )
+        if finding is None and interaction != open_interaction:
+            finding = VerificationFinding(
                 row.position, "the event describes its interaction differently from the event before it"
             )
         chain.add(log_row(row))
         self.position = row.position
-        ended = self._end(row, chain) if row.position == row.last else None
-        return said or ended
+        end_finding = self._end(row, chain) if row.position == row.last else None
+        return finding or end_finding
 
     def _follows(self, row: LogTableRow) -> VerificationFinding | None:
         if row.position != self.position + 1:

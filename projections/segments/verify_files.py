@@ -35,8 +35,8 @@ def verify_log_files(
     if finding := find_missing_segment(folder, entries[-1][0].last if entries else 0):
         yield finding
     with ThreadPoolExecutor(_TOGETHER) as pool:
-        each = ((range, entry.log) for range, entry in entries)
-        yield from filter(None, pool.map(lambda found: verify_file(folder, *found), each))
+        log_files = ((range, entry.log) for range, entry in entries)
+        yield from filter(None, pool.map(lambda found: verify_file(folder, *found), log_files))
 
 
 def find_missing_segment(folder: SegmentFolder, end: int) -> VerificationFinding | None:
@@ -53,9 +53,9 @@ def verify_file(folder: SegmentFolder, range: SegmentRange, file: DataFile) -> V
     digest, size = sha256(), 0
     try:
         with folder.open(file.path) as content:
-            for part in iter(partial(content.read, _READ), b""):
-                digest.update(part)
-                size += len(part)
+            for chunk in iter(partial(content.read, _READ), b""):
+                digest.update(chunk)
+                size += len(chunk)
     except OSError as error:
         return VerificationFinding(range.first, f"{file.path} cannot be read: {str(error).partition(chr(10))[0]}")
     if (digest.hexdigest(), size) != (file.sha256, file.bytes):

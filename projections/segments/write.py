@@ -78,23 +78,26 @@ def append_segments(
     ConcurrentWriteError; OSError when the folder cannot be read or written.
     """
     size = size or SegmentSize()
-    with closing(connect(url)) as reader, closing(KnownDocuments()) as seen:
-        writer, end = _SegmentWriter(reader, folder, size.group, seen, progress), matching_end(reader, folder)
+    with closing(connect(url)) as reader, closing(KnownDocuments()) as known_documents:
+        writer, end = (
+            _SegmentWriter(reader, folder, size.group, known_documents, progress),
+            matching_end(reader, folder),
+        )
         segments = events = 0
         while (range := _next(Log(reader), end.last, size)) is not None:
-            own = writer.segment(end, range)
-            segments, events = segments + 1, events + own.last - end.last
+            written_end = writer.segment(end, range)
+            segments, events = segments + 1, events + written_end.last - end.last
             # Others may have continued from here already: another process, or an earlier run before a file was lost.
-            end = max(own, matching_end(reader, folder))
-            writer.remembers = writer.remembers and end == own
+            end = max(written_end, matching_end(reader, folder))
+            writer.remembers = writer.remembers and end == written_end
         folder.remove_unfinished(end.last)
     return WriteSummary(segments, events, end.last)
 
 
 def _next(log: Log, after: int, size: SegmentSize) -> SegmentRange | None:
     """The range of the next segment: up to the interaction that fills it, or to the end of the log."""
-    filling = log.interactions(after + size.events - 1, 1)
-    last = filling[0].last if filling else after if size.full else log.head().last
+    filling_interactions = log.interactions(after + size.events - 1, 1)
+    last = filling_interactions[0].last if filling_interactions else after if size.full else log.head().last
     return SegmentRange(after + 1, last) if last > after else None
 
 
@@ -103,55 +106,61 @@ class _SegmentWriter:
         self,
         reader: ReadConnection,
         folder: SegmentFolder,
-        group: int,
-        seen: KnownDocuments,
+        row_group_size: int,
+        known_documents: KnownDocuments,
         progress: ProgressCallback,
     ) -> None:
         self._reader = reader
         self._folder = folder
-        self._group = group
-        self._seen_documents = seen
+        self._group = row_group_size
+        self._seen_documents = known_documents
         self._progress = progress
         self.remembers = False  # whether the documents of all segments are known
 
-    def segment(self, before: SegmentsEnd, range: SegmentRange) -> SegmentsEnd:
+    def segment(self, previous_end: SegmentsEnd, range: SegmentRange) -> SegmentsEnd:
         """Writes a segment; returns its end."""
-        links = ChainVerifier(*before)
-        with TemporaryFile() as log, TemporaryFile() as packed:
+        chain_verifier = ChainVerifier(*previous_end)
+        with TemporaryFile() as log_file, TemporaryFile() as document_file:
             # Sending may take long, and a database keeps old rows while a reader's transaction is open.
             with self._reader.snapshot(_TABLES):
-                events = write_table(log, LOG_FILE_SCHEMA, self._events(range, links), self._group, "state")
-                held = write_table(packed, DOCUMENT_FILE_SCHEMA, self._documents(), self._group, "content")
+                events = write_table(
+                    log_file, LOG_FILE_SCHEMA, self._events(range, chain_verifier), self._group, "state"
+                )
+                document_count = write_table(
+                    document_file, DOCUMENT_FILE_SCHEMA, self._documents(), self._group, "content"
+                )
             entry = ManifestEntry(
                 schemaversion=SCHEMA_VERSION,
                 first=range.first,
                 last=range.last,
                 events=events,
-                interactions=links.interactions,
-                previous=before.chain.hex(),
-                chain=links.chain.hex(),
-                statehash=links.statehash.hex(),
-                log=self._folder.put("log", range, events, log),
-                documents=self._folder.put("documents", range, held, packed) if held else None,
+                interactions=chain_verifier.interactions,
+                previous=previous_end.chain.hex(),
+                chain=chain_verifier.chain.hex(),
+                statehash=chain_verifier.statehash.hex(),
+                log=self._folder.put("log", range, events, log_file),
+                documents=self._folder.put("documents", range, document_count, document_file)
+                if document_count
+                else None,
             )
         self._folder.add_entry(entry)
         self._seen_documents.merge_references()
-        return SegmentsEnd(links.last, links.chain)
+        return SegmentsEnd(chain_verifier.last, chain_verifier.chain)
 
-    def _events(self, range: SegmentRange, links: ChainVerifier) -> Iterator[LogTableRow]:
+    def _events(self, range: SegmentRange, chain_verifier: ChainVerifier) -> Iterator[LogTableRow]:
         """The verified rows of the segment; records the documents that they refer to."""
         log = Log(self._reader)
-        end = log.head().last
+        log_end = log.head().last
         for row in _rows(log, range):
-            if finding := links.check_row(row):
+            if finding := chain_verifier.check_row(row):
                 raise DamagedLog(finding)
             if (digest := document_hash_of(row)) is not None:
                 self._seen_documents.add_reference(digest, row.position)
             if row.position % _PAGE == 0 or row.position == range.last:
-                self._progress(row.position, end)
+                self._progress(row.position, log_end)
             yield row
-        if links.last != range.last:
-            raise DamagedLog(VerificationFinding(links.position + 1, "events are missing"))
+        if chain_verifier.last != range.last:
+            raise DamagedLog(VerificationFinding(chain_verifier.position + 1, "events are missing"))
 
     def _documents(self) -> Iterator[DocumentRow]:
         """Documents that no earlier segment has."""

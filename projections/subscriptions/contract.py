@@ -121,8 +121,8 @@ SINKS: Final[dict[str, OpenSink]] = {}
 def sink(*protocols: str) -> Callable[[OpenSink], OpenSink]:
     """Registers the factory for sinks of these protocols: `@sink("MQTT3", "MQTT5")`."""
 
-    def register(open: OpenSink) -> OpenSink:
-        SINKS.update(dict.fromkeys(protocols, open))
-        return open
+    def register(factory: OpenSink) -> OpenSink:
+        SINKS.update(dict.fromkeys(protocols, factory))
+        return factory
 
     return register

@@ -71,37 +71,37 @@ class StoredDeliveries:
         """The delivery status of a subscription (8.5)."""
         with self._reading() as db:
             saved = delivery_queries.load_deliveries(db, [subscription.id]).get(subscription.id)
-            letters = db.one(_COUNT, (subscription.id,))[0]
+            dead_letter_count = db.one(_COUNT, (subscription.id,))[0]
             head = Log(db).head().last
         saved = saved or SavedDelivery(0, 0, subscription.starts - 1, DeliveryRecord(), {})
         progress = self._local.progress(subscription.id) if self._local is not None else None
         cursor, pending = progress or (saved.cursor, saved.record.pending)
-        return self._status(subscription, saved, (min(cursor, head), pending), letters, head)
+        return self._status(subscription, saved, (min(cursor, head), pending), dead_letter_count, head)
 
     def is_replaying(self, subscription: Subscription) -> bool:
         """Whether a replay is running, or was requested and has not started yet (SUB-834)."""
         with self._reading() as db:
             saved = delivery_queries.load_deliveries(db, [subscription.id]).get(subscription.id)
         action = subscription.action or {}
-        taken = saved is not None and saved.position >= action.get("position", subscription.position)
-        if action.get("name") == "replay" and not taken:
+        is_applied = saved is not None and saved.position >= action.get("position", subscription.position)
+        if action.get("name") == "replay" and not is_applied:
             return True
         return saved is not None and saved.record.replay is not None
 
     def deadletters(self, id: str, after: str, limit: int) -> Sequence[Members]:
         """Dead letters after a `sequence`, in order, each with its event."""
-        beyond = parse_sequence(after)
+        after_sequence = parse_sequence(after)
         with self._reading() as db:
-            rows = db.all(_LETTERS.format(">"), (id, -1 if beyond is None else beyond, limit))
+            rows = db.all(_LETTERS.format(">"), (id, -1 if after_sequence is None else after_sequence, limit))
             return list(self._dead_letters(db, _read_dead_letters(rows)))
 
     def deadletter(self, id: str, sequence: str) -> Members | None:
         """One dead letter with its event."""
-        wanted = parse_sequence(sequence)
-        if wanted is None:
+        number = parse_sequence(sequence)
+        if number is None:
             return None
         with self._reading() as db:
-            rows = db.all(_LETTERS.format("="), (id, wanted, 1))
+            rows = db.all(_LETTERS.format("="), (id, number, 1))
             return next(self._dead_letters(db, _read_dead_letters(rows)), None)
 
     def redeliver(self, id: str, sequence: str) -> None:
@@ -109,10 +109,10 @@ class StoredDeliveries:
 
     def discard(self, id: str, sequence: str) -> None:
         """Deletes a dead letter at once. The deliverer deletes it too, when it reads the request from the log."""
-        wanted = parse_sequence(sequence)
-        if wanted is not None:
+        number = parse_sequence(sequence)
+        if number is not None:
             with self._ready(), self._store.writing() as db:
-                db.delete(tables.deadletter, [(id, wanted)])
+                db.delete(tables.deadletter, [(id, number)])
 
     def consent(self, id: str, secret: str, rate: int | None) -> bool:
         """Whether a callback's secret is valid. Each secret works once and records the sink's consent (SUB-714)."""
@@ -132,9 +132,9 @@ class StoredDeliveries:
         """
         if self._local is not None and self._local.progress(subscription.id) is not None:
             return True
-        until = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         while not self._is_applied(subscription):
-            if time.monotonic() >= until:
+            if time.monotonic() >= deadline:
                 return False
             time.sleep(_PAUSE)
         return True
@@ -148,55 +148,64 @@ class StoredDeliveries:
         with self._reading() as db:
             if db.one(_HOLDER, (subscription.id,)) is None:
                 return True
-            found = db.one(_REVISION, (subscription.id,))
-            return found is not None and found[1] >= subscription.position
+            row = db.one(_REVISION, (subscription.id,))
+            return row is not None and row[1] >= subscription.position
 
     def _status(
-        self, subscription: Subscription, saved: SavedDelivery, progress: tuple[int, int], letters: int, head: int
+        self,
+        subscription: Subscription,
+        saved: SavedDelivery,
+        progress: tuple[int, int],
+        dead_letter_count: int,
+        head: int,
     ) -> Members:
-        (cursor, pending), facts, plan = progress, saved.record, DeliveryPlan.of(subscription, self._families)
-        validates = plan.needs_consent and self._ports.policy != "off" and self._ports.validator is not None
-        found: dict[str, Any] = {
-            "state": _state(subscription, facts),
+        (cursor, pending), record, plan = progress, saved.record, DeliveryPlan.of(subscription, self._families)
+        needs_validation = plan.needs_consent and self._ports.policy != "off" and self._ports.validator is not None
+        status: dict[str, Any] = {
+            "state": _state(subscription, record),
             "position": cursor,
             "headposition": head,
             "lag": head - cursor,
             "pending": pending,
-            "deadletters": letters,
-            "lastsuccess": _time_text(facts.lastsuccess),
-            "lastattempt": _time_text(facts.lastattempt),
-            "nextattempt": _time_text(facts.nextattempt),
-            "lasterror": {**facts.lasterror, "time": _time_text(facts.lasterror["time"])} if facts.lasterror else None,
-            "guarantee": plan.guarantee(facts.stored),
-            "validation": _validation(facts) if validates else None,
+            "deadletters": dead_letter_count,
+            "lastsuccess": _time_text(record.lastsuccess),
+            "lastattempt": _time_text(record.lastattempt),
+            "nextattempt": _time_text(record.nextattempt),
+            "lasterror": {**record.lasterror, "time": _time_text(record.lasterror["time"])}
+            if record.lasterror
+            else None,
+            "guarantee": plan.guarantee(record.stored),
+            "validation": _validation(record) if needs_validation else None,
             "webhookconformant": plan.is_webhook_conformant,
         }
-        if facts.replay is not None:
-            found["replay"] = {
-                "from": facts.replay["from"],
-                "to": facts.replay["to"],
-                "position": facts.replay["cursor"],
+        if record.replay is not None:
+            status["replay"] = {
+                "from": record.replay["from"],
+                "to": record.replay["to"],
+                "position": record.replay["cursor"],
             }
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in status.items() if value is not None}
 
-    def _dead_letters(self, db: Database, letters: Sequence[DeadLetter]) -> Iterator[Members]:
+    def _dead_letters(self, db: Database, dead_letters: Sequence[DeadLetter]) -> Iterator[Members]:
         """Dead letters as JSON, with their events read from the log."""
-        told = EventMessageReader(lambda: Log(db), self._families).read_again([letter.sequence for letter in letters])
-        for letter in letters:
+        events = EventMessageReader(lambda: Log(db), self._families).read_again(
+            [dead_letter.sequence for dead_letter in dead_letters]
+        )
+        for dead_letter in dead_letters:
             members: dict[str, Any] = {
-                "sequence": sequence_text(letter.sequence),
-                "position": position_of(letter.sequence),
+                "sequence": sequence_text(dead_letter.sequence),
+                "position": position_of(dead_letter.sequence),
             }
-            if (event := told.get(letter.sequence)) is not None:
+            if (event := events.get(dead_letter.sequence)) is not None:
                 names = ("id", "source", "type", "subject", "time")
                 members["event"] = {name: event.attributes[name] for name in names}
             yield members | {
-                "reason": letter.reason,
-                "code": letter.code,
-                "message": letter.message,
-                "attempts": letter.attempts,
-                "firstattempt": _time_text(letter.first),
-                "lastattempt": _time_text(letter.last),
+                "reason": dead_letter.reason,
+                "code": dead_letter.code,
+                "message": dead_letter.message,
+                "attempts": dead_letter.attempts,
+                "firstattempt": _time_text(dead_letter.first),
+                "lastattempt": _time_text(dead_letter.last),
             }
 
     @contextmanager
@@ -221,20 +230,20 @@ def _read_dead_letters(rows: Sequence[Sequence[Any]]) -> list[DeadLetter]:
     ]
 
 
-def _state(subscription: Subscription, facts: DeliveryRecord) -> str:
+def _state(subscription: Subscription, record: DeliveryRecord) -> str:
     if subscription.paused:
         return "paused"
-    if facts.state in ("gone", "suspended"):
-        return facts.state
-    if facts.waiting:
+    if record.state in ("gone", "suspended"):
+        return record.state
+    if record.waiting:
         return "pendingvalidation"
-    return facts.state or ("retrying" if facts.retrying else "active")
+    return record.state or ("retrying" if record.retrying else "active")
 
 
-def _validation(facts: DeliveryRecord) -> Members:
+def _validation(record: DeliveryRecord) -> Members:
     """The sink's answer to the validation handshake. allowedrate: requests a minute."""
-    found: dict[str, Any] = {"state": facts.consent or "pending"}
-    return found | ({"allowedrate": facts.rate} if facts.rate else {})
+    validation: dict[str, Any] = {"state": record.consent or "pending"}
+    return validation | ({"allowedrate": record.rate} if record.rate else {})
 
 
 def _time_text(seconds: float) -> str | None:

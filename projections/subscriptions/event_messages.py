@@ -60,10 +60,10 @@ class EventMessage:
 
 
 class EventMessageReader:
-    """Reads the log as messages. logs: opens the log for the calling thread."""
+    """Reads the log as messages. open_log: opens the log for the calling thread."""
 
-    def __init__(self, logs: OpenLog, families: Sequence[EventFamily]) -> None:
-        self._logs = logs
+    def __init__(self, open_log: OpenLog, families: Sequence[EventFamily]) -> None:
+        self._logs = open_log
         self._families = families
 
     def read_chunk(self, after: int, head: int) -> tuple[int, list[EventMessage]]:
@@ -73,12 +73,12 @@ class EventMessageReader:
 
     def read_again(self, sequences: Collection[int]) -> dict[int, EventMessage]:
         """Messages by sequence, read from the log once more. Adjacent positions are read together."""
-        found: dict[int, EventMessage] = {}
+        events: dict[int, EventMessage] = {}
         positions = sorted(set(map(position_of, sequences)))
-        for _, run in groupby(enumerate(positions), lambda each: each[1] - each[0]):
-            together = [position for _, position in run]
-            found |= {told.sequence: told for told in self._between(together[0] - 1, together[-1])}
-        return {each: found[each] for each in sequences if each in found}
+        for _, group in groupby(enumerate(positions), lambda each: each[1] - each[0]):
+            adjacent = [position for _, position in group]
+            events |= {event.sequence: event for event in self._between(adjacent[0] - 1, adjacent[-1])}
+        return {each: events[each] for each in sequences if each in events}
 
     def _between(self, after: int, end: int) -> Iterator[EventMessage]:
         """The messages after one position, up to and including another."""
@@ -87,17 +87,17 @@ class EventMessageReader:
 
     def _of(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[EventMessage]:
         """The messages that all families make from each event, in the order of the families."""
-        made = published_events(self._families, interaction, rows)
-        for position, several in groupby(made, key=lambda each: each[1].position):
-            for index, (family, message) in enumerate(several):
-                number = sequence_of(position, index)
-                yield EventMessage(number, family.name, *_with_sequence(message, number), interaction.time)
+        messages = published_events(self._families, interaction, rows)
+        for position, message_group in groupby(messages, key=lambda each: each[1].position):
+            for index, (family, message) in enumerate(message_group):
+                sequence = sequence_of(position, index)
+                yield EventMessage(sequence, family.name, *_with_sequence(message, sequence), interaction.time)
 
 
-def _with_sequence(message: ChangeEvent, number: int) -> tuple[ChangeEvent, dict[str, Any]]:
-    attributes = message.attributes() | {"sequence": sequence_text(number)}
+def _with_sequence(message: ChangeEvent, sequence: int) -> tuple[ChangeEvent, dict[str, Any]]:
+    attributes = message.attributes() | {"sequence": sequence_text(sequence)}
     if message.changed is not None and _is_large(attributes, message.changed):
-        return _with_sequence(message._replace(changed=None), number)
+        return _with_sequence(message._replace(changed=None), sequence)
     return message, attributes
 
 
@@ -136,27 +136,29 @@ class SubscriptionFilter:
             frozenset(attributes.get("types") or ()),
         )
 
-    def is_candidate(self, told: EventMessage, *, live: bool = True) -> bool:
+    def is_candidate(self, event: EventMessage, *, live: bool = True) -> bool:
         """Whether a message is a candidate for the filters. live: False for a replay of older events."""
         # Compares the time of recording: an event's own time may come from a client and be long ago.
-        return told.family in self._families and (not live or told.committed_at >= self._since)
+        return event.family in self._families and (not live or event.committed_at >= self._since)
 
-    def matches(self, told: EventMessage, *, live: bool = True) -> bool:
+    def matches(self, event: EventMessage, *, live: bool = True) -> bool:
         """Whether the subscription wants a message."""
-        return self.is_candidate(told, live=live) and self.interest.matches(told.attributes)
+        return self.is_candidate(event, live=live) and self.interest.matches(event.attributes)
 
 
 def _family_names(
     attributes: Mapping[str, Any], config: Mapping[str, Any], families: Sequence[EventFamily]
 ) -> frozenset[str]:
     """Names of the families whose events are candidates (SUB-111)."""
-    if given := config.get("families"):
-        return frozenset(given.split(",") if isinstance(given, str) else given)
+    if families_setting := config.get("families"):
+        return frozenset(families_setting.split(",") if isinstance(families_setting, str) else families_setting)
     if attributes.get("source"):  # compared exactly, so only events of one family can match
         return frozenset(family.name for family in families)
     types: Sequence[str] = attributes.get("types") or ()
-    named = frozenset(family.name for family in families if any(each.startswith(family.prefix) for each in types))
-    return named or frozenset((XRegistryFamily.name,))
+    prefixed_families = frozenset(
+        family.name for family in families if any(event_type.startswith(family.prefix) for event_type in types)
+    )
+    return prefixed_families or frozenset((XRegistryFamily.name,))
 
 
 def _rounded_up(time: str) -> str:

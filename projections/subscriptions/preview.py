@@ -54,74 +54,76 @@ class ExpressionErrors:
     count: int = 0
     first: tuple[str, str] | None = None
 
-    def evaluate(self, told: EventMessage) -> None:
+    def evaluate(self, event: EventMessage) -> None:
         """Evaluates the expression for an event and records an error."""
-        error = self.expression.evaluate(told.attributes).error
+        error = self.expression.evaluate(event.attributes).error
         if error is not None:
             self.count += 1
-            self.first = self.first or (told.message.id, str(error.value))
+            self.first = self.first or (event.message.id, str(error.value))
 
 
 class Preview:
     """A preview over past events.
 
-    reads: whether an xid that an event is about may be read.
-    most: largest number of matches to return.
+    may_read: whether an xid that an event is about may be read.
+    max_matches: largest number of matches to return.
     """
 
     def __init__(
         self,
-        logs: OpenLog,
+        open_log: OpenLog,
         families: Sequence[EventFamily],
         attributes: Mapping[str, Any],
-        reads: Callable[[str], bool],
-        most: int,
+        may_read: Callable[[str], bool],
+        max_matches: int,
     ) -> None:
-        self._feed = EventMessageReader(logs, families)
+        self._feed = EventMessageReader(open_log, families)
         self._wants = SubscriptionFilter(Subscription("", "", 0, 0, 1, 0, False, attributes), families)
-        self._reads = reads
-        self._max_events = most
+        self._reads = may_read
+        self._max_events = max_matches
         self.errors = list(_expressions(attributes.get("filters", []), ErrorPlace("/filters")))
 
     def scan(self, first: int, last: int, clock: Callable[[], float] = time.monotonic) -> Iterator[PreviewCounts]:
         """The counts from first to last, yielded repeatedly as they grow. The last one is the result."""
-        tally, until, told = PreviewCounts(first, last, first - 1), clock() + MAX_SECONDS, first - 1
-        while not tally.is_complete and clock() < until:
-            self._take(tally, *self._feed.read_chunk(tally.position, last), lambda: clock() >= until)
-            if tally.position - told >= PROGRESS_POSITIONS:
-                told = tally.position
-                yield tally
-        yield tally
+        counts, deadline, reported_position = PreviewCounts(first, last, first - 1), clock() + MAX_SECONDS, first - 1
+        while not counts.is_complete and clock() < deadline:
+            self._take(counts, *self._feed.read_chunk(counts.position, last), lambda: clock() >= deadline)
+            if counts.position - reported_position >= PROGRESS_POSITIONS:
+                reported_position = counts.position
+                yield counts
+        yield counts
 
-    def _take(self, tally: PreviewCounts, end: int, found: Iterable[EventMessage], over: Callable[[], bool]) -> None:
+    def _take(
+        self, counts: PreviewCounts, end: int, events: Iterable[EventMessage], is_time_up: Callable[[], bool]
+    ) -> None:
         """Counts messages up to a position, or up to an earlier one once time is up. Counts one position at least."""
-        for position, several in groupby(found, key=lambda told: told.message.position):
-            for each in several:
-                self._count(tally, each)
-            tally.position = position
-            if over():  # evaluating expressions can be slow, and a chunk can hold many events
+        for position, event_group in groupby(events, key=lambda told: told.message.position):
+            for each in event_group:
+                self._count(counts, each)
+            counts.position = position
+            if is_time_up():  # evaluating expressions can be slow, and a chunk can hold many events
                 return
-        tally.position = end
+        counts.position = end
 
-    def _count(self, tally: PreviewCounts, told: EventMessage) -> None:
-        if not self._wants.is_candidate(told, live=False) or not self._reads(told.message.xid):
+    def _count(self, counts: PreviewCounts, event: EventMessage) -> None:
+        if not self._wants.is_candidate(event, live=False) or not self._reads(event.message.xid):
             return
-        kind = told.family, told.message.type
-        tally.considered[kind] += 1
+        type_key = event.family, event.message.type
+        counts.considered[type_key] += 1
         interest = self._wants.interest
-        if interest.source in (None, told.message.source) and (not interest.types or kind[1] in interest.types):
-            for each in self.errors:
-                each.evaluate(told)
-        if interest.matches(told.attributes):
-            tally.matched[kind] += 1
-            if len(tally.matches) < self._max_events:
-                tally.matches.append(told)
+        if interest.source in (None, event.message.source) and (not interest.types or type_key[1] in interest.types):
+            for expression_errors in self.errors:
+                expression_errors.evaluate(event)
+        if interest.matches(event.attributes):
+            counts.matched[type_key] += 1
+            if len(counts.matches) < self._max_events:
+                counts.matches.append(event)
 
 
 def _expressions(filters: Any, place: ErrorPlace) -> Iterator[ExpressionErrors]:
     """All expressions in filters, at any depth."""
-    for index, filter in enumerate(filters):
-        for dialect, argument in filter.items():
+    for index, expression_filter in enumerate(filters):
+        for dialect, argument in expression_filter.items():
             yield from _expressions_in(dialect, argument, place.at(index, dialect))
 
 

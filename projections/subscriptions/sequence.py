@@ -36,5 +36,5 @@ def sequence_text(sequence: int) -> str:
 
 def parse_sequence(text: str) -> int | None:
     """The inverse of `sequence_text`; None for any other text."""
-    found = _TEXT.match(text)
-    return sequence_of(int(found[1]), int(found[2])) if found and int(found[1]) < 1 << 56 else None
+    match = _TEXT.match(text)
+    return sequence_of(int(match[1]), int(match[2])) if match and int(match[1]) < 1 << 56 else None

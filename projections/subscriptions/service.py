@@ -33,15 +33,17 @@ class DeliveryService:
         ports: DeliveryPorts,
         families: Sequence[EventFamily] | None = None,
         *,
-        lease: float = LEASE_SECONDS,
-        write: float = WRITE_DELAY_SECONDS,
+        lease_seconds: float = LEASE_SECONDS,
+        write_delay: float = WRITE_DELAY_SECONDS,
         metrics: CollectorRegistry | None = None,
     ) -> None:
         """metrics: the collector registry to which the figures are added."""
         self.metrics = DeliveryMetrics(metrics)
-        known = families if families is not None else (XRegistryFamily(XRegistryEvents()),)
-        self._deliverer = Deliverer(url, ports, known, metrics=self.metrics, lease=lease, write=write)
-        self.deliveries = StoredDeliveries(url, ports, known, self._deliverer)
+        all_families = families if families is not None else (XRegistryFamily(XRegistryEvents()),)
+        self._deliverer = Deliverer(
+            url, ports, all_families, metrics=self.metrics, lease_seconds=lease_seconds, write_delay=write_delay
+        )
+        self.deliveries = StoredDeliveries(url, ports, all_families, self._deliverer)
         self.metrics.register_lags(self.lags)
         self._thread: Thread | None = None
 

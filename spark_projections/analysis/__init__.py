@@ -36,6 +36,6 @@ def register(spark: SparkSession, log: DataFrame, changed: bool = True) -> None:
     Sets the session's time zone to UTC, the time zone of the log, so days and months in queries are those of UTC.
     """
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    own = {xregistry_events.__name__: partial(xregistry_events, changed=changed)}
-    for name, table in (TABLES | own).items():
+    overridden = {xregistry_events.__name__: partial(xregistry_events, changed=changed)}
+    for name, table in (TABLES | overridden).items():
         table(log).createOrReplaceTempView(name)

@@ -27,46 +27,50 @@ _STATES: Final = ("topic", "state", "before_topic", "before_state")
 _VALUES: Final = ("of", "path", "before", "after")
 
 
-def changes(log: DataFrame, known: DataFrame | None = None) -> DataFrame:
-    """One row for each attribute and each document that an event changed; `before` and `after` are JSON text.
+def changes(log: DataFrame, earlier_log: DataFrame | None = None) -> DataFrame:
+    """One row for each attribute and each document that an event changed; `previous_events` and `after` are JSON text.
 
-    The creation or deletion of an entity changes all attributes that it has then. known: rows that contain the
+    The creation or deletion of an entity changes all attributes that it has then. earlier_log: rows that contain the
     predecessor of each event, for a log that does not start at the beginning of its streams.
     """
     # A join by revision, because a window over whole states would collect a busy stream on one executor.
     events = events_with_state(log)
-    before = (events if known is None else events_with_state(known)).select(
+    previous_events = (events if earlier_log is None else events_with_state(earlier_log)).select(
         "stream",
         (f.col("revision") + 1).alias("revision"),
         f.col("topic").alias("before_topic"),
         f.col("state").alias("before_state"),
     )
-    found = events.join(before, ["stream", "revision"], "left").select(*_EVENT, *_STATES)
-    kept = ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in found.schema if each.name in _EVENT)
-    return found.mapInArrow(_change_batches, f"{kept}, {', '.join(f'{name} string' for name in _VALUES)}")
+    event_pairs = events.join(previous_events, ["stream", "revision"], "left").select(*_EVENT, *_STATES)
+    event_columns = ", ".join(
+        f"{field.name} {field.dataType.simpleString()}" for field in event_pairs.schema if field.name in _EVENT
+    )
+    return event_pairs.mapInArrow(
+        _change_batches, f"{event_columns}, {', '.join(f'{name} string' for name in _VALUES)}"
+    )
 
 
 def _change_batches(batches: Batches) -> Batches:
     for batch in batches:
-        places, values = [], []
-        for place, stored in enumerate(zip(*(batch.column(name).to_pylist() for name in _STATES), strict=True)):
-            topic, state, before_topic, before_state = stored
+        row_indexes, values = [], []
+        for row_index, states in enumerate(zip(*(batch.column(name).to_pylist() for name in _STATES), strict=True)):
+            topic, state, before_topic, before_state = states
             after = unless_deleted(event_of(topic, 2, state))
             before = unless_deleted(event_of(before_topic, 1, before_state)) if before_topic else None
             for value in _values(before, after):
-                places.append(place)
+                row_indexes.append(row_index)
                 values.append(value)
-        told = batch.select(_EVENT).take(pa.array(places, pa.int64()))
+        event_columns = batch.select(_EVENT).take(pa.array(row_indexes, pa.int64()))
         columns = [pa.array(column, pa.string()) for column in (zip(*values, strict=True) if values else [()] * 4)]
-        yield pa.RecordBatch.from_arrays([*told.columns, *columns], [*_EVENT, *_VALUES])
+        yield pa.RecordBatch.from_arrays([*event_columns.columns, *columns], [*_EVENT, *_VALUES])
 
 
 def _values(before: EntityEvent | None, after: EntityEvent | None) -> Iterator[tuple[str | None, ...]]:
     for difference in diff_entity(before, after):
-        for each in difference.values:
-            yield "attribute", each.path, _text(each.before), _text(each.after)
+        for value in difference.values:
+            yield "attribute", value.path, _text(value.before), _text(value.after)
         if difference.documents[0] != difference.documents[1]:
-            yield "document", "", *map(_text, (each or ABSENT for each in difference.documents))
+            yield "document", "", *map(_text, (value or ABSENT for value in difference.documents))
 
 
 def _text(value: Any) -> str | None:

@@ -57,9 +57,9 @@ def deadletters(spark: SparkSession, database: str) -> DataFrame:
 
 def register(spark: SparkSession, database: str) -> None:
     """Registers both tables as temporary views; drops the views where the registry never had a subscription."""
-    there = query(spark, database, _THERE).collect()[0][0]
+    has_tables = query(spark, database, _THERE).collect()[0][0]
     for table in (deliveries, deadletters):
-        if there:
+        if has_tables:
             table(spark, database).createOrReplaceTempView(table.__name__)
         else:
             spark.catalog.dropTempView(table.__name__)  # the view of another registry

@@ -23,13 +23,17 @@ def deprecations(log: DataFrame) -> DataFrame:
     `withdrawn` or `removed` is the position of its end; both are null while it lasts.
     """
     deprecatable = ~is_outside_tree("stream") & xid_depth("stream").isin(2, 4)
-    said = events_with_state(log.where(deprecatable)).withColumn("said", _deprecated())
-    before = said.select("stream", (f.col("revision") + 1).alias("revision"), f.col("said").alias("before"))
-    moves = said.join(before, ["stream", "revision"], "left").where(~f.col("said").eqNullSafe(f.col("before")))
+    deprecation_events = events_with_state(log.where(deprecatable)).withColumn("said", _deprecated())
+    previous_values = deprecation_events.select(
+        "stream", (f.col("revision") + 1).alias("revision"), f.col("said").alias("before")
+    )
+    transitions = deprecation_events.join(previous_values, ["stream", "revision"], "left").where(
+        ~f.col("said").eqNullSafe(f.col("before"))
+    )
     # Only the few events that changed `deprecated` are left, so the window over a stream holds little.
-    order = Window.partitionBy("stream").orderBy("position")
-    begun = f.count_if(f.col("before").isNull()).over(order).alias("begun")
-    spans = moves.select("*", begun).groupBy("stream", "begun")
+    stream_window = Window.partitionBy("stream").orderBy("position")
+    span_number = f.count_if(f.col("before").isNull()).over(stream_window).alias("begun")
+    spans = transitions.select("*", span_number).groupBy("stream", "begun")
     return (
         spans.agg(*_span_columns())
         .select("*", f.from_json("stated", _SAID, STRICT_JSON).alias("last"))
@@ -55,16 +59,16 @@ def _deprecated() -> Column:
 
 
 def _span_columns() -> list[Column]:
-    ended, deleted = f.col("said").isNull(), f.col("kind") == "deleted"
+    is_ended, is_deleted = f.col("said").isNull(), f.col("kind") == "deleted"
     return [
         f.min_by("xid", "position").alias("xid"),
         f.min_by("type", "position").alias("type"),
         f.min("position").alias("deprecated"),
         f.min("time").alias("deprecated_time"),
         f.min_by("caller", "position").alias("deprecated_caller"),
-        f.max_by("said", f.when(~ended, f.col("position"))).alias("stated"),
-        f.max(f.when(ended & ~deleted, f.col("position"))).alias("withdrawn"),
-        f.max(f.when(ended & ~deleted, f.col("time"))).alias("withdrawn_time"),
-        f.max(f.when(deleted, f.col("position"))).alias("removed"),
-        f.max(f.when(deleted, f.col("time"))).alias("removed_time"),
+        f.max_by("said", f.when(~is_ended, f.col("position"))).alias("stated"),
+        f.max(f.when(is_ended & ~is_deleted, f.col("position"))).alias("withdrawn"),
+        f.max(f.when(is_ended & ~is_deleted, f.col("time"))).alias("withdrawn_time"),
+        f.max(f.when(is_deleted, f.col("position"))).alias("removed"),
+        f.max(f.when(is_deleted, f.col("time"))).alias("removed_time"),
     ]

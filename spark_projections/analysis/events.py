@@ -50,8 +50,8 @@ def events(log: DataFrame) -> DataFrame:
 
 def events_with_state(log: DataFrame) -> DataFrame:
     """`events` with the stream, topic and stored state of each event; older topics are upcast."""
-    read = upcast_log(log).withColumn("read", f.from_json("state", _STATE, STRICT_JSON))
-    return read.select(
+    parsed_log = upcast_log(log).withColumn("read", f.from_json("state", _STATE, STRICT_JSON))
+    return parsed_log.select(
         "position",
         f.col("time").cast("timestamp").alias("time"),
         *("read.xid", "read.type"),
@@ -65,11 +65,11 @@ def events_with_state(log: DataFrame) -> DataFrame:
 
 def kind_column() -> Column:
     """The kind of an event, by its topic; an error for an unknown topic."""
-    found = f.lit(None).cast("string")
+    column = f.lit(None).cast("string")
     for topic, name in _KINDS.items():
-        found = f.when(f.col("topic") == topic, name).otherwise(found)
-    said = f.concat(f.lit("an event of the kind "), "topic", f.lit(" is unknown to this program"))
-    return f.coalesce(found, f.raise_error(said))
+        column = f.when(f.col("topic") == topic, name).otherwise(column)
+    error_message = f.concat(f.lit("an event of the kind "), "topic", f.lit(" is unknown to this program"))
+    return f.coalesce(column, f.raise_error(error_message))
 
 
 def owner_columns(xid: str) -> tuple[Column, Column]:
@@ -77,19 +77,19 @@ def owner_columns(xid: str) -> tuple[Column, Column]:
 
     xid: the column with the xid of the entity.
     """
-    within = ~is_outside_tree(xid)
+    is_in_tree = ~is_outside_tree(xid)
     return (
-        f.when(within, _beginning(xid, 2)).alias("groupxid"),
-        f.when(within, _beginning(xid, 4)).alias("resourcexid"),
+        f.when(is_in_tree, _beginning(xid, 2)).alias("groupxid"),
+        f.when(is_in_tree, _beginning(xid, 4)).alias("resourcexid"),
     )
 
 
 def is_outside_tree(column: str) -> Column:
     """Whether an xid or a stream is outside of the registry's tree, such as a subscription."""
-    found = f.lit(False)
-    for start in xids.OUTSIDE_TREE:
-        found = found | f.col(column).startswith(start)
-    return found
+    condition = f.lit(False)
+    for prefix in xids.OUTSIDE_TREE:
+        condition = condition | f.col(column).startswith(prefix)
+    return condition
 
 
 def xid_depth(column: str) -> Column:

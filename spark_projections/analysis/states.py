@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 def entities(log: DataFrame, asof: int | None = None) -> DataFrame:
     """One row for each live entity at the end of the log, or after the last interaction that ended by `asof`."""
-    known = log if asof is None else log.where(f.col("last") <= asof)
-    return entities_history(known).where(f.col("until").isNull()).drop("until", "until_time")
+    log_until = log if asof is None else log.where(f.col("last") <= asof)
+    return entities_history(log_until).where(f.col("until").isNull()).drop("until", "until_time")
 
 
 def entities_history(log: DataFrame) -> DataFrame:
     """One row for each state that an entity ever had; `until` is null for current states."""
-    # Joined on `since`, not on `until`: that is null for all live entities, which would meet on one executor.
+    # Joined on `event_times`, not on `until`: that is null for all live entities, which would meet on one executor.
     time = f.col("time").cast("timestamp")
-    next = log.select("stream", (f.col("revision") - 1).alias("revision"), time.alias("until_time"))
-    since = log.select("stream", "revision", f.col("position").alias("since"), time.alias("since_time"))
-    times = since.join(next, ["stream", "revision"], "left").drop("stream", "revision")
+    successors = log.select("stream", (f.col("revision") - 1).alias("revision"), time.alias("until_time"))
+    event_times = log.select("stream", "revision", f.col("position").alias("since"), time.alias("since_time"))
+    times = event_times.join(successors, ["stream", "revision"], "left").drop("stream", "revision")
     rows = read_model.entity_rows(log).drop("born", "meta", "private").join(times, "since")
     return rows.select(
         "xid",

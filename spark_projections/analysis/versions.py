@@ -25,12 +25,12 @@ _GONE: Final = {"position": "gone", "time": "gone_time", "caller": "gone_caller"
 
 def versions(log: DataFrame) -> DataFrame:
     """One row for each Version ever created; a Version that was deleted and created again has one row for each life."""
-    known = log.where(xid_depth("stream") == 6)
-    lives, states = _lives(known), entities_history(known).withColumn("stream", f.lower("xid"))
+    version_log = log.where(xid_depth("stream") == 6)
+    lifetimes, states = _lives(version_log), entities_history(version_log).withColumn("stream", f.lower("xid"))
     # The last state of a life is the state that the deletion replaces.
-    same = (lives["stream"] == states["stream"]) & lives["gone"].eqNullSafe(states["until"])
+    same_life = (lifetimes["stream"] == states["stream"]) & lifetimes["gone"].eqNullSafe(states["until"])
     return (
-        states.join(lives, same)
+        states.join(lifetimes, same_life)
         .select("*", f.from_json("attributes", _ATTRIBUTES, STRICT_JSON).alias("stated"))
         .select(
             "xid", "groupxid", "resourcexid", *_ids("xid"), "epoch", "stated.*", *_OWN, *_BORN.values(), *_GONE.values()
@@ -40,14 +40,16 @@ def versions(log: DataFrame) -> DataFrame:
 
 def _ids(xid: str) -> list[Column]:
     parts = f.split(xid, "/")
-    return [parts[at].alias(name) for at, name in ((2, "groupid"), (4, "resourceid"), (6, "versionid"))]
+    return [parts[index].alias(name) for index, name in ((2, "groupid"), (4, "resourceid"), (6, "versionid"))]
 
 
 def _lives(log: DataFrame) -> DataFrame:
     """One row for each creation in a stream, with the deletion that follows; null where none does."""
     # Only creations and deletions, without their states, go through the window.
-    ends = events_with_state(log).where(f.col("kind").isin("created", "deleted"))
-    next = f.lead(f.struct(*_GONE)).over(Window.partitionBy("stream").orderBy("position")).alias("next")
-    begun = ends.select("stream", "kind", *(f.col(name).alias(alias) for name, alias in _BORN.items()), next)
-    ended = (f.col("next")[name].alias(alias) for name, alias in _GONE.items())
-    return begun.where(f.col("kind") == "created").select("stream", *_BORN.values(), *ended)
+    lifecycle_events = events_with_state(log).where(f.col("kind").isin("created", "deleted"))
+    following_event = f.lead(f.struct(*_GONE)).over(Window.partitionBy("stream").orderBy("position")).alias("next")
+    creations = lifecycle_events.select(
+        "stream", "kind", *(f.col(name).alias(alias) for name, alias in _BORN.items()), following_event
+    )
+    deletion_columns = (f.col("next")[name].alias(alias) for name, alias in _GONE.items())
+    return creations.where(f.col("kind") == "created").select("stream", *_BORN.values(), *deletion_columns)

@@ -54,57 +54,62 @@ class LiveTableFolder:
     def commit(self, manifest: Manifest) -> None:
         """Makes a manifest the current one: its file exists completely or not at all."""
         name = f"{_MANIFEST}/{manifest.number:020}.json"
-        part = self._path(f"_{uuid4().hex}.part")
-        stream = self._files.create(part, True)
+        temporary_path = self._path(f"_{uuid4().hex}.part")
+        stream = self._files.create(temporary_path, True)
         stream.write(bytearray(manifest.model_dump_json(indent=1).encode()))
         stream.close()
         self._files.mkdirs(self._path(_MANIFEST))
-        if not self._files.rename(part, self._path(name)):
+        if not self._files.rename(temporary_path, self._path(name)):
             raise OSError(f"{self.uri}/{name} cannot be written")
 
-    def write(self, kind: str, rows: DataFrame, expected: int, order: str) -> tuple[Run, ...]:
-        """A new run; none where there are no rows. expected: approximate count. order: column that sorts the files."""
+    def write(self, kind: str, rows: DataFrame, expected_count: int, sort_column: str) -> tuple[Run, ...]:
+        """A new run; none where there are no rows.
+
+        expected_count: approximate count. sort_column: column that sorts the files.
+        """
         folder = f"{kind}/{uuid4().hex}"
-        spread = rows.repartitionByRange(expected // _ROWS + 1, order).sortWithinPartitions(order)
-        spread.write.parquet(f"{self.uri}/{folder}")
+        partitioned = rows.repartitionByRange(expected_count // _ROWS + 1, sort_column).sortWithinPartitions(
+            sort_column
+        )
+        partitioned.write.parquet(f"{self.uri}/{folder}")
         count = self.spark.read.schema(rows.schema).parquet(f"{self.uri}/{folder}").count()
         if count:
             return (Run(folder, count),)
         self._remove(folder)
         return ()
 
-    def read(self, runs: tuple[Run, ...], like: DataFrame) -> DataFrame:
-        """The rows of runs. like: a DataFrame with the same columns."""
+    def read(self, runs: tuple[Run, ...], template: DataFrame) -> DataFrame:
+        """The rows of runs. template: a DataFrame with the same columns."""
         if not runs:
-            return like.limit(0)
-        return self.spark.read.schema(like.schema).parquet(*(f"{self.uri}/{run.folder}" for run in runs))
+            return template.limit(0)
+        return self.spark.read.schema(template.schema).parquet(*(f"{self.uri}/{run.folder}" for run in runs))
 
-    def remove_retired(self, before: Manifest, after: Manifest) -> None:
+    def remove_retired(self, previous: Manifest, current: Manifest) -> None:
         """Removes files that were retired long enough ago, and all but the newest manifests."""
-        for folder in set(before.retired) - set(after.retired):
+        for folder in set(previous.retired) - set(current.retired):
             self._remove(folder)
         for name in sorted(self._names(_MANIFEST))[:-_KEPT]:
             self._remove(f"{_MANIFEST}/{name}")
 
     def remove_unfinished(self) -> None:
         """Removes unfinished files of a killed stream. No other process may write at the same time."""
-        known = self.newest()
+        manifest = self.newest()
         for kind in _KINDS:
             for name in self._names(kind):
-                if (folder := f"{kind}/{name}") not in known.folders() | set(known.retired):
+                if (folder := f"{kind}/{name}") not in manifest.folders() | set(manifest.retired):
                     self._remove(folder)
         for name in self._names(""):
             if name.endswith(".part"):
                 self._remove(name)
 
-    def _names(self, below: str) -> list[str]:
-        path = self._path(below) if below else self._path_of(self.uri)
+    def _names(self, subfolder: str) -> list[str]:
+        path = self._path(subfolder) if subfolder else self._path_of(self.uri)
         if not self._files.exists(path):
             return []
         return [str(status.getPath().getName()) for status in self._files.listStatus(path)]
 
-    def _remove(self, below: str) -> None:
-        self._files.delete(self._path(below), True)
+    def _remove(self, relative_path: str) -> None:
+        self._files.delete(self._path(relative_path), True)
 
-    def _path(self, below: str) -> Any:
-        return self._path_of(f"{self.uri}/{below}")
+    def _path(self, relative_path: str) -> Any:
+        return self._path_of(f"{self.uri}/{relative_path}")

@@ -21,32 +21,44 @@ def follow(
     folder: str,
     checkpoint: str,
     *,
-    whole: bool,
-    once: bool = False,
+    whole_interactions_only: bool,
+    until_caught_up: bool = False,
     seconds: float = 10,
-    keep: float = KEEP_SECONDS,
+    keep_seconds: float = KEEP_SECONDS,
 ) -> StreamingQuery:
     """The running stream that updates `entities` and `changes` in a folder.
 
     log: a stream of `log_schema.LOG_SCHEMA` from its beginning. folder, checkpoint: URIs that Spark and all its
-    executors can access; both belong to this stream alone. whole: every micro-batch ends with a whole interaction, as
-    those of the source `annals` do; those of Kafka do not. once: the stream stops at the current end of the log.
-    seconds: interval between micro-batches. keep: seconds for which readers may still read replaced files.
+    executors can access; both belong to this stream alone. whole_interactions_only: every micro-batch ends with a whole
+    interaction, as those of the source `annals` do; those of Kafka do not. until_caught_up: the stream stops at the
+    current end of the log. seconds: interval between micro-batches. keep_seconds: seconds for which readers may still
+    read replaced files.
     Raises: LiveTablesError, OSError; later errors are reported by the query.
     """
     spark = log.sparkSession
-    place = LiveTableFolder(spark, folder)
-    place.remove_unfinished()
+    table_folder = LiveTableFolder(spark, folder)
+    table_folder.remove_unfinished()
 
-    def each(rows: DataFrame, number: int) -> None:
-        apply_batch(LiveTableFolder(rows.sparkSession, folder), MicroBatch(rows, _query(rows), number), whole, keep)
+    def process_batch(rows: DataFrame, number: int) -> None:
+        apply_batch(
+            LiveTableFolder(rows.sparkSession, folder),
+            MicroBatch(rows, _query(rows), number),
+            whole_interactions_only,
+            keep_seconds,
+        )
 
-    writing = log.writeStream.foreachBatch(each).option("checkpointLocation", with_s3a_scheme(checkpoint))
-    trigger = writing.trigger(availableNow=True) if once else writing.trigger(processingTime=f"{seconds} seconds")
+    stream_writer = log.writeStream.foreachBatch(process_batch).option(
+        "checkpointLocation", with_s3a_scheme(checkpoint)
+    )
+    trigger = (
+        stream_writer.trigger(availableNow=True)
+        if until_caught_up
+        else stream_writer.trigger(processingTime=f"{seconds} seconds")
+    )
     return trigger.start()
 
 
 def _query(rows: DataFrame) -> str:
-    found = rows.sparkSession.sparkContext.getLocalProperty(_QUERY)
-    assert found is not None, "Spark sets it for every micro-batch"
-    return found
+    query_id = rows.sparkSession.sparkContext.getLocalProperty(_QUERY)
+    assert query_id is not None, "Spark sets it for every micro-batch"
+    return query_id

@@ -44,22 +44,25 @@ class Manifest(BaseModel, frozen=True):
         """The folders of all valid runs."""
         return {run.folder for runs in (self.states, self.entities, self.changes, self.held) for run in runs}
 
-    def next_after(self, before: Manifest, now: float, keep: float) -> Manifest:
-        """This manifest as the successor of another; folders that it drops are retired. keep: seconds to keep those."""
-        young = {folder: since for folder, since in before.retired.items() if since > now - keep}
-        gone = dict.fromkeys(sorted(before.folders() - self.folders()), now)
-        return self.model_copy(update={"number": before.number + 1, "retired": young | gone})
+    def next_after(self, previous: Manifest, now: float, keep_seconds: float) -> Manifest:
+        """This manifest as the successor of another; folders that it drops are retired.
+
+        keep_seconds: seconds to keep those.
+        """
+        recently_retired = {
+            folder: retired_at for folder, retired_at in previous.retired.items() if retired_at > now - keep_seconds
+        }
+        newly_retired = dict.fromkeys(sorted(previous.folders() - self.folders()), now)
+        return self.model_copy(update={"number": previous.number + 1, "retired": recently_retired | newly_retired})
 
 
 #: The manifest of a folder without one.
 EMPTY_MANIFEST: Final = Manifest()
 
 
-def parse_manifest(text: bytes, place: str) -> Manifest:
+def parse_manifest(text: bytes, path: str) -> Manifest:
     """The manifest in a file. Raises: LiveTablesError for a damaged one, and for one that a newer program wrote."""
     try:
         return Manifest.model_validate_json(text)
     except ValidationError as error:
-        raise LiveTablesError(
-            f"{place} is not a manifest that this program reads: {error.errors()[0]['msg']}"
-        ) from None
+        raise LiveTablesError(f"{path} is not a manifest that this program reads: {error.errors()[0]['msg']}") from None

@@ -30,44 +30,51 @@ class MicroBatch(NamedTuple):
     number: int
 
 
-def apply_batch(folder: LiveTableFolder, batch: MicroBatch, whole: bool, keep: float = KEEP_SECONDS) -> Manifest:
+def apply_batch(
+    folder: LiveTableFolder, batch: MicroBatch, whole_interactions_only: bool, keep_seconds: float = KEEP_SECONDS
+) -> Manifest:
     """The current manifest after the tables contain the batch.
 
-    The tables' position shows what they contain, so repeating a batch, as a whole or in part, adds nothing. whole: the
-    batch ends with a whole interaction; otherwise the events after a gap are held back until the gap closes.
+    The tables' position shows what they contain, so repeating a batch, as a whole or in part, adds nothing.
+    whole_interactions_only: the batch ends with a whole interaction; otherwise the events after a gap are held back
+    until the gap closes.
     Raises: LiveTablesError; UnverifiedLog for events that are not the ones originally written.
     """
-    before = folder.newest()
-    if _is_applied(folder, before, batch):
-        return before
-    held = folder.read(before.held, batch.rows)
-    had = batch.rows.where(f.col("position") >= before.position).unionByName(held)
-    seen = had.dropDuplicates(["position"]).persist()
+    previous = folder.newest()
+    if _is_applied(folder, previous, batch):
+        return previous
+    held_events = folder.read(previous.held, batch.rows)
+    received = batch.rows.where(f.col("position") >= previous.position).unionByName(held_events)
+    distinct_events = received.dropDuplicates(["position"]).persist()
     try:
-        _check_same_log(seen, before)
-        new = seen.where(f.col("position") > before.position)
-        gap = None if whole else first_missing(new, before.position)
-        ready = new if gap is None else new.where(f.col("last") < gap)
-        late = () if gap is None else folder.write(HELD_EVENTS, new.where(f.col("last") >= gap), 1, "position")
-        after = _advance(folder, before.model_copy(update={"held": late}), ready)
+        _check_same_log(distinct_events, previous)
+        new_events = distinct_events.where(f.col("position") > previous.position)
+        first_gap = None if whole_interactions_only else first_missing(new_events, previous.position)
+        complete = new_events if first_gap is None else new_events.where(f.col("last") < first_gap)
+        held_runs = (
+            ()
+            if first_gap is None
+            else folder.write(HELD_EVENTS, new_events.where(f.col("last") >= first_gap), 1, "position")
+        )
+        current = _advance(folder, previous.model_copy(update={"held": held_runs}), complete)
     finally:
-        seen.unpersist()
-    after = after.model_copy(update={"query": batch.query, "batch": batch.number})
-    after = after.next_after(before, time.time(), keep)
-    folder.commit(after)
-    folder.remove_retired(before, after)
-    return after
+        distinct_events.unpersist()
+    current = current.model_copy(update={"query": batch.query, "batch": batch.number})
+    current = current.next_after(previous, time.time(), keep_seconds)
+    folder.commit(current)
+    folder.remove_retired(previous, current)
+    return current
 
 
-def _is_applied(folder: LiveTableFolder, before: Manifest, batch: MicroBatch) -> bool:
+def _is_applied(folder: LiveTableFolder, previous: Manifest, batch: MicroBatch) -> bool:
     """Whether the tables contain the batch. Raises: LiveTablesError for lost earlier batches, or another stream."""
-    if before.query == batch.query:
-        if batch.number > before.batch + 1:
+    if previous.query == batch.query:
+        if batch.number > previous.batch + 1:
             raise LiveTablesError(
-                f"{folder.uri} ends with batch {before.batch} but the checkpoint goes on with {batch.number}: the"
+                f"{folder.uri} ends with batch {previous.batch} but the checkpoint goes on with {batch.number}: the"
                 " batches between are lost; begin with a new checkpoint"
             )
-        return batch.number <= before.batch
+        return batch.number <= previous.batch
     if batch.number:
         raise LiveTablesError(
             f"{folder.uri} is not written by the stream of this checkpoint, which is at batch {batch.number};"
@@ -76,66 +83,75 @@ def _is_applied(folder: LiveTableFolder, before: Manifest, batch: MicroBatch) ->
     return False
 
 
-def _check_same_log(seen: DataFrame, before: Manifest) -> None:
-    end = seen.where((f.col("position") == before.position) & (f.col("chain") != f.unhex(f.lit(before.chain))))
-    if end.count():
-        raise LiveTablesError(f"this log is not the one that the tables have up to position {before.position}")
+def _check_same_log(events: DataFrame, previous: Manifest) -> None:
+    mismatched_end = events.where(
+        (f.col("position") == previous.position) & (f.col("chain") != f.unhex(f.lit(previous.chain)))
+    )
+    if mismatched_end.count():
+        raise LiveTablesError(f"this log is not the one that the tables have up to position {previous.position}")
 
 
-def _advance(folder: LiveTableFolder, before: Manifest, ready: DataFrame) -> Manifest:
+def _advance(folder: LiveTableFolder, previous: Manifest, complete: DataFrame) -> Manifest:
     """The manifest after further whole interactions.
 
     Raises: UnverifiedLog where their hashes do not continue the chain.
     """
-    begins = LogHead(before.position, before.chain) if before.position else LOG_START
-    end = verify_log(ready, begins=begins)
-    if end == begins:
-        return before
-    known = folder.read(before.states, ready).unionByName(ready)
-    told = changes(ready, known)
-    last = last_events(ready).persist()
+    start = LogHead(previous.position, previous.chain) if previous.position else LOG_START
+    end = verify_log(complete, start=start)
+    if end == start:
+        return previous
+    known_states = folder.read(previous.states, complete).unionByName(complete)
+    change_rows = changes(complete, known_states)
+    newest_events = last_events(complete).persist()
     try:
-        return before.model_copy(
+        return previous.model_copy(
             update={
                 "position": end.position,
                 "chain": end.chain,
-                "states": _merge_states(folder, before.states, last),
-                "entities": _merge_entities(folder, before.entities, entity_rows_of(last)),
-                "changes": _merge_changes(folder, before.changes, told),
+                "states": _merge_states(folder, previous.states, newest_events),
+                "entities": _merge_entities(folder, previous.entities, entity_rows_of(newest_events)),
+                "changes": _merge_changes(folder, previous.changes, change_rows),
             }
         )
     finally:
-        last.unpersist()
+        newest_events.unpersist()
 
 
-def _merge_states(folder: LiveTableFolder, runs: tuple[Run, ...], last: DataFrame) -> tuple[Run, ...]:
-    count = last.count()
-    stay, taken = split_runs(runs, count)
-    merged = last_events(folder.read(taken, last).unionByName(last), whole=not stay)
-    return stay + folder.write(STATES, merged, count + _rows(taken), "stream")
+def _merge_states(folder: LiveTableFolder, runs: tuple[Run, ...], newest_events: DataFrame) -> tuple[Run, ...]:
+    count = newest_events.count()
+    unchanged_runs, absorbed_runs = split_runs(runs, count)
+    merged = last_events(
+        folder.read(absorbed_runs, newest_events).unionByName(newest_events), is_complete_log=not unchanged_runs
+    )
+    return unchanged_runs + folder.write(STATES, merged, count + _rows(absorbed_runs), "stream")
 
 
 def _merge_entities(folder: LiveTableFolder, runs: tuple[Run, ...], rows: DataFrame) -> tuple[Run, ...]:
     rows = rows.persist()
     try:
         count = rows.count()
-        stay, taken = split_runs(runs, count)
-        merged = newest_rows(folder.read(taken, rows).unionByName(rows))
-        return stay + folder.write(ENTITIES, merged if stay else live_rows(merged), count + _rows(taken), "xid")
+        unchanged_runs, absorbed_runs = split_runs(runs, count)
+        merged = newest_rows(folder.read(absorbed_runs, rows).unionByName(rows))
+        return unchanged_runs + folder.write(
+            ENTITIES, merged if unchanged_runs else live_rows(merged), count + _rows(absorbed_runs), "xid"
+        )
     finally:
         rows.unpersist()
 
 
-def _merge_changes(folder: LiveTableFolder, runs: tuple[Run, ...], told: DataFrame) -> tuple[Run, ...]:
-    told = told.persist()
+def _merge_changes(folder: LiveTableFolder, runs: tuple[Run, ...], change_rows: DataFrame) -> tuple[Run, ...]:
+    change_rows = change_rows.persist()
     try:
-        count = told.count()
-        stay, taken = split_runs(runs, count, LARGE_RUN)
-        return stay + folder.write(
-            CHANGES, folder.read(taken, told).unionByName(told), count + _rows(taken), "position"
+        count = change_rows.count()
+        unchanged_runs, absorbed_runs = split_runs(runs, count, LARGE_RUN)
+        return unchanged_runs + folder.write(
+            CHANGES,
+            folder.read(absorbed_runs, change_rows).unionByName(change_rows),
+            count + _rows(absorbed_runs),
+            "position",
         )
     finally:
-        told.unpersist()
+        change_rows.unpersist()
 
 
 def _rows(runs: tuple[Run, ...]) -> int:

@@ -24,20 +24,29 @@ LARGE_RUN: Final = 1_000_000
 _DELETED: Final = f"{EntityDeleted.TOPIC.partition(':')[0]}:"
 
 
-def split_runs(runs: tuple[Run, ...], rows: int, largest: int | None = None) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
-    """The runs that stay, and those that a new run of `rows` rows absorbs. largest: runs of that size always stay."""
-    taken = len(runs)
-    while taken and runs[taken - 1].rows <= rows and (largest is None or runs[taken - 1].rows < largest):
-        taken -= 1
-        rows += runs[taken].rows
-    return runs[:taken], runs[taken:]
+def split_runs(
+    runs: tuple[Run, ...], rows: int, max_rows: int | None = None
+) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
+    """The runs that stay, and those that a new run of `rows` rows absorbs. max_rows: runs of that size always stay."""
+    split_index = len(runs)
+    while (
+        split_index
+        and runs[split_index - 1].rows <= rows
+        and (max_rows is None or runs[split_index - 1].rows < max_rows)
+    ):
+        split_index -= 1
+        rows += runs[split_index].rows
+    return runs[:split_index], runs[split_index:]
 
 
-def last_events(log: DataFrame, whole: bool = False) -> DataFrame:
-    """The last event of each stream in a log. whole: no older events exist, so deleted entities are left out."""
-    last = f.max_by(f.struct(*log.columns), "position").alias("last")
-    found = log.groupBy("stream").agg(last).select("last.*")
-    return found.where(~f.col("topic").startswith(_DELETED)) if whole else found
+def last_events(log: DataFrame, is_complete_log: bool = False) -> DataFrame:
+    """The last event of each stream in a log.
+
+    is_complete_log: no older events exist, so deleted entities are left out.
+    """
+    last_event = f.max_by(f.struct(*log.columns), "position").alias("last")
+    newest_events = log.groupBy("stream").agg(last_event).select("last.*")
+    return newest_events.where(~f.col("topic").startswith(_DELETED)) if is_complete_log else newest_events
 
 
 def entity_rows_of(states: DataFrame) -> DataFrame:
@@ -50,8 +59,8 @@ def entity_rows_of(states: DataFrame) -> DataFrame:
 
 def newest_rows(rows: DataFrame) -> DataFrame:
     """The last row of each entity among rows of `entity_rows_of`."""
-    last = f.max_by(f.struct(*rows.columns), "since").alias("last")
-    return rows.groupBy(f.lower("xid")).agg(last).select("last.*")
+    last_row = f.max_by(f.struct(*rows.columns), "since").alias("last")
+    return rows.groupBy(f.lower("xid")).agg(last_row).select("last.*")
 
 
 def live_rows(rows: DataFrame) -> DataFrame:

@@ -22,14 +22,14 @@ def position(spark: SparkSession, folder: str) -> int:
 
 def entities(spark: SparkSession, folder: str) -> DataFrame:
     """`analysis.entities` at the newest position. Raises: LiveTablesError."""
-    place = LiveTableFolder(spark, folder)
-    return _entities(place, place.newest())
+    table_folder = LiveTableFolder(spark, folder)
+    return _entities(table_folder, table_folder.newest())
 
 
 def changes(spark: SparkSession, folder: str) -> DataFrame:
     """`analysis.changes` up to the newest position. Raises: LiveTablesError."""
-    place = LiveTableFolder(spark, folder)
-    return _changes(place, place.newest())
+    table_folder = LiveTableFolder(spark, folder)
+    return _changes(table_folder, table_folder.newest())
 
 
 def register(spark: SparkSession, folder: str) -> int:
@@ -38,20 +38,20 @@ def register(spark: SparkSession, folder: str) -> int:
     Sets the session's time zone to UTC. Raises: LiveTablesError.
     """
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    place = LiveTableFolder(spark, folder)
-    manifest = place.newest()
+    table_folder = LiveTableFolder(spark, folder)
+    manifest = table_folder.newest()
     for table in _TABLES:
-        table(place, manifest).createOrReplaceTempView(table.__name__.removeprefix("_"))
+        table(table_folder, manifest).createOrReplaceTempView(table.__name__.removeprefix("_"))
     return manifest.position
 
 
-def _entities(place: LiveTableFolder, manifest: Manifest) -> DataFrame:
-    rows = place.read(manifest.entities, entities_of(_no_log(place.spark)))
+def _entities(table_folder: LiveTableFolder, manifest: Manifest) -> DataFrame:
+    rows = table_folder.read(manifest.entities, entities_of(_no_log(table_folder.spark)))
     return rows if len(manifest.entities) == 1 else live_rows(newest_rows(rows))
 
 
-def _changes(place: LiveTableFolder, manifest: Manifest) -> DataFrame:
-    return place.read(manifest.changes, changes_of(_no_log(place.spark)))
+def _changes(table_folder: LiveTableFolder, manifest: Manifest) -> DataFrame:
+    return table_folder.read(manifest.changes, changes_of(_no_log(table_folder.spark)))
 
 
 def _no_log(spark: SparkSession) -> DataFrame:

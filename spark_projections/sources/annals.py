@@ -52,8 +52,8 @@ def read(spark: SparkSession, url: str, token: str | None = None, asof: str | No
     The moment is resolved once, like in `load`, so reading the DataFrame twice gives the same rows.
     Raises: PySparkException where the log is not accessible, or does not reach that moment.
     """
-    given = {name: value for name, value in (("token", token), ("asof", asof)) if value is not None}
-    return spark.read.format(AnnalsSource.name()).options(**given).load(url)
+    options = {name: value for name, value in (("token", token), ("asof", asof)) if value is not None}
+    return spark.read.format(AnnalsSource.name()).options(**options).load(url)
 
 
 class LogPartition(InputPartition):
@@ -136,20 +136,20 @@ class LogStreamReader(_LogReaderBase, DataSourceStreamReader):
         return self.log.head()._asdict()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[LogPartition]:
-        had = LogHead(**start)
-        if end["position"] < had.position or self.log.head(str(had.position)) != had:
-            raise RemoteLogError(f"this log is not the one that was read up to position {had.position}")
-        return self.split_positions(had.position, end["position"])
+        start_head = LogHead(**start)
+        if end["position"] < start_head.position or self.log.head(str(start_head.position)) != start_head:
+            raise RemoteLogError(f"this log is not the one that was read up to position {start_head.position}")
+        return self.split_positions(start_head.position, end["position"])
 
 
 def arrow_batches(rows: Iterator[LogTableRow]) -> Iterator[pa.RecordBatch]:
     """Rows as Arrow batches of `ARROW_SCHEMA`, in the same order."""
-    taken, size = list[LogTableRow](), 0
+    batch, size = list[LogTableRow](), 0
     for row in rows:
-        taken.append(row)
+        batch.append(row)
         size += len(row.state)
-        if len(taken) == BATCH_ROWS or size > BATCH_CHARACTERS:
-            yield record_batch(taken, ARROW_SCHEMA)
-            taken, size = [], 0
-    if taken:
-        yield record_batch(taken, ARROW_SCHEMA)
+        if len(batch) == BATCH_ROWS or size > BATCH_CHARACTERS:
+            yield record_batch(batch, ARROW_SCHEMA)
+            batch, size = [], 0
+    if batch:
+        yield record_batch(batch, ARROW_SCHEMA)

@@ -29,8 +29,8 @@ def read_rows(spark: SparkSession, servers: str, topic: str, options: Mapping[st
     servers: comma-separated `host:port`. options: further options of Spark's Kafka source, such as
     `kafka.security.protocol`.
     """
-    loaded = spark.read.format("kafka").options(**_options(servers, topic, options)).load()
-    return _rows(loaded).dropDuplicates(["position"])
+    records = spark.read.format("kafka").options(**_options(servers, topic, options)).load()
+    return _rows(records).dropDuplicates(["position"])
 
 
 def whole_interactions(log: DataFrame) -> DataFrame:
@@ -38,9 +38,9 @@ def whole_interactions(log: DataFrame) -> DataFrame:
 
     Records are in several partitions, and the latest ones may be visible in one partition but not yet in another.
     """
-    missing, last = _ends(log, 0)
+    first_gap, last = _ends(log, 0)
     # The filter always has an upper bound: each query reads the topic again, and the topic has grown by then.
-    return log.where(f.col("last") <= (last or 0) if missing is None else f.col("last") < missing)
+    return log.where(f.col("last") <= (last or 0) if first_gap is None else f.col("last") < first_gap)
 
 
 def stream(spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None = None) -> DataFrame:
@@ -48,13 +48,13 @@ def stream(spark: SparkSession, servers: str, topic: str, options: Mapping[str, 
 
     Delivery is at least once, and in order within one Group. An interaction may be split over several micro-batches.
     """
-    loaded = spark.readStream.format("kafka").options(**_options(servers, topic, options)).load()
-    return _rows(loaded)
+    records = spark.readStream.format("kafka").options(**_options(servers, topic, options)).load()
+    return _rows(records)
 
 
 def _options(servers: str, topic: str, options: Mapping[str, str] | None) -> dict[str, str]:
-    own = {"kafka.bootstrap.servers": servers, "subscribe": topic, "startingOffsets": "earliest"}
-    return own | dict(options or {}) | {"includeHeaders": "true"}
+    defaults = {"kafka.bootstrap.servers": servers, "subscribe": topic, "startingOffsets": "earliest"}
+    return defaults | dict(options or {}) | {"includeHeaders": "true"}
 
 
 def _rows(records: DataFrame) -> DataFrame:
@@ -62,9 +62,9 @@ def _rows(records: DataFrame) -> DataFrame:
     headers = f.filter("headers", lambda header: header["key"] == SCHEMA)
     version = f.try_element_at(headers, f.lit(1))["value"].cast("string")
     row = f.from_json(f.col("value").cast("string"), LOG_SCHEMA, {"mode": "FAILFAST"})
-    unknown = f.raise_error(f.lit(f"a record does not have the columns of the schemas {KNOWN_VERSIONS}"))
-    known = f.when(version.isin(*map(str, KNOWN_VERSIONS)), row).otherwise(unknown)
-    return with_salt(records.select(known.alias("row")).select("row.*"))
+    version_error = f.raise_error(f.lit(f"a record does not have the columns of the schemas {KNOWN_VERSIONS}"))
+    checked_row = f.when(version.isin(*map(str, KNOWN_VERSIONS)), row).otherwise(version_error)
+    return with_salt(records.select(checked_row.alias("row")).select("row.*"))
 
 
 def first_missing(log: DataFrame, after: int = 0) -> int | None:
@@ -77,16 +77,16 @@ def first_missing(log: DataFrame, after: int = 0) -> int | None:
 
 def _ends(log: DataFrame, after: int) -> tuple[int | None, int | None]:
     """The result of `first_missing`, and the last position of all; None where there is none."""
-    found = log.groupBy("first", "last").agg(f.count("*").alias("events"))
+    interactions = log.groupBy("first", "last").agg(f.count("*").alias("events"))
     # Each interaction is grouped with the end of the one before it. This needs neither a second read of the topic nor a
     # single task for all interactions.
-    begins = f.struct((f.col("first") - 1).alias("at"), f.col("first").alias("begins"))
-    ends = f.struct(f.col("last").alias("at"), f.lit(None).cast("bigint").alias("begins"))
-    broken = f.when(f.col("events") != f.col("last") - f.col("first") + 1, f.col("first")).alias("broken")
-    met = found.select(broken, f.inline(f.array(begins, ends))).groupBy("at")
-    sides = met.agg(
+    start_side = f.struct((f.col("first") - 1).alias("at"), f.col("first").alias("begins"))
+    end_side = f.struct(f.col("last").alias("at"), f.lit(None).cast("bigint").alias("begins"))
+    incomplete_start = f.when(f.col("events") != f.col("last") - f.col("first") + 1, f.col("first")).alias("broken")
+    boundary_groups = interactions.select(incomplete_start, f.inline(f.array(start_side, end_side))).groupBy("at")
+    boundaries = boundary_groups.agg(
         f.min("begins").alias("begins"), f.count_if(f.col("begins").isNull()).alias("ends"), f.min("broken")
     )
-    alone = f.when((f.col("ends") == 0) & (f.col("at") != after), f.col("begins"))
-    missing, last = sides.agg(f.min(f.least(alone, f.col("min(broken)"))), f.max("at")).collect()[0]
-    return missing, last
+    gap_start = f.when((f.col("ends") == 0) & (f.col("at") != after), f.col("begins"))
+    first_gap, last_position = boundaries.agg(f.min(f.least(gap_start, f.col("min(broken)"))), f.max("at")).collect()[0]
+    return first_gap, last_position

@@ -34,17 +34,17 @@ def read(spark: SparkSession, database: str, asof: int | None = None, partition:
     database: a URL as in the server's settings, `postgresql://user:password@host/name`. partition: positions per task.
     """
     reader = _reader(spark, database)
-    until = "" if asof is None else f" WHERE last <= {int(asof)}"
-    last: int = reader.option("dbtable", _END.format(until=until)).load().collect()[0]["last"]
-    ranges: dict[str, str | int] = {
-        "dbtable": _ROWS.format(last=last),
+    end_condition = "" if asof is None else f" WHERE last <= {int(asof)}"
+    log_end: int = reader.option("dbtable", _END.format(until=end_condition)).load().collect()[0]["last"]
+    read_options: dict[str, str | int] = {
+        "dbtable": _ROWS.format(last=log_end),
         "partitionColumn": "position",
         "lowerBound": 1,
-        "upperBound": last + 1,
-        "numPartitions": max(1, -(-last // partition)),
+        "upperBound": log_end + 1,
+        "numPartitions": max(1, -(-log_end // partition)),
         "fetchsize": FETCH_SIZE,
     }
-    return _reader(spark, database).options(**ranges).load().select(*LOG_SCHEMA.names)
+    return _reader(spark, database).options(**read_options).load().select(*LOG_SCHEMA.names)
 
 
 def query(spark: SparkSession, database: str, sql: str) -> DataFrame:
@@ -55,10 +55,12 @@ def query(spark: SparkSession, database: str, sql: str) -> DataFrame:
 def _reader(spark: SparkSession, database: str) -> DataFrameReader:
     url = make_url(database)
     parameters = urlencode({name: value if isinstance(value, str) else value[-1] for name, value in url.query.items()})
-    told = {
+    jdbc_options = {
         "url": f"jdbc:postgresql://{url.host or 'localhost'}:{url.port or _PORT}/{url.database or ''}?{parameters}",
         "driver": "org.postgresql.Driver",
         "user": url.username,
         "password": url.password,
     }
-    return spark.read.format("jdbc").options(**{name: value for name, value in told.items() if value is not None})
+    return spark.read.format("jdbc").options(
+        **{name: value for name, value in jdbc_options.items() if value is not None}
+    )

@@ -41,48 +41,48 @@ class RemoteLog:
 
     def head(self, asof: str | None = None) -> LogHead:
         """The end of the last interaction, or of the last one that had ended at `asof`. Raises: RemoteLogError."""
-        failed = 0
+        failures = 0
         while True:
             try:
-                with self._answer("/head", {} if asof is None else {"asof": asof}) as answer:
-                    found = json.loads(answer.read())
-                return LogHead(found["position"], found["chain"])
+                with self._answer("/head", {} if asof is None else {"asof": asof}) as response:
+                    head = json.loads(response.read())
+                return LogHead(head["position"], head["chain"])
             except httpx.TransportError as error:
-                failed = _wait_before_retry(failed + 1, error)
+                failures = _wait_before_retry(failures + 1, error)
 
     def rows(self, after: int, end: int) -> Iterator[LogTableRow]:
         """The events after `after` up to and including `end` that the caller may read, in order.
 
         After an interrupted response the reader continues behind the last row that it received. Raises: RemoteLogError.
         """
-        failed = 0
+        failures = 0
         while after < end:
             try:
-                with self._answer("", {"after": str(after), "limit": str(end - after)}) as answer:
-                    onwards = _next_position(answer)
-                    if onwards <= after:
-                        raise RemoteLogError(f"{self._url} ends at position {onwards}, before {end}")
-                    for row in _rows(_lines(answer)):
+                with self._answer("", {"after": str(after), "limit": str(end - after)}) as response:
+                    next_position = _next_position(response)
+                    if next_position <= after:
+                        raise RemoteLogError(f"{self._url} ends at position {next_position}, before {end}")
+                    for row in _rows(_lines(response)):
                         yield row
-                        after, failed = row.position, 0
-                after = onwards  # further than the last row where the caller may not read the last events
+                        after, failures = row.position, 0
+                after = next_position  # further than the last row where the caller may not read the last events
             except httpx.TransportError as error:
-                failed = _wait_before_retry(failed + 1, error)
+                failures = _wait_before_retry(failures + 1, error)
 
     @contextmanager
-    def _answer(self, below: str, query: dict[str, str]) -> Iterator[httpx.Response]:
+    def _answer(self, path: str, query: dict[str, str]) -> Iterator[httpx.Response]:
         """A response whose body is not read yet. Raises: RemoteLogError, httpx.TransportError."""
-        headers = {"accept": "application/x-ndjson" if not below else "application/json"}
+        headers = {"accept": "application/x-ndjson" if not path else "application/json"}
         if self._token:
             headers["authorization"] = f"Bearer {self._token}"
-        with _client().stream("GET", self._url + below, params=query, headers=headers) as answer:
-            if answer.status_code in _RETRYABLE:
-                raise httpx.ReadError(f"{answer.url} answers {answer.status_code}")
-            if answer.status_code != 200:
+        with _client().stream("GET", self._url + path, params=query, headers=headers) as response:
+            if response.status_code in _RETRYABLE:
+                raise httpx.ReadError(f"{response.url} answers {response.status_code}")
+            if response.status_code != 200:
                 raise RemoteLogError(
-                    f"{answer.url} answers {answer.status_code}: {answer.read().decode(errors='replace')}"
+                    f"{response.url} answers {response.status_code}: {response.read().decode(errors='replace')}"
                 )
-            yield answer
+            yield response
 
 
 @cache
@@ -91,24 +91,24 @@ def _client() -> httpx.Client:
     return httpx.Client(timeout=TIMEOUT_SECONDS)
 
 
-def _wait_before_retry(failed: int, error: httpx.TransportError) -> int:
-    if failed == MAX_FAILURES:
+def _wait_before_retry(failures: int, error: httpx.TransportError) -> int:
+    if failures == MAX_FAILURES:
         raise RemoteLogError(f"the registry cannot be read: {error}") from error
-    time.sleep(0.1 * 2**failed)
-    return failed
+    time.sleep(0.1 * 2**failures)
+    return failures
 
 
-def _next_position(answer: httpx.Response) -> int:
+def _next_position(response: httpx.Response) -> int:
     """The position after which the next response continues."""
-    return int(parse_qs(urlsplit(answer.links["next"]["url"]).query)["after"][0])
+    return int(parse_qs(urlsplit(response.links["next"]["url"]).query)["after"][0])
 
 
-def _lines(answer: httpx.Response) -> Iterator[bytes]:
+def _lines(response: httpx.Response) -> Iterator[bytes]:
     """Whole lines. Only a line feed ends a line here; httpx would also split lines inside of texts."""
-    rest = b""
-    for piece in answer.iter_bytes():
-        *whole, rest = (rest + piece).split(b"\n")
-        yield from whole
+    remaining = b""
+    for chunk in response.iter_bytes():
+        *lines, remaining = (remaining + chunk).split(b"\n")
+        yield from lines
 
 
 def _rows(lines: Iterator[bytes]) -> Iterator[LogTableRow]:

@@ -56,11 +56,17 @@ def _read(spark: SparkSession, folder: str, entries: Sequence[ManifestEntry]) ->
 
 def _check_against_manifest(log: DataFrame, entries: Sequence[ManifestEntry]) -> None:
     """Raises: UnverifiedLog for a file whose events do not match its entry in the manifest."""
-    last = (f.lower(f.hex(f.max_by(name, "position"))) for name in ("chain", "statehash"))
-    facts = (f.min("position"), f.max("position"), f.count("*"), f.count_if(f.col("position") == f.col("last")), *last)
-    files = log.withColumn("file", file_name_column()).groupBy("file").agg(*facts).collect() if entries else []
-    found = {name: tuple(told) for name, *told in files}
+    last_hashes = (f.lower(f.hex(f.max_by(name, "position"))) for name in ("chain", "statehash"))
+    aggregates = (
+        f.min("position"),
+        f.max("position"),
+        f.count("*"),
+        f.count_if(f.col("position") == f.col("last")),
+        *last_hashes,
+    )
+    file_rows = log.withColumn("file", file_name_column()).groupBy("file").agg(*aggregates).collect() if entries else []
+    values_by_file = {name: tuple(expected_values) for name, *expected_values in file_rows}
     for entry in entries:
-        told = (entry.first, entry.last, entry.events, entry.interactions, entry.chain, entry.statehash)
-        if found.get(entry.log.path.rpartition("/")[2]) != told:
+        expected_values = (entry.first, entry.last, entry.events, entry.interactions, entry.chain, entry.statehash)
+        if values_by_file.get(entry.log.path.rpartition("/")[2]) != expected_values:
             raise UnverifiedLog.at(entry.first, f"{entry.log.path} does not hold what the manifest says")

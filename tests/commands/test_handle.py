@@ -126,9 +126,9 @@ def test_a_failed_commit_is_everyones_failure(store: Store) -> None:
         raise Refused
 
     started, go = Event(), Event()
-    held = road.submit(write("/dirs/b"), answer=waiting(started, go))
+    held = road.submit(write("/dirs/b"), build_answer=waiting(started, go))
     started.wait()
-    failing = [road.submit(write("/dirs/c")), road.submit(write("/dirs/d"), answer=breaks)]
+    failing = [road.submit(write("/dirs/c")), road.submit(write("/dirs/d"), build_answer=breaks)]
     go.set()
     assert held.result().position == 2
     assert all(future.exception() is not None for future in failing)
@@ -163,7 +163,7 @@ def test_many_callers(store: Store) -> None:
 def test_a_withdrawn_command_is_left_out(store: Store) -> None:
     started, go = Event(), Event()
     road = CommandBus(store, [], decide)
-    held = road.submit(write("/dirs/a"), answer=waiting(started, go))
+    held = road.submit(write("/dirs/a"), build_answer=waiting(started, go))
     started.wait()
     withdrawn = road.submit(write("/dirs/b"))
     assert withdrawn.cancel()
@@ -191,7 +191,7 @@ def test_a_queue_that_is_full_refuses_more(store: Store) -> None:
         let.wait(10)
         return decide(command, world, context)
 
-    road = CommandBus(store, [], slow, most=2)
+    road = CommandBus(store, [], slow, max_waiting=2)
     try:
         running = road.submit(write("a"))
         while not running.running():

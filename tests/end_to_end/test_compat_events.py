@@ -151,7 +151,7 @@ def test_owners_are_told_of_groups_that_they_may_read(store_url: str, sinks: Web
         "gina": {"name": "gina", "groups": {"/messagegroups/g:1": "writer"}},
         "root": {"name": "root", "role": "admin"},
     }
-    ports = {"delivers": True, "resolver": DestinationGuard("127.0.0.1", plaintext=True)}
+    ports = {"delivers": True, "resolver": DestinationGuard("127.0.0.1", allows_plaintext=True)}
     settings: dict[str, Any] = {
         "sinks_validation": "off",
         "sinks_plaintext": True,

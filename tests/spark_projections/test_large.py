@@ -81,7 +81,7 @@ def test_a_million_events_from_segments_and_from_a_topic(spark: SparkSession, mi
     # The session of the tests has two, which a small heap does not hold of a log like this.
     spark.conf.set(_PARTITIONS, 16)
     try:
-        reports = [rebuild(log, partial(replaced, store), whole=whole) for log, store, whole in ways]
+        reports = [rebuild(log, partial(replaced, store), drop_incomplete=whole) for log, store, whole in ways]
     finally:
         spark.conf.set(_PARTITIONS, 2)
     assert {report.position for report in reports} == {million.log.end.last}

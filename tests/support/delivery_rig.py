@@ -253,7 +253,7 @@ class Rig:
     @asynccontextmanager
     async def delivering(self, *, crash: bool = False) -> AsyncIterator[Deliverer]:
         """A deliverer that runs. crash: it ends at once, with nothing written that is not."""
-        deliverer = Deliverer(self.url, self.ports, FAMILIES, lease=self.lease, write=self.write)
+        deliverer = Deliverer(self.url, self.ports, FAMILIES, lease_seconds=self.lease, write_delay=self.write)
         task = asyncio.create_task(deliverer.run())
         self._running.append(deliverer)
         try:

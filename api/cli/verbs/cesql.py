@@ -66,13 +66,13 @@ def _lines() -> None:
             raise InvalidInput(f"line {number}: {error}") from None
 
 
-def _answer(asked: Any) -> str:
-    if not isinstance(asked, dict) or not isinstance(asked.get("expression"), str):
+def _answer(line_members: Any) -> str:
+    if not isinstance(line_members, dict) or not isinstance(line_members.get("expression"), str):
         raise TypeError('an object with the string "expression" is needed')
-    event = asked.get("event")
+    event = line_members.get("event")
     attributes = {} if event is None else _attributes(event)
     try:
-        return _shown(_compiled(asked["expression"]).evaluate(attributes))
+        return _shown(_compiled(line_members["expression"]).evaluate(attributes))
     except ParseError:
         return _shown(EvaluationResult(False, (ErrorKind.PARSE,)))
 
@@ -86,13 +86,13 @@ def _attributes(event: Any) -> ContextAttributes:
     """The context attributes of an event in JSON. Raises: TypeError."""
     if not isinstance(event, dict):
         raise TypeError("an event has to be an object")
-    found: Mapping[str, Any] = {
+    attributes: Mapping[str, Any] = {
         name: value for name, value in event.items() if name not in (DATA_MEMBER, "data_base64")
     }
-    for name, value in found.items():
+    for name, value in attributes.items():
         if isinstance(value, dict | list):
             raise TypeError(f'the attribute "{name}" of the event is neither a string, a number nor a Boolean')
-    return found
+    return attributes
 
 
 def _shown(result: EvaluationResult) -> str:

@@ -44,26 +44,26 @@ def export(
 
 def _write(settings: Settings, path: str, output: Path) -> None:
     # Devices and pipes are written directly; renaming a file over them would replace them.
-    aside = output.is_file() or not output.exists()
-    output = output.resolve() if aside else output  # a symbolic link stays, and its target is replaced
-    part = output.with_name(output.name + ".part") if aside else output
+    replaces_file = output.is_file() or not output.exists()
+    output = output.resolve() if replaces_file else output  # a symbolic link stays, and its target is replaced
+    part_path = output.with_name(output.name + ".part") if replaces_file else output
     try:
-        with part.open("wb") as file, progress_bar("Exporting (bytes)") as report:
+        with part_path.open("wb") as file, progress_bar("Exporting (bytes)") as report:
             asyncio.run(_copy(settings, path, file, report))
-            if aside:
+            if replaces_file:
                 os.fsync(file.fileno())
-        if aside:
-            part.replace(output)
+        if replaces_file:
+            part_path.replace(output)
     except BaseException:
-        if aside:
-            part.unlink(missing_ok=True)
+        if replaces_file:
+            part_path.unlink(missing_ok=True)
         raise
 
 
 async def _copy(settings: Settings, path: str, file: BinaryIO, report: ReportProgress) -> None:
-    done = 0
+    written = 0
     async for chunk in get_body(settings, path):
         file.write(chunk)
-        done += len(chunk)
-        report(done, 0)
+        written += len(chunk)
+        report(written, 0)
     file.flush()

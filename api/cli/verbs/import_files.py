@@ -47,12 +47,12 @@ def import_(
     of endpoints; the import converts them and reports the changes on stderr.
     """
     settings = load_settings(database=database, public_url=public_url)
-    papers = [_translated(file, dialect) if dialect else _read(file, as_) for file in files]
+    document_files = [_translated(file, dialect) if dialect else _read(file, as_) for file in files]
     with open_local_registry(settings) as registry, progress_bar("Importing") as report:
-        for done, paper in enumerate(papers):
-            report(done, len(papers))
-            line = f"{paper.path}: {_take(registry, paper)}"
-            report(done + 1, len(papers))
+        for imported, document_file in enumerate(document_files):
+            report(imported, len(document_files))
+            line = f"{document_file.path}: {_take(registry, document_file)}"
+            report(imported + 1, len(document_files))
             typer.echo(line)
 
 
@@ -76,13 +76,13 @@ def _translated(file: Path, dialect: str) -> DocumentFile:
     return DocumentFile(file, DocumentKind.REGISTRY, translated.tree)
 
 
-def _take(registry: Registry, paper: DocumentFile) -> str:
+def _take(registry: Registry, document_file: DocumentFile) -> str:
     """The result of importing a document, in words."""
     try:
-        asked = import_command(paper, _model(registry.store))
-        recorded = registry.command_bus.submit(asked, CONSOLE).result() if asked else None
+        command = import_command(document_file, _model(registry.store))
+        recorded = registry.command_bus.submit(command, CONSOLE).result() if command else None
     except Problem as problem:
-        raise InvalidInput(f"{paper.path}: {problem_line(problem)}") from problem
+        raise InvalidInput(f"{document_file.path}: {problem_line(problem)}") from problem
     if recorded is None or recorded.xregcorrelationid is None:
         return "nothing new"
     return f"{len(recorded.events)} events, {recorded.xregcorrelationid}"
@@ -90,6 +90,6 @@ def _take(registry: Registry, paper: DocumentFile) -> str:
 
 def _model(store: Store) -> Attributes:
     """The `modelsource` and `model` in force."""
-    last = store.recorder.select_events(xids.MODEL, desc=True, limit=1)[0]
-    attributes: Attributes = store.mapper.to_domain_event(last).attributes
+    last_event = store.recorder.select_events(xids.MODEL, desc=True, limit=1)[0]
+    attributes: Attributes = store.mapper.to_domain_event(last_event).attributes
     return attributes

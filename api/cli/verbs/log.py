@@ -71,10 +71,10 @@ def show(
     Example: annals log show 42
     """
     with closing(open_store(database)) as store:
-        found = store.events(position - 1, 1)
-        if not found:
+        events = store.events(position - 1, 1)
+        if not events:
             raise InvalidInput(f"the log has no position {position}; it ends at {store.log_end().position}.")
-        print_json(_json(*found[0]).encode())
+        print_json(_json(*events[0]).encode())
 
 
 @log.command()
@@ -87,13 +87,13 @@ def verify(database: Database = None) -> None:
     """
     with closing(open_store(database)) as store:
         with progress_bar("Verifying") as report:
-            damaged = [*walk(store, progress=report)]
-            findings = [*damaged, *verify_row_hashes(store), *verify_history(store), *verify_index(store)]
+            log_findings = [*walk(store, progress=report)]
+            findings = [*log_findings, *verify_row_hashes(store), *verify_history(store), *verify_index(store)]
         show_lines(_FINDING, ((f"position {finding.position}: {finding.what}",) for finding in findings))
         if findings:
-            raise StoreError(f"{len(findings)} findings; {_DAMAGED if damaged else _STALE}.")
-        tip = store.log_end()
-    typer.echo(f"{tip.position} events, no findings. chain {tip.chain.hex()} state {tip.state.hex()}")
+            raise StoreError(f"{len(findings)} findings; {_DAMAGED if log_findings else _STALE}.")
+        log_end = store.log_end()
+    typer.echo(f"{log_end.position} events, no findings. chain {log_end.chain.hex()} state {log_end.state.hex()}")
 
 
 def open_store(database: str | None) -> Store:
@@ -120,8 +120,8 @@ def _kind(event: EntityEvent) -> str:
 
 
 def _row(position: int, event: EntityEvent) -> tuple[object, ...]:
-    at = event.time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return position, at, _kind(event), event.xid, event.epoch, event.xregcorrelationid
+    timestamp = event.time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return position, timestamp, _kind(event), event.xid, event.epoch, event.xregcorrelationid
 
 
 def _json(position: int, event: EntityEvent) -> str:

@@ -46,32 +46,32 @@ def hash_(
     """
     with open_view(database) as (view, store):
         xid = parse_path_argument(path)
-        mine = _hashed(view, store, xid, {"asof": [asof]} if asof else {})
-        print_rows(_HASH, [(mine.members["hash"], mine.members["count"], mine.position, xid)])
+        local_hash = _hashed(view, store, xid, {"asof": [asof]} if asof else {})
+        print_rows(_HASH, [(local_hash.members["hash"], local_hash.members["count"], local_hash.position, xid)])
         if against is None:
             return
-        with closing(RemoteRegistry(against, token)) as elsewhere:
-            here = _here(view, store, xid, mine.position)
-            found = first_difference(here, elsewhere.hash_side(xid, asof))
-    if found:
-        print_rows(_DIFFERENCE, [_row(found)])
+        with closing(RemoteRegistry(against, token)) as remote_registry:
+            local_side = _here(view, store, xid, local_hash.position)
+            difference = first_difference(local_side, remote_registry.hash_side(xid, asof))
+    if difference:
+        print_rows(_DIFFERENCE, [_row(difference)])
         raise InvalidInput(f"{against} differs.")
 
 
-def _hashed(view: View, store: Store, xid: str, given: HashQuery) -> HashResult:
-    return hash_tree_parts(view, xid, parse_hash_params(given, xid), store.clock())
+def _hashed(view: View, store: Store, xid: str, query: HashQuery) -> HashResult:
+    return hash_tree_parts(view, xid, parse_hash_params(query, xid), store.clock())
 
 
 def _here(view: View, store: Store, xid: str, position: int) -> HashSource:
     """The local side of a comparison."""
 
     def ask(query: HashQuery) -> dict[str, Any]:
-        found = _hashed(view, store, xid, {**query, "asof": [str(position)]})
-        return {**found.members, "parts": list(map(part_members, found.parts))}
+        result = _hashed(view, store, xid, {**query, "asof": [str(position)]})
+        return {**result.members, "parts": list(map(part_members, result.parts))}
 
     return ask
 
 
-def _row(found: HashDifference) -> tuple[object, ...]:
-    change = "missing here" if found.here is None else "missing there" if found.there is None else "different"
-    return change, found.xid, found.here, found.there
+def _row(difference: HashDifference) -> tuple[object, ...]:
+    change = "missing here" if difference.here is None else "missing there" if difference.there is None else "different"
+    return change, difference.xid, difference.here, difference.there

@@ -77,11 +77,11 @@ def history(
 
     Example: annals log history /schemagroups/weather --below --from 2026-01-31T00:00:00Z
     """
-    wanted = _asked(below=_word(below), order="desc" if newest_first else "asc", until=until, **{"from": after})
+    audit_params = _asked(below=_word(below), order="desc" if newest_first else "asc", until=until, **{"from": after})
     with open_view(database) as (view, store):
-        positions = queries.history_positions(view, parse_path_argument(path), wanted, store.clock())
-        found = view.trail.revisions(_first(positions, limit), before=as_json)
-        _print_revisions(found, as_json)
+        positions = queries.history_positions(view, parse_path_argument(path), audit_params, store.clock())
+        revisions = view.trail.revisions(_first(positions, limit), before=as_json)
+        _print_revisions(revisions, as_json)
 
 
 def interaction(
@@ -96,21 +96,21 @@ def interaction(
     Example: annals log interaction 01kd3yh5rz9m4t7c2x8v6b1nqw
     """
     with open_view(database) as (view, _):
-        found = queries.find_interaction(
+        interaction_events = queries.find_interaction(
             view, xregcorrelationid, AuditParams(images=("before", "after") if as_json else ())
         )
-        if found is None:
+        if interaction_events is None:
             raise InvalidInput(f"no interaction has the id {xregcorrelationid}.")
-        facts, events = found
+        interaction_record, events = interaction_events
         if as_json:
             _print(
                 TableFormat.JSON,
                 revision_table(("before", "after")),
                 events,
-                ListWrapper(interaction_members(facts), "events"),
+                ListWrapper(interaction_members(interaction_record), "events"),
             )
             return
-        print_rows(_HEADING, interaction_members(facts).items())
+        print_rows(_HEADING, interaction_members(interaction_record).items())
         _print_revisions(events, as_json)
 
 
@@ -128,13 +128,13 @@ def diff(
 
     Example: annals log diff /schemagroups/weather --from 2026-01-31T00:00:00Z --to 2026-02-01T00:00:00Z
     """
-    wanted = _asked(below=_word(below), to=end, **{"from": start})
+    audit_params = _asked(below=_word(below), to=end, **{"from": start})
     with open_view(database) as (view, store):
-        found = queries.compare_moments(view, parse_path_argument(path), wanted, store.clock()).differences
+        differences = queries.compare_moments(view, parse_path_argument(path), audit_params, store.clock()).differences
         if as_json:
-            _print(TableFormat.NDJSON, DIFFERENCE_TABLE, found)
+            _print(TableFormat.NDJSON, DIFFERENCE_TABLE, differences)
         else:
-            print_rows(_DIFFERENCE, (row for each in found for row in _difference_rows(each)))
+            print_rows(_DIFFERENCE, (row for difference in differences for row in _difference_rows(difference)))
 
 
 @contextmanager
@@ -150,8 +150,8 @@ def open_view(database: str | None) -> Iterator[tuple[View, Store]]:
 
 def _asked(**parameters: str | None) -> AuditParams:
     """The parameters as a request would give them. Raises: BadRequest."""
-    given = {name: value for name, value in parameters.items() if value is not None}
-    return parse_audit_params(urlencode(given).encode(), given.keys())
+    given_parameters = {name: value for name, value in parameters.items() if value is not None}
+    return parse_audit_params(urlencode(given_parameters).encode(), given_parameters.keys())
 
 
 def _word(flag: bool) -> str:
@@ -160,26 +160,33 @@ def _word(flag: bool) -> str:
 
 def parse_path_argument(path: str) -> str:
     """The xid of a path, which may begin and end with a slash and end with `$details`."""
-    whole = path.removesuffix("$details").strip("/")
-    return queries.xid_of(whole.split("/") if whole else ())
+    plain_path = path.removesuffix("$details").strip("/")
+    return queries.xid_of(plain_path.split("/") if plain_path else ())
 
 
 def _first(positions: Iterator[int], limit: int | None) -> Iterator[int]:
     return (position for position, _ in zip(positions, range(limit), strict=False)) if limit else positions
 
 
-def _print_revisions(found: Iterable[Revision], as_json: bool) -> None:
+def _print_revisions(revisions: Iterable[Revision], as_json: bool) -> None:
     if as_json:
-        _print(TableFormat.NDJSON, revision_table(("before", "after")), found)
+        _print(TableFormat.NDJSON, revision_table(("before", "after")), revisions)
     else:
-        print_rows(_REVISION, map(_revision_row, found))
+        print_rows(_REVISION, map(_revision_row, revisions))
 
 
 def _revision_row(revision: Revision) -> tuple[object, ...]:
-    event, by = revision.event, revision.interaction
+    event, interaction_record = revision.event, revision.interaction
     return (
-        *(revision.position, by.time, action_name(event), event.xid, event.epoch, by.caller),
-        *(by.xregcorrelationid, " ".join(event.changed)),
+        *(
+            revision.position,
+            interaction_record.time,
+            action_name(event),
+            event.xid,
+            event.epoch,
+            interaction_record.caller,
+        ),
+        *(interaction_record.xregcorrelationid, " ".join(event.changed)),
     )
 
 
@@ -190,9 +197,9 @@ def _difference_rows(difference: EntityDiff) -> Iterator[tuple[object, ...]]:
 
 
 def _print(
-    format: TableFormat, table: TableLayout[Any], things: Iterable[Any], around: ListWrapper | None = None
+    format: TableFormat, table: TableLayout[Any], items: Iterable[Any], wrapper: ListWrapper | None = None
 ) -> None:
-    for chunk in write_table(format, table, things, around):
+    for chunk in write_table(format, table, items, wrapper):
         sys.stdout.write(chunk.decode())
     if format is TableFormat.JSON:
         sys.stdout.write("\n")

@@ -57,14 +57,16 @@ def publish(
     """
     if not _TOPIC.match(prefix):
         raise UsageError("--prefix: letters, digits, dots, dashes and underscores are needed, 200 at most.")
-    to, settings = kafka_cluster(brokers), require_store(load_settings(database=database))
+    cluster, settings = kafka_cluster(brokers), require_store(load_settings(database=database))
     with closing(Store(settings.database)) as store, progress_bar("Publishing") as report, stop_event() as stop:
         records = RecordBuilder(XRegistryEvents(settings.event_changes), contentmode)
         progress = PublishingProgress(store, records, prefix, documents=documents)
-        publisher = Publisher(progress, to, prefix, partitions=partitions or -1, report=report, tell=_report_progress)
+        publisher = Publisher(
+            progress, cluster, prefix, partitions=partitions or -1, report=report, log_line=_report_progress
+        )
         _published(publisher, once, stop)
-        place = progress.published_counts()
-    typer.echo(_line(place, prefix))
+        published_counts = progress.published_counts()
+    typer.echo(_line(published_counts, prefix))
 
 
 def _published(publisher: Publisher, once: bool, stop: Event) -> None:
@@ -81,24 +83,24 @@ def _published(publisher: Publisher, once: bool, stop: Event) -> None:
         raise _failure(error) from None
 
 
-def _failure(error: Exception, place: str = "") -> Exception:
+def _failure(error: Exception, record_description: str = "") -> Exception:
     """The error with which the verb ends after a failure at a broker."""
-    found = error_outcome(error)
-    said = f"Kafka: {place}{found.code} {found.message}".strip()
-    if found.result is DeliveryResult.REJECTED:
+    outcome = error_outcome(error)
+    description = f"Kafka: {record_description}{outcome.code} {outcome.message}".strip()
+    if outcome.result is DeliveryResult.REJECTED:
         return InvalidInput(
-            f"{said}. Everything before it is published; max.message.bytes of the topic may be too small."
+            f"{description}. Everything before it is published; max.message.bytes of the topic may be too small."
         )
-    if found.result is DeliveryResult.UNAUTHORIZED:
+    if outcome.result is DeliveryResult.UNAUTHORIZED:
         return UsageError(
-            f"{said}. Check ANNALS_KAFKA_USERNAME, the other ANNALS_KAFKA_... settings, and the rights of that user."
+            f"{description}. Check ANNALS_KAFKA_USERNAME, the other ANNALS_KAFKA_... settings, and the rights of that user."
         )
-    return StoreError(f"{said}. Check the brokers and --kafka.")
+    return StoreError(f"{description}. Check the brokers and --kafka.")
 
 
-def _report_progress(line: str) -> None:
-    STDERR.print(f"annals: {line}", markup=False)
+def _report_progress(message: str) -> None:
+    STDERR.print(f"annals: {message}", markup=False)
 
 
-def _line(place: PublishedCounts, prefix: str) -> str:
-    return f"position {place.log}: {place.log} records on {prefix}.log, {place.events} on {prefix}.events"
+def _line(published_counts: PublishedCounts, prefix: str) -> str:
+    return f"position {published_counts.log}: {published_counts.log} records on {prefix}.log, {published_counts.events} on {prefix}.events"

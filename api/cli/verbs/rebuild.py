@@ -66,20 +66,20 @@ def rebuild(
 
     Example: annals rebuild --engine spark --from segments --folder s3://lake/annals --stage s3://lake/stage
     """
-    if engine == "process" and any(each is not None for each in (asof, stage, events, head)):
+    if engine == "process" and any(option is not None for option in (asof, stage, events, head)):
         raise UsageError("--as-of, --stage, --events and --head need --engine spark.")
-    noted = _parse_head(head) if head is not None else None
+    expected_head = _parse_head(head) if head is not None else None
     with closing(open_store(database)) as store:
         settings = load_settings(database=database)
         try:
             if engine == "process":
                 with progress_bar("Rebuilding") as report:
-                    result = make_anew(store, progress=report, most=settings.indexed_leaves)
+                    result = make_anew(store, progress=report, max_leaves=settings.indexed_leaves)
             else:
-                place = LogLocation(source, settings.database, folder, brokers, prefix)
-                told = EventsOutput(events, settings.event_changes) if events else None
-                anchors = LogAnchors(partial(_chain_at, store), noted)
-                result = _with_spark(store, place, asof, stage, told, settings.indexed_leaves, anchors)
+                location = LogLocation(source, settings.database, folder, brokers, prefix)
+                events_output = EventsOutput(events, settings.event_changes) if events else None
+                anchors = LogAnchors(partial(_chain_at, store), expected_head)
+                result = _with_spark(store, location, asof, stage, events_output, settings.indexed_leaves, anchors)
         except RebuildDiverged as error:
             raise StoreError(
                 f"{error}; the read model stays as it was. `annals log verify` says what is wrong."
@@ -90,27 +90,35 @@ def rebuild(
 
 def _parse_head(head: str) -> tuple[int, str]:
     """Position and chain hash of the option. Raises: UsageError."""
-    if (found := _HEAD.fullmatch(head)) is None:
+    if (match := _HEAD.fullmatch(head)) is None:
         raise UsageError("--head is POSITION:HASH, as in 42:9c41…, with a chain hash of 64 hex digits.")
-    return int(found[1]), found[2].lower()
+    return int(match[1]), match[2].lower()
 
 
 def _chain_at(store: Store, position: int) -> str | None:
     """The chain hash of the store's log at a position; None if no interaction ends there."""
     with store.engine.connect() as connection:
-        found = Log(database_of(connection)).interactions(position - 1, 1)
-    return found[0].chain.hex() if found and found[0].last == position else None
+        interactions = Log(database_of(connection)).interactions(position - 1, 1)
+    return interactions[0].chain.hex() if interactions and interactions[0].last == position else None
 
 
 def _with_spark(
     store: Store,
-    place: LogLocation,
+    location: LogLocation,
     asof: int | None,
-    stage: str | None,
+    stage_folder: str | None,
     events: EventsOutput | None,
-    most: int,
+    max_leaves: int,
     anchors: LogAnchors,
 ) -> RebuildReport:
     with progress_bar("Loading") as report:
         STDERR.print("Working out the rows with Spark ...")
-        return rebuild_rows(place, partial(make_anew, store, report, most=most), asof, stage, events, most, anchors)
+        return rebuild_rows(
+            location,
+            partial(make_anew, store, report, max_leaves=max_leaves),
+            asof,
+            stage_folder,
+            events,
+            max_leaves,
+            anchors,
+        )

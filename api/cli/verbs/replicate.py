@@ -80,8 +80,12 @@ def add(
 
     Example: annals replicate add primary https://registry.example.com --secret-file token.txt
     """
-    scope = {"groups": groups, "resources": resources, "filters": [_filter(each) for each in filters or ()]}
-    wanted = {
+    scope = {
+        "groups": groups,
+        "resources": resources,
+        "filters": [_filter(filter_text) for filter_text in filters or ()],
+    }
+    link_document = {
         "id": id,
         "url": url,
         "dialect": dialect,
@@ -93,29 +97,31 @@ def add(
         "remote": remote,
         "credential": _credential(username, secret_file, ask),
     }
-    with _console(database) as console:
-        made = console.request("POST", COLLECTION, {name: value for name, value in wanted.items() if value is not None})
-    typer.echo(made["id"])
+    with _console(database) as client:
+        link = client.request(
+            "POST", COLLECTION, {name: value for name, value in link_document.items() if value is not None}
+        )
+    typer.echo(link["id"])
 
 
 @replicate.command(name="list")
 def list_(as_json: AsJson = False, database: Database = None) -> None:
     """Print all links: id, state, dialect, mode and URL."""
-    with _console(database) as console:
-        found = console.request("GET", COLLECTION)
+    with _console(database) as client:
+        links = client.request("GET", COLLECTION)
     if as_json:
-        _print(found)
+        _print(links)
         return
     show_lines(
-        _LIST, ((each["id"], each["status"]["state"], each["dialect"], each["mode"], each["url"]) for each in found)
+        _LIST, ((link["id"], link["status"]["state"], link["dialect"], link["mode"], link["url"]) for link in links)
     )
 
 
 @replicate.command()
 def show(id: Id, database: Database = None) -> None:
     """Print one link with its status, as JSON. Secrets are not shown."""
-    with _console(database) as console:
-        print_json(dumps(console.request("GET", _path(id))))
+    with _console(database) as client:
+        print_json(dumps(client.request("GET", _path(id))))
 
 
 @replicate.command()
@@ -133,19 +139,19 @@ def status(
 
     Example: annals replicate status primary --check
     """
-    with _console(database) as console:
-        wanted = [id] if id is not None else [each["id"] for each in console.request("GET", COLLECTION)]
-        looks = [
-            check_link(console, each) if check else LinkCheck(console.request("GET", _path(each)), None)
-            for each in wanted
+    with _console(database) as client:
+        link_ids = [id] if id is not None else [item["id"] for item in client.request("GET", COLLECTION)]
+        link_checks = [
+            check_link(client, item) if check else LinkCheck(client.request("GET", _path(item)), None)
+            for item in link_ids
         ]
-    found = [look.link for look in looks]
+    link_documents = [link_check.link for link_check in link_checks]
     if as_json:
-        _print([{"id": each["id"], **each["status"]} for each in found])
+        _print([{"id": item["id"], **item["status"]} for item in link_documents])
     else:
-        show_lines(_STATUS, map(_row, found))
-    if wrong := [look.wrong for look in looks if look.wrong]:
-        raise InvalidInput(f"{', '.join(wrong)}.")
+        show_lines(_STATUS, map(_row, link_documents))
+    if failures := [link_check.wrong for link_check in link_checks if link_check.wrong]:
+        raise InvalidInput(f"{', '.join(failures)}.")
 
 
 @replicate.command()
@@ -179,8 +185,8 @@ def repair(id: Id, yes: Yes = False, database: Database = None) -> None:
     Example: annals replicate repair primary --yes
     """
     _confirm(yes, "Changes that were made here only will be undone. Repair it?")
-    with _console(database) as console:
-        count = console.request("POST", f"{_path(id)}/actions/repair")["repaired"]
+    with _console(database) as client:
+        count = client.request("POST", f"{_path(id)}/actions/repair")["repaired"]
     typer.echo(f"{count} entities differed and are as they are there" if count else "nothing differed")
 
 
@@ -188,19 +194,19 @@ def repair(id: Id, yes: Yes = False, database: Database = None) -> None:
 def remove(id: Id, yes: Yes = False, database: Database = None) -> None:
     """Delete a link and destroy its secret. Its copies stay, and become writable."""
     _confirm(yes, "What came over it stays and becomes writable. Remove the link?")
-    with _console(database) as console:
-        console.request("DELETE", _path(id))
+    with _console(database) as client:
+        client.request("DELETE", _path(id))
     typer.echo(f"{printable_text(id)} is removed; what came over it is writable")
 
 
 def _act(id: str, name: str, database: str | None) -> None:
-    with _console(database) as console:
-        found = console.request("POST", f"{_path(id)}/actions/{name}")
-    typer.echo(found["status"]["state"])
+    with _console(database) as client:
+        link = client.request("POST", f"{_path(id)}/actions/{name}")
+    typer.echo(link["status"]["state"])
 
 
-def _confirm(yes: bool, question: str) -> None:
-    if not yes:
+def _confirm(is_confirmed: bool, question: str) -> None:
+    if not is_confirmed:
         typer.confirm(question, abort=True, err=True)
 
 
@@ -218,10 +224,10 @@ def _filter(text: str) -> Any:
 
 
 def _pair(text: str) -> tuple[str, str]:
-    there, separator, here = text.partition("=")
+    remote_name, separator, local_name = text.partition("=")
     if not separator:
         raise UsageError(f"{text} does not name two Groups; an example is /schemagroups/there=/schemagroups/here.")
-    return there, here
+    return remote_name, local_name
 
 
 def _credential(username: str | None, file: Path | None, ask: bool) -> dict[str, str] | None:
@@ -239,19 +245,19 @@ def _secret(file: Path | None, ask: bool) -> str | None:
         if not file.is_file():
             raise UsageError(f"there is no file {file}.")
         return file.read_text().strip()
-    if (given := os.environ.get(SECRET_VARIABLE)) is not None:
-        return given
+    if (environment_secret := os.environ.get(SECRET_VARIABLE)) is not None:
+        return environment_secret
     return str(typer.prompt("Token or password", hide_input=True, err=True)) if ask else None
 
 
-def _row(found: Mapping[str, Any]) -> tuple[object, ...]:
-    status = found["status"]
+def _row(link: Mapping[str, Any]) -> tuple[object, ...]:
+    status = link["status"]
     lag = status.get("lag", {})
     verdict = status.get("verdict", "")
     if difference := status.get("difference"):
         verdict = f"{verdict} {difference['xid']}"
     return (
-        *(found["id"], status["state"], lag.get("positions"), lag.get("seconds"), _time(status.get("lastcontact"))),
+        *(link["id"], status["state"], lag.get("positions"), lag.get("seconds"), _time(status.get("lastcontact"))),
         *(verdict, status.get("conflictscount", len(status.get("conflicts", ()))), status.get("error")),
     )
 
@@ -260,6 +266,6 @@ def _time(seconds: float | None) -> str | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
-def _print(found: Sequence[Any]) -> None:
-    for each in found:
-        sys.stdout.write(json.dumps(each, ensure_ascii=False, separators=(",", ":")) + "\n")
+def _print(documents: Sequence[Any]) -> None:
+    for document in documents:
+        sys.stdout.write(json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n")

@@ -36,8 +36,8 @@ def rotate(database: Database = None) -> None:
     with closing(Store(settings.database, vault=vault)) as store:
         store.create()
         try:
-            with store.writing() as tx:
-                count = vault.rewrap(tx.connection)
+            with store.writing() as transaction:
+                count = vault.rewrap(transaction.connection)
         except NoMasterKey as error:
             raise StoreError(f"{error}; is an older key missing from the list?") from None
     typer.echo(f"{count} secrets are under the newest master key")

@@ -51,26 +51,29 @@ def write(
     Example: annals segments write --folder s3://lake/annals?region=eu-central-1
     """
     settings = require_store(load_settings(database=database))
-    with _opened(folder) as place:
+    with _opened(folder) as segment_folder:
         from projections.segments.write import SegmentSize
         from projections.segments.write import append_segments as add
 
         with progress_bar("Writing") as report:
-            done = add(settings.database, place, SegmentSize(events, group, full), report)
-    typer.echo(f"{done.segments} segments with {done.events} events; they end at position {done.last}")
+            result = add(settings.database, segment_folder, SegmentSize(events, group, full), report)
+    typer.echo(f"{result.segments} segments with {result.events} events; they end at position {result.last}")
 
 
 @segments.command(name="list")
 def list_(folder: FolderOption, as_json: AsJson = False) -> None:
     """Print the segments: first and last position, events, interactions, bytes, documents and file, with tabs."""
-    with _opened(folder) as place:
-        for entry in place.entries(place.ranges()):
+    with _opened(folder) as segment_folder:
+        for entry in segment_folder.entries(segment_folder.ranges()):
             if as_json:
                 typer.echo(entry.model_dump_json())
                 continue
-            size, packed = sum(file.bytes for file in entry.files), entry.documents.rows if entry.documents else 0
-            facts = (entry.first, entry.last, entry.events, entry.interactions, size, packed, entry.log.path)
-            print_rows(_SEGMENT, [facts])
+            size, document_rows = (
+                sum(file.bytes for file in entry.files),
+                entry.documents.rows if entry.documents else 0,
+            )
+            row = (entry.first, entry.last, entry.events, entry.interactions, size, document_rows, entry.log.path)
+            print_rows(_SEGMENT, [row])
 
 
 @segments.command()
@@ -83,18 +86,23 @@ def verify(folder: FolderOption, database: Database = None) -> None:
     Example: annals segments verify --folder /var/lib/annals/segments --database sqlite:///annals.db
     """
     settings = require_store(load_settings(database=database)) if database else None
-    with _opened(folder) as place:
+    with _opened(folder) as segment_folder:
         from projections.segments.verify import compare_with_store
         from projections.segments.verify import verify_segments as walk
 
         with progress_bar("Verifying") as report:
-            findings = [*walk(place, report), *(compare_with_store(place, settings.database) if settings else ())]
+            findings = [
+                *walk(segment_folder, report),
+                *(compare_with_store(segment_folder, settings.database) if settings else ()),
+            ]
         print_rows(_FINDING, ((f"position {finding.position}: {finding.what}",) for finding in findings))
         if findings:
             raise StoreError(f"{len(findings)} findings; {_REMEDY}")
-        ranges = place.ranges()
-        end = place.entry(ranges[-1]) if ranges else None
-    typer.echo(f"{end.last if end else 0} events, no findings. chain {end.chain if end else bytes(32).hex()}")
+        ranges = segment_folder.ranges()
+        last_entry = segment_folder.entry(ranges[-1]) if ranges else None
+    typer.echo(
+        f"{last_entry.last if last_entry else 0} events, no findings. chain {last_entry.chain if last_entry else bytes(32).hex()}"
+    )
 
 
 @contextmanager

@@ -53,33 +53,33 @@ def serve(
     If the store does not exist, the server creates it, with the models of endpoints, messages and schemas.
     """
     settings = load_settings(host=host, port=port, database=database, public_url=public_url)
-    listening = bind_socket(settings)
-    here = server_url(settings, listening.getsockname()[1])
-    with open_local_registry(settings, here) as registry:
+    listening_socket = bind_socket(settings)
+    address = server_url(settings, listening_socket.getsockname()[1])
+    with open_local_registry(settings, address) as registry:
         _ = (
             registry.definitions
         )  # a damaged store fails here with one line; inside the server it would give a traceback
-        named = registry.store.public_url
+        stored_url = registry.store.public_url
     ensure_configured_links(settings)
     with _explain_bind_error(settings):
-        listening.listen(BACKLOG)
-    root = settings.public_url or url_of_socket(*listening.getsockname()[:2])
+        listening_socket.listen(BACKLOG)
+    root = settings.public_url or url_of_socket(*listening_socket.getsockname()[:2])
     typer.echo(f"Annals serves {root} from {mask_password(settings.database)}", err=True)
-    if named not in (settings.public_url, here):
-        typer.echo(f"annals: {URL_DIFFERS.format(named=named, here=here)}", err=True)
-    run_server(settings, listening, here)
+    if stored_url not in (settings.public_url, address):
+        typer.echo(f"annals: {URL_DIFFERS.format(named=stored_url, here=address)}", err=True)
+    run_server(settings, listening_socket, address)
 
 
 def bind_socket(settings: Settings) -> socket.socket:
     """A socket that is bound to the address but does not listen yet. Raises: UsageError if binding fails."""
     ipv6 = ":" in settings.host
-    found = socket.socket(socket.AF_INET6 if ipv6 else socket.AF_INET)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound_socket = socket.socket(socket.AF_INET6 if ipv6 else socket.AF_INET)
+    bound_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if ipv6:
-        found.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        bound_socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     with _explain_bind_error(settings):
-        found.bind((settings.host, settings.port))
-    return found
+        bound_socket.bind((settings.host, settings.port))
+    return bound_socket
 
 
 @contextmanager
@@ -97,9 +97,9 @@ def url_of_socket(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def run_server(settings: Settings, listening: socket.socket, here: str) -> None:
-    """Runs the server until it stops. here: its address. Raises: StoreError if it could not start."""
-    app = create_app(settings, delivers=True, address=here)
+def run_server(settings: Settings, listening_socket: socket.socket, address: str) -> None:
+    """Runs the server until it stops. address: its address. Raises: StoreError if it could not start."""
+    app = create_app(settings, delivers=True, address=address)
     _allow_files(settings.max_connections)
     config = BoundedConfig(
         app,
@@ -120,7 +120,7 @@ def run_server(settings: Settings, listening: socket.socket, here: str) -> None:
     gc.collect()
     gc.freeze()
     try:
-        server.run(sockets=[listening])
+        server.run(sockets=[listening_socket])
     except KeyboardInterrupt:
         return
     if not server.started:
@@ -129,11 +129,11 @@ def run_server(settings: Settings, listening: socket.socket, here: str) -> None:
 
 def _allow_files(connections: int) -> None:
     """Raises the soft limit of open files, if it is too low for one file per connection."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + _OTHER_FILES
-    if soft < wanted and soft != resource.RLIM_INFINITY:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed_files = connections + _OTHER_FILES
+    if soft_limit < needed_files and soft_limit != resource.RLIM_INFINITY:
+        new_limit = needed_files if hard_limit == resource.RLIM_INFINITY else min(needed_files, hard_limit)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (new_limit, hard_limit))
 
 
 class _Server(uvicorn.Server):

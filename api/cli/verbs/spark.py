@@ -55,11 +55,11 @@ def sql(query: Query, source: Source = None, token: Token = None, rows: Rows = 1
     Example: annals spark sql "SELECT type, count(*) FROM entities GROUP BY type" --from http://127.0.0.1:8080
     """
     with _open_spark(source, token) as (session, _):
-        answer = session.sql(query)
+        result = session.sql(query)
         if not as_json:
-            answer.show(rows, truncate=False)
+            result.show(rows, truncate=False)
             return
-        for line in answer.toJSON().toLocalIterator():
+        for line in result.toJSON().toLocalIterator():
             typer.echo(line)
 
 
@@ -69,10 +69,10 @@ def shell(source: Source = None, token: Token = None) -> None:
 
     Example: annals spark shell --from /var/lib/annals/segments
     """
-    with _open_spark(source, token) as (session, whole):
+    with _open_spark(source, token) as (session, log_rows):
         from spark_projections.analysis import TABLES
 
-        code.interact(_BANNER.format(", ".join(TABLES)), local={"spark": session, "log": whole}, exitmsg="")
+        code.interact(_BANNER.format(", ".join(TABLES)), local={"spark": session, "log": log_rows}, exitmsg="")
 
 
 @spark.command()
@@ -93,12 +93,19 @@ def live(
 
     Example: annals spark live --from kafka --kafka 127.0.0.1:9092 --to s3a://lake/live --checkpoint s3a://lake/place
     """
-    place = LogLocation(source, brokers=brokers, prefix=prefix, registry=registry, token=token)
-    with open_session(place) as session, stop_event() as stop:
+    location = LogLocation(source, brokers=brokers, prefix=prefix, registry=registry, token=token)
+    with open_session(location) as session, stop_event() as stop:
         from spark_projections import live as tables
 
-        coming = stream_log(session, place)
-        query = tables.follow(coming, to, checkpoint, whole=source == "annals", once=once, seconds=seconds)
+        log_stream = stream_log(session, location)
+        query = tables.follow(
+            log_stream,
+            to,
+            checkpoint,
+            whole_interactions_only=source == "annals",
+            until_caught_up=once,
+            seconds=seconds,
+        )
         while not query.awaitTermination(1):
             if stop.is_set():
                 query.stop()
@@ -109,14 +116,14 @@ def live(
 def _open_spark(source: str | None, token: str | None) -> Iterator[tuple[SparkSession, DataFrame]]:
     """A session with the tables, and the log from which they are made."""
     settings = load_settings()
-    place = parse_location(source or settings.database, token)
-    with open_session(place) as session:
+    location = parse_location(source or settings.database, token)
+    with open_session(location) as session:
         from spark_projections import analysis
         from spark_projections.analysis import deliveries
 
         # Cached, because otherwise each table would read the whole log from the registry again.
-        whole = read_log(session, place).cache() if place.source == "annals" else read_log(session, place)
-        analysis.register(session, whole, settings.event_changes)
-        if place.source == "postgres":
-            deliveries.register(session, place.database)
-        yield session, whole
+        log_rows = read_log(session, location).cache() if location.source == "annals" else read_log(session, location)
+        analysis.register(session, log_rows, settings.event_changes)
+        if location.source == "postgres":
+            deliveries.register(session, location.database)
+        yield session, log_rows

@@ -62,19 +62,21 @@ def list_(
 
     Example: annals subscriptions list --state suspended
     """
-    with _console(database) as (console, _):
-        found = console.request("GET", "/subscriptions" + (f"?{urlencode({'state': state})}" if state else ""))
+    with _console(database) as (client, _):
+        subscription_documents = client.request(
+            "GET", "/subscriptions" + (f"?{urlencode({'state': state})}" if state else "")
+        )
     if as_json:
-        _print(found)
+        _print(subscription_documents)
         return
-    show_lines(_LIST, map(_row, found))
+    show_lines(_LIST, map(_row, subscription_documents))
 
 
 @subscriptions.command()
 def show(id: Id, database: Database = None) -> None:
     """Print one subscription with the status of its deliveries, as JSON. Secrets are not shown."""
-    with _console(database) as (console, _):
-        print_json(dumps(console.request("GET", f"/subscriptions/{id}")))
+    with _console(database) as (client, _):
+        print_json(dumps(client.request("GET", f"/subscriptions/{id}")))
 
 
 @subscriptions.command()
@@ -90,17 +92,19 @@ def create(
 
     Example: annals subscriptions create subscription.json --owner ann
     """
-    with _console(database, public_url) as (console, settings):
-        known = CONSOLE.name if settings.tokens or settings.jwt_keys else ANONYMOUS.name
-        made = console.request("POST", "/subscriptions", _content(file), Caller(owner or known, Role.ADMIN))
-    typer.echo(made["id"])
+    with _console(database, public_url) as (client, settings):
+        default_owner = CONSOLE.name if settings.tokens or settings.jwt_keys else ANONYMOUS.name
+        subscription = client.request(
+            "POST", "/subscriptions", _content(file), Caller(owner or default_owner, Role.ADMIN)
+        )
+    typer.echo(subscription["id"])
 
 
 @subscriptions.command()
 def delete(id: Id, database: Database = None) -> None:
     """Delete a subscription and destroy its secrets. Events that are not delivered yet will not be delivered."""
-    with _console(database) as (console, _):
-        console.request("DELETE", f"/subscriptions/{id}")
+    with _console(database) as (client, _):
+        client.request("DELETE", f"/subscriptions/{id}")
     typer.echo(f"{printable_text(id)} is deleted")
 
 
@@ -130,22 +134,22 @@ def replay(
 
     Example: annals subscriptions replay 0c9f... --from 2026-01-31T00:00:00Z
     """
-    begin = {"fromposition": int(start)} if start.isascii() and start.isdecimal() else {"fromtime": start}
-    _act(id, "replay", {**begin, "toposition": end, "parallel": parallel}, database)
+    start_member = {"fromposition": int(start)} if start.isascii() and start.isdecimal() else {"fromtime": start}
+    _act(id, "replay", {**start_member, "toposition": end, "parallel": parallel}, database)
 
 
 @subscriptions.command()
 def deadletters(id: Id, as_json: AsJson = False, database: Database = None) -> None:
     """Print undeliverable events: sequence, time of the last attempt, attempts, reason, type and subject."""
-    with _console(database) as (console, _):
-        found, query = list[Any](), {"limit": "1000"}
-        while page := console.request("GET", f"/subscriptions/{id}/deadletters?{urlencode(query)}"):
-            found += page
+    with _console(database) as (client, _):
+        dead_letters, query = list[Any](), {"limit": "1000"}
+        while page := client.request("GET", f"/subscriptions/{id}/deadletters?{urlencode(query)}"):
+            dead_letters += page
             query["after"] = page[-1]["sequence"]
     if as_json:
-        _print(found)
+        _print(dead_letters)
         return
-    show_lines(_LETTER, map(_letter, found))
+    show_lines(_LETTER, map(_letter, dead_letters))
 
 
 @subscriptions.command()
@@ -155,15 +159,15 @@ def redeliver(
     database: Database = None,
 ) -> None:
     """Retry dead letters, with a new set of attempts."""
-    with _console(database) as (console, _):
+    with _console(database) as (client, _):
         for sequence in sequences:
-            console.request("POST", f"/subscriptions/{id}/deadletters/{sequence}/redeliver")
+            client.request("POST", f"/subscriptions/{id}/deadletters/{sequence}/redeliver")
             typer.echo(f"{printable_text(sequence)} is tried again")
 
 
 def _act(id: str, name: str, body: dict[str, Any], database: str | None) -> None:
-    with _console(database) as (console, _):
-        status = console.request("POST", f"/subscriptions/{id}/actions/{name}", body)
+    with _console(database) as (client, _):
+        status = client.request("POST", f"/subscriptions/{id}/actions/{name}", body)
     typer.echo(status["state"])
 
 
@@ -175,22 +179,26 @@ def _content(file: Path) -> bytes:
     return file.read_bytes()
 
 
-def _row(found: dict[str, Any]) -> tuple[object, ...]:
-    status = found["status"]
+def _row(subscription: dict[str, Any]) -> tuple[object, ...]:
+    status = subscription["status"]
     return (
-        *(found["id"], status["state"], found["protocol"]),
-        *(status.get("pending", ""), status.get("deadletters", ""), found["sink"]),
+        *(subscription["id"], status["state"], subscription["protocol"]),
+        *(status.get("pending", ""), status.get("deadletters", ""), subscription["sink"]),
     )
 
 
-def _letter(found: dict[str, Any]) -> tuple[object, ...]:
-    event = found.get("event", {})
+def _letter(dead_letter: dict[str, Any]) -> tuple[object, ...]:
+    event = dead_letter.get("event", {})
     return (
-        *(found["sequence"], found.get("lastattempt"), found.get("attempts")),
-        *(" ".join(filter(None, (found.get("reason"), found.get("code")))), event.get("type"), event.get("subject")),
+        *(dead_letter["sequence"], dead_letter.get("lastattempt"), dead_letter.get("attempts")),
+        *(
+            " ".join(filter(None, (dead_letter.get("reason"), dead_letter.get("code")))),
+            event.get("type"),
+            event.get("subject"),
+        ),
     )
 
 
-def _print(found: list[Any]) -> None:
-    for each in found:
-        sys.stdout.write(dumps(each).decode() + "\n")
+def _print(documents: list[Any]) -> None:
+    for document in documents:
+        sys.stdout.write(dumps(document).decode() + "\n")

@@ -28,8 +28,8 @@ class AllowedHosts:
     """
 
     def __init__(self, names: Iterable[str] | None) -> None:
-        found = None if names is None else {*_LOOPBACK, *(_plain(name) for name in names)}
-        self._names = found if found is None or ANY_HOST not in found else None
+        allowed_names = None if names is None else {*_LOOPBACK, *(_plain(name) for name in names)}
+        self._names = allowed_names if allowed_names is None or ANY_HOST not in allowed_names else None
         self._is_allowed = lru_cache(maxsize=1024)(self._is_taken)
 
     def check(self, host: str, scope: Scope) -> None:
@@ -46,7 +46,7 @@ class AllowedHosts:
         if self._names is None:
             return True
         name = _plain(host_name(host))
-        return name in self._names or _is_address(name) or any(f"*.{end}" in self._names for end in _ends(name))
+        return name in self._names or _is_address(name) or any(f"*.{suffix}" in self._names for suffix in _ends(name))
 
 
 def parse_hosts(text: str) -> tuple[str, ...]:

@@ -35,15 +35,15 @@ class Cors:
         origin, method = request.header(b"origin"), request.header(b"access-control-request-method")
         if method is None or origin is None or not self._allows(origin):
             return None
-        wanted = request.header(b"access-control-request-headers")
-        headers = [(b"access-control-allow-headers", wanted.encode("latin-1"))] if wanted else []
+        requested_headers = request.header(b"access-control-request-headers")
+        headers = [(b"access-control-allow-headers", requested_headers.encode("latin-1"))] if requested_headers else []
         return Response(204, [root_link(request.base), _METHODS, _KEPT, *headers])
 
-    def add_headers(self, answer: Response, request: Request) -> Response:
+    def add_headers(self, response: Response, request: Request) -> Response:
         """The response with CORS headers, so that pages of allowed origins can read it."""
         if not self._origins:
-            return answer
-        return replace(answer, headers=[*answer.headers, *self._headers(request.header(b"origin"))])
+            return response
+        return replace(response, headers=[*response.headers, *self._headers(request.header(b"origin"))])
 
     def may_write(self, origin: str | None, credential: bool) -> bool:
         """Whether a page of a foreign origin may send a write.
@@ -66,9 +66,9 @@ class Cors:
 
 def parse_origins(origins: str) -> tuple[str, ...]:
     """The origins in a comma-separated list. Raises: ValueError for an invalid origin."""
-    found = tuple(part.strip() for part in origins.split(",") if part.strip())
-    for origin in found:
-        parts = urlsplit(origin)
-        if origin != ANY_ORIGIN and f"{parts.scheme}://{parts.netloc}" != origin:
+    parsed_origins = tuple(part.strip() for part in origins.split(",") if part.strip())
+    for origin in parsed_origins:
+        url_parts = urlsplit(origin)
+        if origin != ANY_ORIGIN and f"{url_parts.scheme}://{url_parts.netloc}" != origin:
             raise ValueError(f"{origin} is not an origin such as https://example.com")
-    return found
+    return parsed_origins

@@ -27,13 +27,13 @@ def check_origin(request: Request, host: str, cors: Cors) -> None:
     """
     if request.is_read:
         return
-    site, origin = request.header(b"sec-fetch-site"), request.header(b"origin")
-    if site is None and origin is None:
+    fetch_site, origin = request.header(b"sec-fetch-site"), request.header(b"origin")
+    if fetch_site is None and origin is None:
         return
-    own = site in _OWN if site is not None else _is_own(origin or "", request.base, host)
-    if own or cors.may_write(origin, request.header(b"authorization") is not None):
+    is_same_origin = fetch_site in _OWN if fetch_site is not None else _is_own(origin or "", request.base, host)
+    if is_same_origin or cors.may_write(origin, request.header(b"authorization") is not None):
         return
-    raise CrossOrigin(origin=origin or site)
+    raise CrossOrigin(origin=origin or fetch_site)
 
 
 def check_form(request: Request) -> None:
@@ -43,8 +43,8 @@ def check_form(request: Request) -> None:
     """
     if request.is_read or not (_sent(request, b"sec-fetch-site") or _sent(request, b"origin")):
         return
-    given = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
-    if given in _FORMS:
+    contenttype = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
+    if contenttype in _FORMS:
         raise UnsupportedMediaType(list="application/json")
 
 
@@ -52,11 +52,13 @@ def _sent(request: Request, name: bytes) -> bool:
     return request.header(name) is not None
 
 
-def _is_own(origin: str, base: str, host: str) -> bool:
+def _is_own(origin: str, base_url: str, host: str) -> bool:
     """Whether an origin is this server's: the origin of its root, or the host that the browser used.
 
     The host is compared without the scheme, because a proxy may terminate TLS without forwarding that fact.
     """
-    root = urlsplit(base)
-    place = origin.partition("://")[2].lower()
-    return origin.lower() == f"{root.scheme}://{root.netloc}".lower() or (bool(place) and place == host.lower())
+    root = urlsplit(base_url)
+    origin_host = origin.partition("://")[2].lower()
+    return origin.lower() == f"{root.scheme}://{root.netloc}".lower() or (
+        bool(origin_host) and origin_host == host.lower()
+    )

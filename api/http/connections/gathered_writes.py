@@ -32,9 +32,9 @@ class GatheredWrites(asyncio.Transport):
 
     def flush(self) -> None:
         """Sends the buffered data."""
-        parts, self._parts = self._parts, []
-        if parts and not self._transport.is_closing():
-            self._transport.write(b"".join(parts))
+        chunks, self._parts = self._parts, []
+        if chunks and not self._transport.is_closing():
+            self._transport.write(b"".join(chunks))
 
     def write_eof(self) -> None:
         """Sends the buffered data and closes the write side."""

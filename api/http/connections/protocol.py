@@ -43,10 +43,10 @@ BuildRefusal = Callable[[Problem, Scope], Response]
 class BoundedConfig(uvicorn.Config):
     """uvicorn's configuration, with connection limits."""
 
-    def __init__(self, app: Any, limits: ConnectionLimits, refuse: BuildRefusal, **options: Any) -> None:
+    def __init__(self, app: Any, limits: ConnectionLimits, build_refusal: BuildRefusal, **options: Any) -> None:
         super().__init__(app, http=BoundedProtocol, **options)
         self.limits = limits
-        self.refuse = refuse
+        self.refuse = build_refusal
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -100,8 +100,8 @@ class BoundedProtocol(HttpToolsProtocol):
         elif self._is_ended:
             return
         elif self._pending is not None:
-            held, start = self._pending
-            self._pending = held[start:] + data, 0
+            unread, start = self._pending
+            self._pending = unread[start:] + data, 0
         else:
             self._between = False
             self._feed_parser(data, 0)
@@ -133,9 +133,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self._tail = (self._tail + piece[-3:])[-3:]
             super().data_received(piece)
             self._check_framing()
-        elif (excess := self._head.add(piece)) is not None:
-            super().data_received(piece[: excess.start])
-            self._refuse(excess.problem)
+        elif (exceeded := self._head.add(piece)) is not None:
+            super().data_received(piece[: exceeded.start])
+            self._refuse(exceeded.problem)
         else:
             super().data_received(piece)
             if self._in_body:
@@ -193,22 +193,24 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._refusal is not None:
             self._send_error(self._refusal)
         elif self._pending is not None:
-            held, self._pending = self._pending, None
+            unread, self._pending = self._pending, None
             self.flow.release()
-            self._feed_parser(*held)
+            self._feed_parser(*unread)
 
     # Refusals
 
-    def check_time(self, now: float, since: float) -> None:
-        """Refuses a request that takes too long to arrive. since: time of the last check, in seconds."""
+    def check_time(self, now: float, last_check: float) -> None:
+        """Refuses a request that takes too long to arrive. last_check: time of the last check, in seconds."""
         if self._waiting is None or self._is_ended:
             return
         if self.flow.read_paused:  # the client may not send now, so this time does not count
-            self._waiting += now - since
+            self._waiting += now - last_check
             return
         limits = self._limits
-        allowed = limits.body_seconds + self._content / limits.body_rate if self._in_body else limits.header_seconds
-        if now - self._waiting <= allowed:
+        allowed_seconds = (
+            limits.body_seconds + self._content / limits.body_rate if self._in_body else limits.header_seconds
+        )
+        if now - self._waiting <= allowed_seconds:
             return
         if self._in_body or self._head.has_begun:
             self._refuse(RequestTimeout(part="the body" if self._in_body else "the head"))
@@ -251,17 +253,17 @@ class BoundedProtocol(HttpToolsProtocol):
 
         Responses to earlier requests go first; this method is called again after each of them.
         """
-        busy = self.cycle is not None and not (self.cycle.response_complete or self.cycle.disconnected)
-        if busy or self.transport.is_closing():
+        is_responding = self.cycle is not None and not (self.cycle.response_complete or self.cycle.disconnected)
+        if is_responding or self.transport.is_closing():
             return
         self._unset_keepalive_if_required()
-        answer = self._answer_of(problem, self._scope())
-        assert isinstance(answer.body, bytes), "a problem has a body that is here"
-        headers = [*self.server_state.default_headers, *answer.headers, (b"connection", b"close")]
-        headers.append((b"content-length", b"%d" % len(answer.body)))
-        status = f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\n".encode()
-        lines = b"".join(b"%s: %s\r\n" % header for header in headers)
-        self.transport.write(b"%s%s\r\n%s" % (status, lines, answer.body))
+        response = self._answer_of(problem, self._scope())
+        assert isinstance(response.body, bytes), "a problem has a body that is here"
+        headers = [*self.server_state.default_headers, *response.headers, (b"connection", b"close")]
+        headers.append((b"content-length", b"%d" % len(response.body)))
+        status = f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}\r\n".encode()
+        header_lines = b"".join(b"%s: %s\r\n" % header for header in headers)
+        self.transport.write(b"%s%s\r\n%s" % (status, header_lines, response.body))
         self.transport.write_eof()
         self.loop.call_later(_LINGER, self.transport.abort)
 
@@ -269,21 +271,37 @@ class BoundedProtocol(HttpToolsProtocol):
         """The known part of the request that is being received."""
         if self._in_body:
             return dict(self.scope)
-        where = {"scheme": self.scheme, "server": self.server, "client": self.client, "root_path": self.root_path}
-        known: Scope = {"type": "http", "method": "GET", "raw_path": b"/", "query_string": b"", "headers": [], **where}
+        connection_scope = {
+            "scheme": self.scheme,
+            "server": self.server,
+            "client": self.client,
+            "root_path": self.root_path,
+        }
+        scope: Scope = {
+            "type": "http",
+            "method": "GET",
+            "raw_path": b"/",
+            "query_string": b"",
+            "headers": [],
+            **connection_scope,
+        }
         if not self._head.lines:
-            return known
+            return scope
         try:
             url = httptools.parse_url(self.url)
         except httptools.HttpParserError:
-            return known
-        return {**known, "raw_path": url.path or b"/", "query_string": url.query or b"", "headers": list(self.headers)}
+            return scope
+        return {**scope, "raw_path": url.path or b"/", "query_string": url.query or b"", "headers": list(self.headers)}
 
 
 def _length(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
     """The size of a body in bytes from its headers, which the parser has checked; None for a chunked body."""
-    given = dict(headers)
-    return int(given[b"content-length"]) if b"content-length" in given and b"transfer-encoding" not in given else None
+    header_values = dict(headers)
+    return (
+        int(header_values[b"content-length"])
+        if b"content-length" in header_values and b"transfer-encoding" not in header_values
+        else None
+    )
 
 
 class _BoundedFlowControl(FlowControl):

@@ -21,11 +21,11 @@ def find_block_end(tail: bytes, data: bytes, start: int) -> int:
     tail: the last three bytes before `start`, which may contain the beginning of the empty line.
     """
     if tail:
-        at = (tail + data[start : start + 3]).find(_END)
-        if at >= 0:
-            return start + at + len(_END) - len(tail)
-    at = data.find(_END, start)
-    return at + len(_END) if at >= 0 else len(data)
+        index = (tail + data[start : start + 3]).find(_END)
+        if index >= 0:
+            return start + index + len(_END) - len(tail)
+    index = data.find(_END, start)
+    return index + len(_END) if index >= 0 else len(data)
 
 
 class LimitExceeded(NamedTuple):
@@ -78,10 +78,10 @@ class RequestHead:
         start = 0
         while start < len(piece):
             end = piece.find(b"\n", start) + 1
-            begun = self._line
+            line_length = self._line
             self._line += (end or len(piece)) - start
-            if (excess := self._excess(start if not begun else 0)) is not None:
-                return excess
+            if (exceeded := self._excess(start if not line_length else 0)) is not None:
+                return exceeded
             if not end:
                 break
             self._end_line()
@@ -98,12 +98,12 @@ class RequestHead:
 
     def _excess(self, start: int) -> LimitExceeded | None:
         """The limit that the head exceeds with its current line; None if there is none."""
-        limits, line = self._limits, self._line - 2  # without the line ending
-        if not self.lines and line > limits.request_line:
+        limits, line_length = self._limits, self._line - 2  # without the line ending
+        if not self.lines and line_length > limits.request_line:
             return LimitExceeded(UriTooLong(max_size=limits.request_line), start)
-        if self.lines and line > limits.header:
+        if self.lines and line_length > limits.header:
             return LimitExceeded(_too_large(f"a header has more than {limits.header} bytes"), start)
-        if self.lines > limits.headers and line > 0:
+        if self.lines > limits.headers and line_length > 0:
             return LimitExceeded(_too_large(f"there are more than {limits.headers} headers"), start)
         if self._size + (self._line if self.lines else 0) > limits.headers_size:
             return LimitExceeded(_too_large(f"the headers have more than {limits.headers_size} bytes in all"), start)

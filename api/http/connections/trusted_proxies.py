@@ -23,10 +23,10 @@ ForwardedHop = dict[str, str]
 
 
 class TrustedProxies:
-    """The proxies whose headers are trusted. trusted: addresses and networks, `10.0.0.0/8, ::1`."""
+    """The proxies whose headers are trusted. trusted_networks: addresses and networks, `10.0.0.0/8, ::1`."""
 
-    def __init__(self, trusted: str | None) -> None:
-        self._networks = parse_networks(trusted or "")
+    def __init__(self, trusted_networks: str | None) -> None:
+        self._networks = parse_networks(trusted_networks or "")
         self._trusts = lru_cache(maxsize=1024)(self._is_trusted)
 
     def root_url(self, scope: Scope) -> str | None:
@@ -45,19 +45,19 @@ class TrustedProxies:
 
     def _outermost(self, hops: Sequence[ForwardedHop]) -> ForwardedHop:
         """The hop that clients connect to: the last one, or an earlier one if all after it are trusted."""
-        found: ForwardedHop = {}
+        merged_hop: ForwardedHop = {}
         for hop in reversed(hops):
-            found = {**found, **hop}
+            merged_hop = {**merged_hop, **hop}
             if not self._trusts(_address(hop.get("for", ""))):
                 break
-        return found
+        return merged_hop
 
     def _is_trusted(self, address: str) -> bool:
         try:
-            found = ip_address(address)
+            parsed_address = ip_address(address)
         except ValueError:
             return False
-        return any(found in network for network in self._networks)
+        return any(parsed_address in network for network in self._networks)
 
 
 def parse_networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
@@ -70,25 +70,27 @@ def _hops(headers: Sequence[tuple[bytes, bytes]]) -> list[ForwardedHop]:
     forwarded = _values(headers, b"forwarded")
     if forwarded:
         return [_pairs(element) for element in forwarded]
-    lists = {name: _values(headers, b"x-forwarded-" + name.encode()) for name in ("for", "proto", "host", "port")}
+    values_by_header = {
+        name: _values(headers, b"x-forwarded-" + name.encode()) for name in ("for", "proto", "host", "port")
+    }
     prefix = _values(headers, b"x-forwarded-prefix")
-    count = max(map(len, lists.values()))
-    hops = [dict(_nth(lists, number - count)) for number in range(count)] or [{}]
+    count = max(map(len, values_by_header.values()))
+    hops = [dict(_nth(values_by_header, number - count)) for number in range(count)] or [{}]
     return [{**hop, "prefix": prefix[-1]} for hop in hops] if prefix else hops
 
 
-def _nth(lists: dict[str, list[str]], index: int) -> Iterator[tuple[str, str]]:
+def _nth(values_by_header: dict[str, list[str]], index: int) -> Iterator[tuple[str, str]]:
     """The values of one hop, with a negative index."""
-    return ((name, values[index]) for name, values in lists.items() if -index <= len(values))
+    return ((name, values[index]) for name, values in values_by_header.items() if -index <= len(values))
 
 
-def _values(headers: Sequence[tuple[bytes, bytes]], wanted: bytes) -> list[str]:
-    text = ",".join(value.decode("latin-1") for name, value in headers if name == wanted)
+def _values(headers: Sequence[tuple[bytes, bytes]], header_name: bytes) -> list[str]:
+    text = ",".join(value.decode("latin-1") for name, value in headers if name == header_name)
     return [part.strip() for part in text.split(",")] if text else []
 
 
 def _pairs(element: str) -> ForwardedHop:
-    return {name.lower(): quoted or plain for name, quoted, plain in _PAIR.findall(element)}
+    return {name.lower(): quoted or unquoted for name, quoted, unquoted in _PAIR.findall(element)}
 
 
 def _address(node: str) -> str:
@@ -99,6 +101,6 @@ def _address(node: str) -> str:
 
 
 def _with_port(host: str, scheme: str, port: str) -> str:
-    usual = {"http": "80", "https": "443"}[scheme]
-    named = re.search(r":\d+\Z", host) is not None
-    return host if named or not port.isdecimal() or port == usual else f"{host}:{port}"
+    default_port = {"http": "80", "https": "443"}[scheme]
+    has_port = re.search(r":\d+\Z", host) is not None
+    return host if has_port or not port.isdecimal() or port == default_port else f"{host}:{port}"

@@ -64,27 +64,35 @@ class CandidateVersion:
     def questions(self) -> Iterator[DocumentCheck]:
         """All checks that the result needs."""
         yield self.document
-        for other in self._compared:
-            yield from self._compatibility_checks(other)
+        for stored_version in self._compared:
+            yield from self._compatibility_checks(stored_version)
 
-    def report(self, verdicts: CheckResults) -> dict[str, Any]:
+    def report(self, results: CheckResults) -> dict[str, Any]:
         """The response: `valid` with `violations`, `compatible` with `incompatibilities`.
 
         `compatible` is null if nothing was compared.
         """
-        flaws = verdicts[self.document]
-        found = [] if flaws else [one for other in self._compared for one in self._incompatibilities(other, verdicts)]
-        answered = self.rule is not None and not flaws and self._unchecked is None
+        violations = results[self.document]
+        incompatibilities = (
+            []
+            if violations
+            else [
+                finding
+                for stored_version in self._compared
+                for finding in self._incompatibilities(stored_version, results)
+            ]
+        )
+        is_comparable = self.rule is not None and not violations and self._unchecked is None
         return {
             "xid": self.xid,
             "format": self.document.format,
-            "valid": not flaws,
-            "violations": [{"text": one.text, **spot_members(one.reader)} for one in flaws],
+            "valid": not violations,
+            "violations": [{"text": finding.text, **spot_members(finding.reader)} for finding in violations],
             "compatibility": self.rule,
-            "against": [other.id for other in self.against],
-            "compatible": not found if answered else None,
-            "reason": self._unchecked if not flaws else None,
-            "incompatibilities": found,
+            "against": [stored_version.id for stored_version in self.against],
+            "compatible": not incompatibilities if is_comparable else None,
+            "reason": self._unchecked if not violations else None,
+            "incompatibilities": incompatibilities,
         }
 
     @property
@@ -96,24 +104,33 @@ class CandidateVersion:
         """Why nothing is compared although there is a rule; None if the comparison runs."""
         if self.unchecked_reason is not None:
             return self.unchecked_reason
-        return next((f'"{other.id}" was not validated' for other in self.against if not other.checked), None)
+        return next(
+            (
+                f'"{stored_version.id}" was not validated'
+                for stored_version in self.against
+                if not stored_version.checked
+            ),
+            None,
+        )
 
-    def _compatibility_checks(self, other: StoredVersion) -> Iterator[CompatibilityCheck]:
+    def _compatibility_checks(self, stored_version: StoredVersion) -> Iterator[CompatibilityCheck]:
         assert self.rule is not None
         if not self.rule.startswith("forward"):
-            yield CompatibilityCheck(self.document, other.document)
+            yield CompatibilityCheck(self.document, stored_version.document)
         if not self.rule.startswith("backward"):
-            yield CompatibilityCheck(other.document, self.document, newer="writer")
+            yield CompatibilityCheck(stored_version.document, self.document, newer="writer")
 
     def _incompatibilities(
-        self, other: StoredVersion, verdicts: Mapping[DocumentCheck, CheckResult]
+        self, stored_version: StoredVersion, results: Mapping[DocumentCheck, CheckResult]
     ) -> Iterator[dict[str, Any]]:
-        for reading in self._compatibility_checks(other):
-            for one in verdicts[reading]:
-                told = incompatibility_entry(one, "", other.id, backward=reading.newer == "reader")
+        for compatibility_check in self._compatibility_checks(stored_version):
+            for finding in results[compatibility_check]:
+                entry = incompatibility_entry(
+                    finding, "", stored_version.id, backward=compatibility_check.newer == "reader"
+                )
                 yield {
-                    **told,
-                    "version": {name: value for name, value in told["version"].items() if name != "versionid"},
+                    **entry,
+                    "version": {name: value for name, value in entry["version"].items() if name != "versionid"},
                 }
 
 
@@ -127,24 +144,32 @@ def load_candidate(
     a rule that this registry cannot check.
     """
     row = view.entity(target.xid)
-    row = view.entity(pointed) if row and (pointed := xref_of(row)) else row
-    shown: dict[str, Any] = loads(row.attributes) if row else {}
+    row = view.entity(xref_xid) if row and (xref_xid := xref_of(row)) else row
+    attributes: dict[str, Any] = loads(row.attributes) if row else {}
     if row is None and format is None:
         raise NotFound(target.xid, detail='a Resource that does not exist yet needs the parameter "format"')
-    switched = _switched(view)
-    document = FormatCheck(_checked(switched, format or shown.get("format")), digest(content))
-    known = (rule or shown.get("meta", {}).get("compatibility") or "").lower() or None
-    if known is not None and not switched.compares(document.format, known):
+    enabled_formats = _switched(view)
+    document = FormatCheck(_checked(enabled_formats, format or attributes.get("format")), digest(content))
+    compatibility = (rule or attributes.get("meta", {}).get("compatibility") or "").lower() or None
+    if compatibility is not None and not enabled_formats.compares(document.format, compatibility):
         if rule:
             raise invalid_param("compatibility", f'"{rule}" cannot be checked for "{document.format}"')
-        return CandidateVersion(target.xid, document, known, unchecked_reason=NO_RULE)
-    if known is None or row is None:
-        return CandidateVersion(target.xid, document, known)
-    whole = {"all": True, "latest": False}.get(against or "", known.endswith(_TRANSITIVE))
-    chosen = None if against in (None, "", "all", "latest") else [one.strip() for one in str(against).split(",")]
-    versions = _versions(view, row.xid, switched, f"{target.resource.singular}url" if target.resource else "")
-    others = _chosen(versions, chosen, target.xid) if chosen else _lineage(versions, whole=whole)
-    return CandidateVersion(target.xid, document, known, others)
+        return CandidateVersion(target.xid, document, compatibility, unchecked_reason=NO_RULE)
+    if compatibility is None or row is None:
+        return CandidateVersion(target.xid, document, compatibility)
+    include_ancestors = {"all": True, "latest": False}.get(against or "", compatibility.endswith(_TRANSITIVE))
+    version_ids = (
+        None
+        if against in (None, "", "all", "latest")
+        else [version_id.strip() for version_id in str(against).split(",")]
+    )
+    versions = _versions(view, row.xid, enabled_formats, f"{target.resource.singular}url" if target.resource else "")
+    compared_versions = (
+        _chosen(versions, version_ids, target.xid)
+        if version_ids
+        else _lineage(versions, include_ancestors=include_ancestors)
+    )
+    return CandidateVersion(target.xid, document, compatibility, compared_versions)
 
 
 def _switched(view: View) -> EnabledFormats:
@@ -152,43 +177,49 @@ def _switched(view: View) -> EnabledFormats:
     return EnabledFormats(loads(row.attributes) if row else INITIAL)
 
 
-def _checked(switched: EnabledFormats, name: Any) -> str:
+def _checked(enabled_formats: EnabledFormats, name: Any) -> str:
     """The name of an enabled format, in lower case. Raises: BadRequest."""
     if not isinstance(name, str):
         raise invalid_param("format", "it is needed")
-    if not switched.validates(name):
-        can = ", ".join(switched.formats) or "nothing"
-        raise invalid_param("format", f'"{name}" cannot be checked here; use one of: {can}')
+    if not enabled_formats.validates(name):
+        supported = ", ".join(enabled_formats.formats) or "nothing"
+        raise invalid_param("format", f'"{name}" cannot be checked here; use one of: {supported}')
     return name.lower()
 
 
-def _versions(view: View, resource: str, switched: EnabledFormats, url: str) -> dict[str, StoredVersion]:
+def _versions(view: View, resource: str, enabled_formats: EnabledFormats, url: str) -> dict[str, StoredVersion]:
     """The Versions of a Resource by lower-case id.
 
     url: the attribute of Versions whose document is stored elsewhere.
     """
-    found = {}
+    stored_versions = {}
     for row in view.subtree(f"{resource}/versions"):
-        shown = loads(row.attributes)
-        name = str(shown.get("format", ""))
-        checked = switched.validates(name) and url not in shown
+        attributes = loads(row.attributes)
+        name = str(attributes.get("format", ""))
+        is_validated = enabled_formats.validates(name) and url not in attributes
         document = FormatCheck(name.lower(), row.document)
-        found[row.id.lower()] = StoredVersion(row.id, str(shown["ancestorid"]), row.createdat, document, checked)
-    return found
+        stored_versions[row.id.lower()] = StoredVersion(
+            row.id, str(attributes["ancestorid"]), row.createdat, document, is_validated
+        )
+    return stored_versions
 
 
-def _chosen(versions: Mapping[str, StoredVersion], ids: Sequence[str], xid: str) -> list[StoredVersion]:
-    for id in ids:
+def _chosen(versions: Mapping[str, StoredVersion], version_ids: Sequence[str], xid: str) -> list[StoredVersion]:
+    for id in version_ids:
         if id.lower() not in versions:
             raise NotFound(f"{xid}/versions/{id}")
-    return [versions[id.lower()] for id in ids]
+    return [versions[id.lower()] for id in version_ids]
 
 
-def _lineage(versions: Mapping[str, StoredVersion], *, whole: bool) -> list[StoredVersion]:
-    """The newest Version, which would be the ancestor of the next one; with `whole`, also all of its ancestors."""
+def _lineage(versions: Mapping[str, StoredVersion], *, include_ancestors: bool) -> list[StoredVersion]:
+    """
+
+    The newest Version, which would be the ancestor of the next one; with `include_ancestors`, also all of its
+    ancestors.
+    """
     # In the computed modes the Versions are one chain that ends at the newest; in `manual` mode this is the rule.
-    newest = ancestry.newest_version("manual", [one.lineage for one in versions.values()])
-    line = [versions[newest.id.lower()]]
-    while whole and line[-1].ancestor != line[-1].id:
-        line.append(versions[line[-1].ancestor.lower()])
-    return line
+    newest = ancestry.newest_version("manual", [stored_version.lineage for stored_version in versions.values()])
+    lineage = [versions[newest.id.lower()]]
+    while include_ancestors and lineage[-1].ancestor != lineage[-1].id:
+        lineage.append(versions[lineage[-1].ancestor.lower()])
+    return lineage

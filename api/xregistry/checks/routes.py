@@ -45,25 +45,25 @@ class CheckRoutes:
             return options
         check_caller(replace(request, method="GET", segments=request.segments[2:]))
         content = await read_body(request, receive, self._max_body)
-        told = await asyncio.get_running_loop().run_in_executor(self._threads, self._check, request, content)
-        return Response(200, [JSON, root_link(request.base)], told)
+        report = await asyncio.get_running_loop().run_in_executor(self._threads, self._check, request, content)
+        return Response(200, [JSON, root_link(request.base)], report)
 
     def _check(self, request: Request, content: bytes) -> bytes:
-        given = query_params(request, _PARAMETERS)
-        format, rule, against = (single_value(given, name) for name in _PARAMETERS)
+        parameters = query_params(request, _PARAMETERS)
+        format, rule, against = (single_value(parameters, name) for name in _PARAMETERS)
         with self._registry.readers.view() as view:
             definitions = self._latest.current(view)
             target = resolve_path(request.segments[2:], definitions.model)
             if target.kind is not PathKind.RESOURCE or target.resource is None or not target.resource.hasdocument:
                 raise problems.NotFound(target.xid, detail="it is not a Resource with documents")
-            asked = load_candidate(view, target, content, format, rule, against)
+            candidate = load_candidate(view, target, content, format, rule, against)
         # Documents never change, so the check runs without a snapshot of the database.
-        return dumps(asked.report(self._check_results(asked, content)))
+        return dumps(candidate.report(self._check_results(candidate, content)))
 
-    def _check_results(self, asked: CandidateVersion, content: bytes) -> CheckResults:
-        own, readers = asked.document.sha256, self._registry.readers
+    def _check_results(self, candidate: CandidateVersion, content: bytes) -> CheckResults:
+        candidate_sha256, readers = candidate.document.sha256, self._registry.readers
 
         def document(sha256: str) -> bytes:
-            return content if sha256 == own else readers.quick_view().document(sha256)
+            return content if sha256 == candidate_sha256 else readers.quick_view().document(sha256)
 
-        return self._registry.checker.check(frozenset(asked.questions()), document)
+        return self._registry.checker.check(frozenset(candidate.questions()), document)

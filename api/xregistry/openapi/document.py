@@ -50,67 +50,88 @@ _HEADERS: Final[dict[str, tuple[str, bool]]] = {
 
 
 def openapi_document(
-    model: Model, capabilities: Capabilities, base: str, own_paths: Mapping[str, Schema]
+    model: Model, capabilities: Capabilities, base_url: str, own_paths: Mapping[str, Schema]
 ) -> dict[str, Any]:
-    """The complete OpenAPI document. base: absolute URL of the registry. Cost: O(attributes of the model)."""
-    known = [place for place in path_templates(model) if availability_name(place.kind) in capabilities.available]
+    """The complete OpenAPI document. base_url: absolute URL of the registry. Cost: O(attributes of the model)."""
+    templates = [
+        template for template in path_templates(model) if availability_name(template.kind) in capabilities.available
+    ]
     return {
         "openapi": "3.1.0",
         "info": {"title": "Annals", "version": SPECVERSION, "description": DESCRIPTION},
-        "servers": [{"url": base}],
+        "servers": [{"url": base_url}],
         "security": [{}, {"bearer": []}],
         "tags": _tags(model),
-        "paths": add_coding_to_paths({**{place.path: _path_item(place, capabilities) for place in known}, **own_paths}),
+        "paths": add_coding_to_paths(
+            {**{template.path: _path_item(template, capabilities) for template in templates}, **own_paths}
+        ),
         "components": {
             "schemas": {**_own_schemas(), **model_schemas(model), **problem_schemas()},
-            "parameters": {**flags.flag_parameters(capabilities), **_conditions(), **_document_headers(known)},
+            "parameters": {**flags.flag_parameters(capabilities), **_conditions(), **_document_headers(templates)},
             "headers": {**{name: _header(*row) for name, row in _HEADERS.items()}, **COMPONENTS["headers"]},
-            "responses": add_coding_headers({**_documents(known), **problem_responses()}),
+            "responses": add_coding_headers({**_documents(templates), **problem_responses()}),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": _WHO}},
         },
     }
 
 
 def _tags(model: Model) -> list[Schema]:
-    described = {plural: row.get("description") for plural, row in model.full["groups"].items()}
-    groups = [{"name": name, **({"description": says} if says else {})} for name, says in described.items()]
-    own = {"server": "Paths of this server's own.", "subscriptions": "Who is told of what."}
-    return [{"name": "registry"}, *groups, *({"name": name, "description": says} for name, says in own.items())]
+    descriptions = {plural: row.get("description") for plural, row in model.full["groups"].items()}
+    groups = [
+        {"name": name, **({"description": description} if description else {})}
+        for name, description in descriptions.items()
+    ]
+    own_tags = {"server": "Paths of this server's own.", "subscriptions": "Who is told of what."}
+    return [
+        {"name": "registry"},
+        *groups,
+        *({"name": name, "description": description} for name, description in own_tags.items()),
+    ]
 
 
-def _path_item(place: PathTemplate, capabilities: Capabilities) -> Schema:
+def _path_item(template: PathTemplate, capabilities: Capabilities) -> Schema:
     """The methods that a path accepts now. A read-only registry has no operations that write."""
-    methods = set(allow_header(place.kind, capabilities).split(", "))
-    ids = [{"name": name, "in": "path", "required": True, "schema": _ID} for name in place.ids]
+    methods = set(allow_header(template.kind, capabilities).split(", "))
+    ids = [{"name": name, "in": "path", "required": True, "schema": _ID} for name in template.ids]
     return {
         **({"parameters": ids} if ids else {}),
-        **{method.lower(): operation(place, method, capabilities) for method in place.methods if method in methods},
+        **{
+            method.lower(): operation(template, method, capabilities)
+            for method in template.methods
+            if method in methods
+        },
     }
 
 
-def _document_headers(known: list[PathTemplate]) -> dict[str, Schema]:
-    return {name: row for place in known if place.document for name, row in header_parameters(place).items()}
+def _document_headers(templates: list[PathTemplate]) -> dict[str, Schema]:
+    return {
+        name: row for template in templates if template.document for name, row in header_parameters(template).items()
+    }
 
 
 def _conditions() -> dict[str, Schema]:
-    says = "Entity tags, or `*` for any state; where what it asks for is not so, nothing is done."
-    return {name: {"name": name, "in": "header", "description": says, "schema": STRING_SCHEMA} for name in CONDITIONS}
+    description = "Entity tags, or `*` for any state; where what it asks for is not so, nothing is done."
+    return {
+        name: {"name": name, "in": "header", "description": description, "schema": STRING_SCHEMA} for name in CONDITIONS
+    }
 
 
-def _documents(known: list[PathTemplate]) -> dict[str, Schema]:
-    return {name: row for place in known if place.document for name, row in document_response(place).items()}
+def _documents(templates: list[PathTemplate]) -> dict[str, Schema]:
+    return {
+        name: row for template in templates if template.document for name, row in document_response(template).items()
+    }
 
 
-def _header(says: str, required: bool) -> Schema:
-    return {"description": says, "required": required, "schema": STRING_SCHEMA}
+def _header(description: str, required: bool) -> Schema:
+    return {"description": description, "required": required, "schema": STRING_SCHEMA}
 
 
 def _own_schemas() -> dict[str, Schema]:
-    aspects: Schema = {"type": "object", "additionalProperties": {"type": "object"}}
-    members: Schema = {"attributes": aspects, "groups": aspects}
+    object_map: Schema = {"type": "object", "additionalProperties": {"type": "object"}}
+    members: Schema = {"attributes": object_map, "groups": object_map}
     return {
         CAPABILITIES: _capabilities(),
-        CAPABILITIESOFFERED: aspects,
+        CAPABILITIESOFFERED: object_map,
         MODEL: {"type": "object", "properties": members, "required": list(members)},
         MODELSOURCE: {"type": "object", "properties": members},
         **COMPONENTS["schemas"],

@@ -118,11 +118,11 @@ def served_flags(capabilities: Capabilities) -> dict[str, FlagParameter]:
 
 def flag_parameters(capabilities: Capabilities) -> dict[str, Parameter]:
     """The Parameter Objects of the flags, by name."""
-    found = {name: _parameter(name, flag) for name, flag in served_flags(capabilities).items()}
-    if "ignore" in found:
+    parameters = {name: _parameter(name, flag) for name, flag in served_flags(capabilities).items()}
+    if "ignore" in parameters:
         items = {"enum": ["*", *sorted(capabilities.ignores)]}
-        found["ignore"] = {**found["ignore"], "schema": {"type": "array", "items": items}}
-    return found
+        parameters["ignore"] = {**parameters["ignore"], "schema": {"type": "array", "items": items}}
+    return parameters
 
 
 def flag_names(kind: PathKind, method: str, capabilities: Capabilities) -> list[str]:

@@ -106,31 +106,31 @@ _NAVIGATION: Final = {
 _LOCATED: Final = frozenset((PathKind.RESOURCE, PathKind.VERSION))
 
 
-def operation(place: PathTemplate, method: str, capabilities: Capabilities) -> Operation:
+def operation(template: PathTemplate, method: str, capabilities: Capabilities) -> Operation:
     """The Operation Object of a method at a path."""
-    parameters = [_parameter(name) for name in (*flags.flag_names(place.kind, method, capabilities), *CONDITIONS)]
-    body = _body(place, method)
-    if place.document and body:
-        parameters += [_parameter(name) for name in header_parameters(place)]
+    parameters = [_parameter(name) for name in (*flags.flag_names(template.kind, method, capabilities), *CONDITIONS)]
+    body = _body(template, method)
+    if template.document and body:
+        parameters += [_parameter(name) for name in header_parameters(template)]
     return {
-        "operationId": f"{_VERBS[method]}.{place.name}",
-        "summary": _summary(place, method),
-        "tags": [place.schema.partition(".")[0] if place.types[0] else "registry"],
+        "operationId": f"{_VERBS[method]}.{template.name}",
+        "summary": _summary(template, method),
+        "tags": [template.schema.partition(".")[0] if template.types[0] else "registry"],
         "parameters": parameters,
         **({"requestBody": body} if body else {}),
-        "responses": dict(sorted({**_tried(_successes(place, method), method), **error_responses()}.items())),
+        "responses": dict(sorted({**_tried(_successes(template, method), method), **error_responses()}.items())),
     }
 
 
-def header_parameters(place: PathTemplate) -> dict[str, Schema]:
+def header_parameters(template: PathTemplate) -> dict[str, Schema]:
     """The `xRegistry-` headers that carry the attributes of a document in requests, by component name."""
     return {
-        f"{_documented(place)}.{HEADER_PREFIX}{name}": {
+        f"{_documented(template)}.{HEADER_PREFIX}{name}": {
             "name": f"xRegistry-{name}",
             "in": "header",
             "schema": schema,
         }
-        for name, schema in _header_schemas(place, answered=False).items()
+        for name, schema in _header_schemas(template, is_response=False).items()
     }
 
 
@@ -142,108 +142,115 @@ _PLACE: Final[Schema] = {
 }
 
 
-def document_response(place: PathTemplate) -> dict[str, Schema]:
+def document_response(template: PathTemplate) -> dict[str, Schema]:
     """The response whose body is a document, by component name."""
-    attributes = _header_schemas(place, answered=True) | (_NAVIGATION if place.kind is PathKind.RESOURCE else {})
-    carried = {f"xRegistry-{name}": {"schema": schema} for name, schema in attributes.items()}
+    attributes = _header_schemas(template, is_response=True) | (
+        _NAVIGATION if template.kind is PathKind.RESOURCE else {}
+    )
+    attribute_headers = {f"xRegistry-{name}": {"schema": schema} for name, schema in attributes.items()}
     return {
-        _document_name(place): {
+        _document_name(template): {
             "description": "The document, byte for byte, with its Content-Type if that is known.",
-            "headers": {**response_headers(*_DOCUMENTED, *WRITE_HEADERS, CONTENT_ENCODING_NAME), **carried},
+            "headers": {**response_headers(*_DOCUMENTED, *WRITE_HEADERS, CONTENT_ENCODING_NAME), **attribute_headers},
             "content": {"*/*": {}},
         }
     }
 
 
-def _header_schemas(place: PathTemplate, answered: bool) -> dict[str, Schema]:
+def _header_schemas(template: PathTemplate, is_response: bool) -> dict[str, Schema]:
     """The schemas of attributes with one header each.
 
     A map of strings has a header per key, which OpenAPI cannot list.
     """
-    type = _resource(place)
+    type = _resource(template)
     return {
         name: attribute_schema({key: value for key, value in row.items() if key not in ("default", "readonly")})
         for name, row in type.version.definitions.items()
         if row["type"] in SCALAR_TYPES
         and name not in ("contenttype", f"{type.singular}base64")
-        and (answered or not row.get("readonly"))
+        and (is_response or not row.get("readonly"))
     }
 
 
-def _summary(place: PathTemplate, method: str) -> str:
-    said = SUMMARIES[place.kind][method].format(*place.types)
+def _summary(template: PathTemplate, method: str) -> str:
+    summary = SUMMARIES[template.kind][method].format(*template.types)
     if method == "DELETE":
-        return said
-    if place.document:
-        return f"{said}: the document"
-    return f"{said}: the metadata" if place.details else said
+        return summary
+    if template.document:
+        return f"{summary}: the document"
+    return f"{summary}: the metadata" if template.details else summary
 
 
-def _body(place: PathTemplate, method: str) -> Schema | None:
-    if method == "GET" or (method == "DELETE" and place.kind not in COLLECTION_KINDS):
+def _body(template: PathTemplate, method: str) -> Schema | None:
+    if method == "GET" or (method == "DELETE" and template.kind not in COLLECTION_KINDS):
         return None
     if method == "DELETE":
-        return _json(_deletions(place), required=False)
-    if place.document:
+        return _json(_deletions(template), required=False)
+    if template.document:
         return {"description": "The document.", "content": {"*/*": {}}}
-    return _json(_shape(place, method, WRITE_SUFFIX if place.kind not in _UNIFORM else ""), required=True)
+    return _json(_shape(template, method, WRITE_SUFFIX if template.kind not in _UNIFORM else ""), required=True)
 
 
-def _shape(place: PathTemplate, method: str, suffix: str = "") -> Schema:
+def _shape(template: PathTemplate, method: str, suffix: str = "") -> Schema:
     """The schema of a body: of a request (with the request suffix) or of a response."""
-    posted = _POSTED.get(place.kind) if method == "POST" else None
-    if posted == "maps":
-        return object_schema({name: map_schema(schema + suffix) for name, schema in place.nested})
-    if posted == "version":
-        return schema_reference(f"{place.schema}.versions{suffix}")
-    if place.kind in COLLECTION_KINDS:
-        return map_schema(place.schema + suffix)
-    return schema_reference(place.schema + suffix)
+    post_kind = _POSTED.get(template.kind) if method == "POST" else None
+    if post_kind == "maps":
+        return object_schema({name: map_schema(schema + suffix) for name, schema in template.nested})
+    if post_kind == "version":
+        return schema_reference(f"{template.schema}.versions{suffix}")
+    if template.kind in COLLECTION_KINDS:
+        return map_schema(template.schema + suffix)
+    return schema_reference(template.schema + suffix)
 
 
-def _deletions(place: PathTemplate) -> Schema:
+def _deletions(template: PathTemplate) -> Schema:
     """A map of entities to delete, each with its required epoch. The epoch of a Resource is in its meta."""
     epoch = object_schema({"epoch": {"type": ["integer", "null"]}})
-    named = object_schema({"meta": epoch}) if place.kind is PathKind.RESOURCES else epoch
-    return {"type": "object", "additionalProperties": {**named, "additionalProperties": True}}
+    members = object_schema({"meta": epoch}) if template.kind is PathKind.RESOURCES else epoch
+    return {"type": "object", "additionalProperties": {**members, "additionalProperties": True}}
 
 
-def _successes(place: PathTemplate, method: str) -> dict[str, Schema]:
+def _successes(template: PathTemplate, method: str) -> dict[str, Schema]:
     if method == "DELETE":
         return {"204": _answer("It is gone.", "Link", *_recorded(method))}
-    if place.document:
-        return _documents(place, method)
-    located = ("Content-Location",) if place.kind in _LOCATED else ()
-    named = ("Link", *located, *_recorded(method))
-    body = json_content(_answered(place, method))
-    found = {"200": {**_answer("What is there now.", *named, *_tagged(method)), **body}, **_unchanged(method)}
-    if _may_create(place, method):
-        found["201"] = {**_answer("What is new.", "Location", *named), **body}
-    return found | _pruned(place, method)
+    if template.document:
+        return _documents(template, method)
+    location_headers = ("Content-Location",) if template.kind in _LOCATED else ()
+    header_names = ("Link", *location_headers, *_recorded(method))
+    body = json_content(_answered(template, method))
+    responses = {
+        "200": {**_answer("What is there now.", *header_names, *_tagged(method)), **body},
+        **_unchanged(method),
+    }
+    if _may_create(template, method):
+        responses["201"] = {**_answer("What is new.", "Location", *header_names), **body}
+    return responses | _pruned(template, method)
 
 
-def _tried(answers: dict[str, Schema], method: str) -> dict[str, Schema]:
+def _tried(responses: dict[str, Schema], method: str) -> dict[str, Schema]:
     """The responses, with that of a dry run added. A document response already allows any body."""
-    found = answers.get("200")
-    return answers if method == "GET" or (found and "$ref" in found) else {**answers, "200": or_dry_run(found)}
+    success = responses.get("200")
+    return (
+        responses if method == "GET" or (success and "$ref" in success) else {**responses, "200": or_dry_run(success)}
+    )
 
 
-def _documents(place: PathTemplate, method: str) -> dict[str, Schema]:
+def _documents(template: PathTemplate, method: str) -> dict[str, Schema]:
     """Responses in document form. With `doc` they are metadata instead."""
-    versioned = _document_name(place) if method != "POST" else _document_name(place, versions=True)
-    shown = {"$ref": f"#/components/responses/{versioned}"}
-    elsewhere = _answer("The document is elsewhere.", "Link", *_recorded(method))
-    led = {**elsewhere, "headers": {**elsewhere["headers"], "Location": _PLACE}}
-    found = {"200": shown, "303": led, **_unchanged(method)}
-    if _may_create(place, method):
-        found["201"] = shown
-    return found | _pruned(place, method)
+    component_name = _document_name(template) if method != "POST" else _document_name(template, versions=True)
+    document_reference = {"$ref": f"#/components/responses/{component_name}"}
+    redirect = _answer("The document is elsewhere.", "Link", *_recorded(method))
+    redirect_response = {**redirect, "headers": {**redirect["headers"], "Location": _PLACE}}
+    responses = {"200": document_reference, "303": redirect_response, **_unchanged(method)}
+    if _may_create(template, method):
+        responses["201"] = document_reference
+    return responses | _pruned(template, method)
 
 
-def _pruned(place: PathTemplate, method: str) -> dict[str, Schema]:
+def _pruned(template: PathTemplate, method: str) -> dict[str, Schema]:
     """The response if the request's Version is the oldest of too many, and is removed at once."""
-    is_version = place.kind is PathKind.VERSION or (place.kind is PathKind.RESOURCE and method == "POST")
-    if method == "GET" or not is_version or not _resource(place).maxversions:
+    is_version = template.kind is PathKind.VERSION or (template.kind is PathKind.RESOURCE and method == "POST")
+    if method == "GET" or not is_version or not _resource(template).maxversions:
         return {}
     return {
         "204": _answer("The Version is older than all that may be kept, so it is gone again.", "Link", *WRITE_HEADERS)
@@ -258,28 +265,28 @@ def _tagged(method: str) -> tuple[str, ...]:
     return ("ETag",) if method == "GET" else ()
 
 
-def _answered(place: PathTemplate, method: str) -> Schema:
+def _answered(template: PathTemplate, method: str) -> Schema:
     """The schema of a response body: the requested object, or with `collections` only its nested collections."""
-    whole = _shape(place, method)
-    if method == "POST" or place.kind not in _NESTING:
-        return whole
-    names = {name: map_schema(schema) for name, schema in place.nested}
+    full_schema = _shape(template, method)
+    if method == "POST" or template.kind not in _NESTING:
+        return full_schema
+    names = {name: map_schema(schema) for name, schema in template.nested}
     urls = {f"{name}url": {"type": "string"} for name in names}
     counts = {f"{name}count": {"type": "integer"} for name in names}
-    return {"anyOf": [whole, object_schema({**names, **urls, **counts})]}
+    return {"anyOf": [full_schema, object_schema({**names, **urls, **counts})]}
 
 
-def _may_create(place: PathTemplate, method: str) -> bool:
-    posted = method == "POST" and _POSTED.get(place.kind) == "version"
-    return place.kind in _CREATABLE and (method in ("PUT", "PATCH") or posted)
+def _may_create(template: PathTemplate, method: str) -> bool:
+    creates_version = method == "POST" and _POSTED.get(template.kind) == "version"
+    return template.kind in _CREATABLE and (method in ("PUT", "PATCH") or creates_version)
 
 
 def _recorded(method: str) -> tuple[str, ...]:
     return () if method == "GET" else WRITE_HEADERS
 
 
-def _answer(says: str, *names: str) -> Schema:
-    return {"description": says, "headers": response_headers(*names)}
+def _answer(description: str, *names: str) -> Schema:
+    return {"description": description, "headers": response_headers(*names)}
 
 
 def _json(schema: Schema, required: bool) -> Schema:
@@ -290,15 +297,15 @@ def _parameter(name: str) -> Mapping[str, str]:
     return {"$ref": f"#/components/parameters/{name}"}
 
 
-def _documented(place: PathTemplate) -> str:
+def _documented(template: PathTemplate) -> str:
     """The schema of the Versions to which documents and headers belong."""
-    return place.schema.removesuffix(".versions")
+    return template.schema.removesuffix(".versions")
 
 
-def _document_name(place: PathTemplate, versions: bool = False) -> str:
-    return f"Document-{place.schema}{'.versions' if versions else ''}"
+def _document_name(template: PathTemplate, versions: bool = False) -> str:
+    return f"Document-{template.schema}{'.versions' if versions else ''}"
 
 
-def _resource(place: PathTemplate) -> ResourceType:
-    assert place.resource is not None, "only Resources and Versions come here"
-    return place.resource
+def _resource(template: PathTemplate) -> ResourceType:
+    assert template.resource is not None, "only Resources and Versions come here"
+    return template.resource

@@ -64,40 +64,46 @@ def _group(group: GroupType) -> Iterator[PathTemplate]:
     plural, id = group.plural, f"{group.singular}id"
     nested = tuple((name, f"{plural}.{name}") for name in group.resources)
     collection = PathTemplate(PathKind.GROUPS, f"/{plural}", plural, types=(plural, group.singular))
-    one = replace(collection, kind=PathKind.GROUP, path=f"/{plural}/{{{id}}}", ids=(id,), nested=nested)
-    yield from (collection, one)
+    entity_template = replace(collection, kind=PathKind.GROUP, path=f"/{plural}/{{{id}}}", ids=(id,), nested=nested)
+    yield from (collection, entity_template)
     for resource in group.resources.values():
-        yield from _resource(one, resource)
+        yield from _resource(entity_template, resource)
 
 
 def _resource(group: PathTemplate, resource: ResourceType) -> Iterator[PathTemplate]:
     schema = f"{group.schema}.{resource.plural}"
     types = (resource.plural, resource.singular)
-    own, version = _ids(group.ids[0], resource.singular)
+    resource_id, version_id = _ids(group.ids[0], resource.singular)
     collection = PathTemplate(
         PathKind.RESOURCES, f"{group.path}/{resource.plural}", schema, group.ids, types=types, resource=resource
     )
-    one = replace(collection, kind=PathKind.RESOURCE, path=f"{collection.path}/{{{own}}}", ids=(*group.ids, own))
-    versions = replace(one, kind=PathKind.VERSIONS, path=f"{one.path}/versions", schema=f"{schema}.versions")
+    entity_template = replace(
+        collection, kind=PathKind.RESOURCE, path=f"{collection.path}/{{{resource_id}}}", ids=(*group.ids, resource_id)
+    )
+    versions = replace(
+        entity_template, kind=PathKind.VERSIONS, path=f"{entity_template.path}/versions", schema=f"{schema}.versions"
+    )
     yield collection
-    yield from _both_forms(one)
-    yield replace(one, kind=PathKind.META, path=f"{one.path}/meta", schema=f"{schema}.meta")
+    yield from _both_forms(entity_template)
+    yield replace(entity_template, kind=PathKind.META, path=f"{entity_template.path}/meta", schema=f"{schema}.meta")
     yield versions
     yield from _both_forms(
-        replace(versions, kind=PathKind.VERSION, path=f"{versions.path}/{{{version}}}", ids=(*versions.ids, version))
+        replace(
+            versions, kind=PathKind.VERSION, path=f"{versions.path}/{{{version_id}}}", ids=(*versions.ids, version_id)
+        )
     )
 
 
-def _both_forms(place: PathTemplate) -> Iterator[PathTemplate]:
+def _both_forms(template: PathTemplate) -> Iterator[PathTemplate]:
     """The path as a document and, with `$details`, as metadata; only as metadata if the type has no documents."""
-    if place.resource is None or not place.resource.hasdocument:
-        yield place
+    if template.resource is None or not template.resource.hasdocument:
+        yield template
         return
-    yield replace(place, document=True)
-    yield replace(place, path=place.path + "$details", details=True)
+    yield replace(template, document=True)
+    yield replace(template, path=template.path + "$details", details=True)
 
 
 def _ids(group: str, singular: str) -> tuple[str, str]:
     """Parameter names of a Resource and of a Version. They differ from each other and from the Group's."""
-    own = f"{singular}id" if f"{singular}id" != group else f"resource_{singular}id"
-    return own, "versionid" if "versionid" not in (group, own) else "version_versionid"
+    resource_id = f"{singular}id" if f"{singular}id" != group else f"resource_{singular}id"
+    return resource_id, "versionid" if "versionid" not in (group, resource_id) else "version_versionid"

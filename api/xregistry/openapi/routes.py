@@ -45,16 +45,18 @@ class OpenapiRoutes:
         headers = [_HTML, _SECURITY] if name == DOCS else [JSON]
         return Response(200, [*headers, root_link(request.base)], body)
 
-    def _body(self, name: str, base: str) -> bytes:
+    def _body(self, name: str, base_url: str) -> bytes:
         definitions = self._latest.current(self._readers.quick_view())
-        key = (definitions.positions, base, name)
-        kept = self._cache.get(key)
-        if kept is None:
-            kept = self._describe(name, definitions, base)
+        key = (definitions.positions, base_url, name)
+        document_text = self._cache.get(key)
+        if document_text is None:
+            document_text = self._describe(name, definitions, base_url)
             # Clients choose the base if it follows the Host header, so the cache has only the newest base of each name.
-            self._cache = {other: text for other, text in self._cache.items() if other[2] != name} | {key: kept}
-        return kept
+            self._cache = {cache_key: text for cache_key, text in self._cache.items() if cache_key[2] != name} | {
+                key: document_text
+            }
+        return document_text
 
-    def _describe(self, name: str, definitions: RegistryDefinitions, base: str) -> bytes:
-        described = openapi_document(definitions.model, definitions.capabilities, base, self._own_paths)
-        return render_page(described).encode() if name == DOCS else dumps(described)
+    def _describe(self, name: str, definitions: RegistryDefinitions, base_url: str) -> bytes:
+        document = openapi_document(definitions.model, definitions.capabilities, base_url, self._own_paths)
+        return render_page(document).encode() if name == DOCS else dumps(document)

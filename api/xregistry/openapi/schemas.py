@@ -69,10 +69,10 @@ def model_schemas(model: Model) -> dict[str, Schema]:
     """The schemas of all levels by name: `dirs`, `dirs.files`, `dirs.files.meta`, `dirs.files.versions`."""
     registry = model.registry.definitions
     plurals = {plural: plural for plural in model.groups}
-    found = _both(REGISTRY, registry, plurals, _required(registry))
+    schemas = _both(REGISTRY, registry, plurals, _required(registry))
     for plural, group in model.groups.items():
-        found |= _group(plural, group, model.full["groups"][plural]["resources"])
-    return found
+        schemas |= _group(plural, group, model.full["groups"][plural]["resources"])
+    return schemas
 
 
 def attribute_schema(definition: Definition) -> Schema:
@@ -89,34 +89,36 @@ def attribute_schema(definition: Definition) -> Schema:
 
 def attributes_schema(definitions: Definitions) -> Schema:
     """The schema of an object with these attributes. Attributes that `ifvalues` adds are an `anyOf`."""
-    named = {name: attribute_schema(row) for name, row in definitions.items() if name != "*"}
-    hints = [_branches(name, row) for name, row in definitions.items() if row.get("ifvalues")]
-    schema: Schema = {"type": "object", "properties": named}
+    properties = {name: attribute_schema(row) for name, row in definitions.items() if name != "*"}
+    conditional_schemas = [_branches(name, row) for name, row in definitions.items() if row.get("ifvalues")]
+    schema: Schema = {"type": "object", "properties": properties}
     if "*" in definitions:
         schema["additionalProperties"] = attribute_schema(definitions["*"])
-    elif not hints:
+    elif not conditional_schemas:
         schema["additionalProperties"] = False
-    if hints:
-        schema["allOf"] = hints
+    if conditional_schemas:
+        schema["allOf"] = conditional_schemas
     return schema
 
 
-def _group(plural: str, group: GroupType, full: Mapping[str, Any]) -> dict[str, Schema]:
+def _group(plural: str, group: GroupType, resource_models: Mapping[str, Any]) -> dict[str, Schema]:
     nested = {name: f"{plural}.{name}" for name in group.resources}
-    found = _both(plural, group.level.definitions, nested, _required(group.level.definitions))
+    schemas = _both(plural, group.level.definitions, nested, _required(group.level.definitions))
     for name, resource in group.resources.items():
-        found |= _resource(f"{plural}.{name}", resource, full[name]["resourceattributes"])
-    return found
+        schemas |= _resource(f"{plural}.{name}", resource, resource_models[name]["resourceattributes"])
+    return schemas
 
 
-def _resource(name: str, resource: ResourceType, navigation: Definitions) -> dict[str, Schema]:
-    always = (f"{resource.singular}id", *_ALWAYS)
+def _resource(name: str, resource: ResourceType, navigation_attributes: Definitions) -> dict[str, Schema]:
+    required_names = (f"{resource.singular}id", *_ALWAYS)
     meta, versions = f"{name}.meta", f"{name}.versions"
-    version = {key: row for key, row in resource.version.definitions.items() if key == "*" or key not in navigation}
+    version = {
+        key: row for key, row in resource.version.definitions.items() if key == "*" or key not in navigation_attributes
+    }
     nested = {"versions": versions}
-    found = _both(name, {**version, **navigation}, nested, always, {"meta": meta})
-    found |= _both(meta, resource.meta.definitions, {}, always)
-    return found | _both(versions, resource.version.definitions, {}, _required(resource.version.definitions))
+    schemas = _both(name, {**version, **navigation_attributes}, nested, required_names, {"meta": meta})
+    schemas |= _both(meta, resource.meta.definitions, {}, required_names)
+    return schemas | _both(versions, resource.version.definitions, {}, _required(resource.version.definitions))
 
 
 def _both(
@@ -127,28 +129,28 @@ def _both(
     members: Mapping[str, str] = {},
 ) -> dict[str, Schema]:
     """Both schemas of a level. collections, members: names of the schemas of nested objects, by attribute."""
-    deeper = {**{name: target for name, target in _DEEPER.items() if name in definitions}, **members}
+    references = {**{name: target for name, target in _DEEPER.items() if name in definitions}, **members}
     nested = {key: map_schema(target) for key, target in collections.items()}
-    answered = attributes_schema(definitions)
-    answered["properties"] |= nested | {key: schema_reference(target) for key, target in deeper.items()}
-    answered["required"] = list(required)
-    written = _writable(definitions)
-    written["properties"] |= {
+    response_schema = attributes_schema(definitions)
+    response_schema["properties"] |= nested | {key: schema_reference(target) for key, target in references.items()}
+    response_schema["required"] = list(required)
+    request_schema = _writable(definitions)
+    request_schema["properties"] |= {
         **{key: map_schema(target + WRITE_SUFFIX) for key, target in collections.items()},
         **{
             key: schema_reference(target + WRITE_SUFFIX if target in members.values() else target)
-            for key, target in deeper.items()
+            for key, target in references.items()
         },
     }
-    return {name: answered, name + WRITE_SUFFIX: written}
+    return {name: response_schema, name + WRITE_SUFFIX: request_schema}
 
 
 def _writable(definitions: Definitions) -> Schema:
     """A level in requests: no member is required, null deletes, and read-only members are ignored."""
     schema = attributes_schema(definitions)
     schema["properties"] = {
-        name: {"readOnly": True} if definitions[name].get("readonly") else _or_null(each)
-        for name, each in schema["properties"].items()
+        name: {"readOnly": True} if definitions[name].get("readonly") else _or_null(property_schema)
+        for name, property_schema in schema["properties"].items()
     }
     schema["properties"]["$schema"] = _TEXT
     return schema

@@ -24,8 +24,8 @@ def document_member(
 
     An empty document, and bytes that do not match their media type, are encoded as base64.
     """
-    form = type.document_form(contenttype) if content and not binary else "binary"
-    text = _FORMS[form](content)
+    encoding = type.document_form(contenttype) if content and not binary else "binary"
+    text = _FORMS[encoding](content)
     if text is None:
         return f"{type.singular}base64", f'"{b64encode(content).decode()}"'
     return type.singular, text

@@ -79,9 +79,9 @@ class RenderOptions:
             suffix = with_asof(suffix, self.asof)
         return f'"{self.base}/{suffix}"' if xid == xids.REGISTRY else f'"{self.base}{xid}{suffix}"'
 
-    def reference(self, xid: str, suffix: str = "", included: bool = True) -> str:
+    def reference(self, xid: str, suffix: str = "", is_included: bool = True) -> str:
         """The absolute URL; in a document view a JSON pointer if the response includes the entity."""
-        if not (self.doc and included):
+        if not (self.doc and is_included):
             return self.url(xid, suffix)
         # Of the characters that JSON pointers escape, an xid can contain only the tilde.
         return f'"#{(xid[len(self.root) :] or "/").replace("~", "~0")}"'
@@ -109,10 +109,10 @@ class PeekableRows:
 
     def has_member(self, id: str | None, parent: str, type: str) -> bool:
         """Whether an id is among the next members of a collection. Holds these rows until they are taken."""
-        found = list(self.take_members(parent, type))
-        self._buffer.extendleft(reversed([*found, *filter(None, (self.next,))]))
+        collection_rows = list(self.take_members(parent, type))
+        self._buffer.extendleft(reversed([*collection_rows, *filter(None, (self.next,))]))
         self.next = self._buffer.popleft() if self._buffer else None
-        return any(row.id == id for row in found)
+        return any(row.id == id for row in collection_rows)
 
 
 RenderEntity = Callable[[EntityRow], Iterator[str]]
@@ -122,8 +122,8 @@ GroupTypes = Mapping[str, GroupType]
 class Renderer:
     """Renders entities as pieces of JSON text. rows: the nested rows, in tree order."""
 
-    def __init__(self, look: RenderOptions, documents: ReadDocument, rows: PeekableRows) -> None:
-        self._options = look
+    def __init__(self, options: RenderOptions, documents: ReadDocument, rows: PeekableRows) -> None:
+        self._options = options
         self._documents = documents
         self._rows = rows
 
@@ -131,55 +131,58 @@ class Renderer:
         self, row: EntityRow, types: GroupTypes, inline: InlineTree, configuration: Mapping[str, str]
     ) -> Iterator[str]:
         """The registry. configuration: JSON text of the inlined ones of `capabilities`, `model` and `modelsource`."""
-        own = split_members(row.attributes)
-        groups = list(self.groups(row, own, types, inline))
-        leading = {"specversion": own.pop("specversion"), "registryid": own.pop("registryid")}
-        shown = {**self._identified(leading, row), **own, **configuration}
-        yield "{" + join_members(shown)
+        members = split_members(row.attributes)
+        groups = list(self.groups(row, members, types, inline))
+        leading_members = {"specversion": members.pop("specversion"), "registryid": members.pop("registryid")}
+        rendered_members = {**self._identified(leading_members, row), **members, **configuration}
+        yield "{" + join_members(rendered_members)
         for group in groups:
             yield from group
         yield "}"
 
     def groups(
-        self, row: EntityRow, own: MemberTexts, types: GroupTypes, inline: InlineTree
+        self, row: EntityRow, members: MemberTexts, types: GroupTypes, inline: InlineTree
     ) -> Iterator[Iterator[str]]:
-        """The registry's collections, each with a leading comma. Removes their counts from `own` at once."""
+        """The registry's collections, each with a leading comma. Removes their counts from `members` at once."""
         for plural, type in types.items():
-            count = own.pop(f"{plural}count", "0")
+            count = members.pop(f"{plural}count", "0")
             entity = self.group_of(type, inline.get(plural, NO_INLINE))
             yield self._collection(row, plural, count, inline.get(plural), entity)
 
     def group(self, row: EntityRow, type: GroupType, inline: InlineTree) -> Iterator[str]:
-        own = split_members(row.attributes)
-        resources = list(self.resources(row, own, type, inline))
-        yield "{" + join_members(self._identified(_ids(own, {f"{type.singular}id": row.id}), row, own))
+        members = split_members(row.attributes)
+        resources = list(self.resources(row, members, type, inline))
+        yield "{" + join_members(self._identified(_ids(members, {f"{type.singular}id": row.id}), row, members))
         for resource in resources:
             yield from resource
         yield "}"
 
     def resources(
-        self, row: EntityRow, own: MemberTexts, type: GroupType, inline: InlineTree
+        self, row: EntityRow, members: MemberTexts, type: GroupType, inline: InlineTree
     ) -> Iterator[Iterator[str]]:
-        """A Group's collections, each with a leading comma, in tree order. Removes their counts from `own` at once."""
+        """A Group's collections, each with a leading comma, in tree order.
+
+        Removes their counts from `members` at once.
+        """
         for plural in sorted(type.resources):
-            count = own.pop(f"{plural}count", "0")
+            count = members.pop(f"{plural}count", "0")
             entity = self.resource_of(type.resources[plural], inline.get(plural, NO_INLINE))
             yield self._collection(row, plural, count, inline.get(plural), entity)
 
     def resource(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> Iterator[str]:
-        spliced = self._spliced_resource(row, type, inline)
-        if spliced:
-            yield spliced
+        spliced_text = self._spliced_resource(row, type, inline)
+        if spliced_text:
+            yield spliced_text
             return
         if self._is_bare(row):
             yield "{" + join_members(self.pointer_members(row, type, inline)) + "}"
             return
-        shown = self.resource_members(row, type, inline)
-        count = shown.pop("versionscount", "0")
-        yield "{" + join_members(shown)
-        deeper = inline.get("versions")
-        entity = self.version_of(type, deeper or NO_INLINE)
-        yield from self._collection(row, "versions", count, deeper, entity)
+        rendered_members = self.resource_members(row, type, inline)
+        count = rendered_members.pop("versionscount", "0")
+        yield "{" + join_members(rendered_members)
+        versions_inline = inline.get("versions")
+        entity = self.version_of(type, versions_inline or NO_INLINE)
+        yield from self._collection(row, "versions", count, versions_inline, entity)
         yield "}"
 
     def _spliced_resource(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> str | None:
@@ -190,30 +193,32 @@ class Renderer:
 
     def resource_members(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> MemberTexts:
         """A Resource's members up to `versionscount`, which is last. Its Versions are left out."""
-        own = split_members(row.attributes)
-        meta, count = own.pop("meta"), own.pop("versionscount", "0")
-        ids = _ids(own, {f"{type.singular}id": row.id})
+        members = split_members(row.attributes)
+        meta, count = members.pop("meta"), members.pop("versionscount", "0")
+        ids = _ids(members, {f"{type.singular}id": row.id})
         if self._options.doc:
-            shown = self._identified(ids, row)
+            rendered_members = self._identified(ids, row)
         else:
-            ids["versionid"] = own.pop("versionid")
-            shown = self._identified(ids, row, own, _suffix(type))
-            self._add_document(shown, row, type, inline)
-        shown["metaurl"] = self._options.reference(f"{row.xid}/meta", included="meta" in inline)
+            ids["versionid"] = members.pop("versionid")
+            rendered_members = self._identified(ids, row, members, _suffix(type))
+            self._add_document(rendered_members, row, type, inline)
+        rendered_members["metaurl"] = self._options.reference(f"{row.xid}/meta", is_included="meta" in inline)
         if "meta" in inline:
-            shown["meta"] = "{" + join_members(self._meta(row, type, meta, "versions" in inline)) + "}"
-        shown["versionscount"] = count
-        return shown
+            rendered_members["meta"] = "{" + join_members(self._meta(row, type, meta, "versions" in inline)) + "}"
+        rendered_members["versionscount"] = count
+        return rendered_members
 
     def pointer_members(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> MemberTexts:
         """The members of a Resource with `xref` that shows nothing of its target."""
-        shown = self._identified(_ids({}, {f"{type.singular}id": row.id}), row, suffix=_suffix(type))
-        shown["metaurl"] = self._options.reference(f"{row.xid}/meta", included="meta" in inline)
+        rendered_members = self._identified(_ids({}, {f"{type.singular}id": row.id}), row, suffix=_suffix(type))
+        rendered_members["metaurl"] = self._options.reference(f"{row.xid}/meta", is_included="meta" in inline)
         if "meta" in inline:
-            shown["meta"] = (
-                "{" + join_members(self._meta(row, type, split_members(row.attributes)["meta"], versions=False)) + "}"
+            rendered_members["meta"] = (
+                "{"
+                + join_members(self._meta(row, type, split_members(row.attributes)["meta"], includes_versions=False))
+                + "}"
             )
-        return shown
+        return rendered_members
 
     def _is_bare(self, row: EntityRow) -> bool:
         """Whether a Resource with `xref` shows only its ids: it has no target, or this is a document view."""
@@ -225,7 +230,11 @@ class Renderer:
 
     def meta(self, row: EntityRow, type: ResourceType) -> Iterator[str]:
         """The meta of a Resource, alone. row: the Resource's."""
-        yield "{" + join_members(self._meta(row, type, split_members(row.attributes)["meta"], versions=False)) + "}"
+        yield (
+            "{"
+            + join_members(self._meta(row, type, split_members(row.attributes)["meta"], includes_versions=False))
+            + "}"
+        )
 
     def version(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> Iterator[str]:
         yield self._spliced(row, type, inline) or "{" + join_members(self.version_members(row, type, inline)) + "}"
@@ -238,23 +247,23 @@ class Renderer:
 
     def version_members(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> MemberTexts:
         """All members of a Version."""
-        own = split_members(row.attributes)
+        members = split_members(row.attributes)
         if self._options.doc:
             for name in VALIDATION_ATTRIBUTES:
-                own.pop(name, None)
-        ids = _ids(own, {f"{type.singular}id": xids.segments(row.xid)[3], "versionid": row.id})
-        shown = self._identified(ids, row, own, _suffix(type))
-        self._add_document(shown, row, type, inline)
-        return shown
+                members.pop(name, None)
+        ids = _ids(members, {f"{type.singular}id": xids.segments(row.xid)[3], "versionid": row.id})
+        rendered_members = self._identified(ids, row, members, _suffix(type))
+        self._add_document(rendered_members, row, type, inline)
+        return rendered_members
 
     def map_of(self, parent: str, type: str, entity: RenderEntity) -> Iterator[str]:
         """A collection as a JSON object. It takes the next rows while they are members of the collection."""
-        before = "{"
+        separator = "{"
         for row in self._rows.take_members(parent, type):
-            yield f'{before}"{row.id}":'
+            yield f'{separator}"{row.id}":'
             yield from entity(row)
-            before = ","
-        yield "}" if before == "," else "{}"
+            separator = ","
+        yield "}" if separator == "," else "{}"
 
     def group_of(self, type: GroupType, inline: InlineTree) -> RenderEntity:
         """The function that renders members of a Group collection."""
@@ -269,67 +278,67 @@ class Renderer:
         return lambda row: self.version(row, type, inline)
 
     def _collection(
-        self, row: EntityRow, plural: str, count: str, deeper: InlineTree | None, entity: RenderEntity
+        self, row: EntityRow, plural: str, count: str, nested_inline: InlineTree | None, entity: RenderEntity
     ) -> Iterator[str]:
-        xid, asked = f"{row.xid.rstrip('/')}/{plural}", ""
+        xid, query = f"{row.xid.rstrip('/')}/{plural}", ""
         if self._options.narrowing:
-            count, asked = self._options.narrowing.count_and_query(row, plural, count)
-        url = self._options.reference(xid, asked, included=deeper is not None)
+            count, query = self._options.narrowing.count_and_query(row, plural, count)
+        url = self._options.reference(xid, query, is_included=nested_inline is not None)
         yield f',"{plural}url":{url},"{plural}count":{count}'
-        if deeper is not None:
+        if nested_inline is not None:
             yield f',"{plural}":'
             yield from self.map_of(row.xid, xids.type_of(xid), entity)
 
-    def _meta(self, row: EntityRow, type: ResourceType, text: str, versions: bool) -> MemberTexts:
-        """The members of a meta. versions: whether the response includes the Resource's Versions."""
-        own = split_members(text)
-        if self._options.doc and "xref" in own:
-            own = {"xref": own["xref"]}
-        ids = _ids(own, {f"{type.singular}id": row.id})
-        default = parse_string(own.get("defaultversionid"))
-        shown = self._identified(ids, row, below="/meta")
-        for name, value in own.items():
-            shown[name] = value
+    def _meta(self, row: EntityRow, type: ResourceType, text: str, includes_versions: bool) -> MemberTexts:
+        """The members of a meta. includes_versions: whether the response includes the Resource's Versions."""
+        members = split_members(text)
+        if self._options.doc and "xref" in members:
+            members = {"xref": members["xref"]}
+        ids = _ids(members, {f"{type.singular}id": row.id})
+        default = parse_string(members.get("defaultversionid"))
+        rendered_members = self._identified(ids, row, subpath="/meta")
+        for name, value in members.items():
+            rendered_members[name] = value
             if name == "defaultversionid":
                 xid = f"{row.xid}/versions/{default}"
-                included = versions and self._includes(row, default)
-                shown["defaultversionurl"] = self._options.reference(xid, _suffix(type), included)
-        return shown
+                is_included = includes_versions and self._includes(row, default)
+                rendered_members["defaultversionurl"] = self._options.reference(xid, _suffix(type), is_included)
+        return rendered_members
 
     def _includes(self, row: EntityRow, versionid: str | None) -> bool:
         """Whether a response that includes a Resource's Versions has this one: a filter may remove it."""
-        filtered = self._options.doc and self._options.narrowing is not None
-        return not filtered or self._rows.has_member(versionid, row.xid, f"{row.type}.versions")
+        is_filtered = self._options.doc and self._options.narrowing is not None
+        return not is_filtered or self._rows.has_member(versionid, row.xid, f"{row.type}.versions")
 
     def _identified(
-        self, ids: MemberTexts, row: EntityRow, own: Mapping[str, str] = {}, suffix: str = "", below: str = ""
+        self, ids: MemberTexts, row: EntityRow, members: Mapping[str, str] = {}, suffix: str = "", subpath: str = ""
     ) -> MemberTexts:
-        """The members of an entity, or of the part `below` it, with its URLs and, in a response, its xid."""
-        xid = row.xid + below
-        short = (
-            {"shortself": f'"{shortself_url(self._options.base, row, below)}"'} if self._options.has_shortself else {}
+        """The members of an entity, or of the part `subpath` it, with its URLs and, in a response, its xid."""
+        xid = row.xid + subpath
+        shortself_member = (
+            {"shortself": f'"{shortself_url(self._options.base, row, subpath)}"'} if self._options.has_shortself else {}
         )
-        named = {} if self._options.stated else {"xid": f'"{xid}"'}
-        return {**ids, "self": self._options.reference(xid, suffix), **short, **named, **own}
+        xid_member = {} if self._options.stated else {"xid": f'"{xid}"'}
+        return {**ids, "self": self._options.reference(xid, suffix), **shortself_member, **xid_member, **members}
 
-    def _add_document(self, shown: MemberTexts, row: EntityRow, type: ResourceType, inline: InlineTree) -> None:
-        if type.singular in inline and type.hasdocument and f"{type.singular}url" not in shown:
+    def _add_document(self, members: MemberTexts, row: EntityRow, type: ResourceType, inline: InlineTree) -> None:
+        if type.singular in inline and type.hasdocument and f"{type.singular}url" not in members:
             content = self._documents(row.document) if row.document else b""
-            name, value = document_member(type, parse_string(shown.get("contenttype")), content, self._options.binary)
-            shown[name] = value
+            name, value = document_member(type, parse_string(members.get("contenttype")), content, self._options.binary)
+            members[name] = value
 
 
 def encode_chunks(pieces: Iterable[str], size: int = CHUNK_SIZE) -> Iterator[bytes]:
     """The pieces as UTF-8, in chunks of about `size` characters."""
-    waiting: list[str] = []
+    pending: list[str] = []
     length = 0
     for piece in pieces:
-        waiting.append(piece)
+        pending.append(piece)
         length += len(piece)
         if length >= size:
-            yield "".join(waiting).encode()
-            waiting, length = [], 0
-    yield "".join(waiting).encode()
+            yield "".join(pending).encode()
+            pending, length = [], 0
+    yield "".join(pending).encode()
 
 
 def configuration_texts(inline: InlineTree, model: EntityRow | None, capabilities: EntityRow | None) -> dict[str, str]:
@@ -341,10 +350,10 @@ def configuration_texts(inline: InlineTree, model: EntityRow | None, capabilitie
     return {name: texts.get(name, "{}") for name in CONFIGURATION_NAMES if name in inline}
 
 
-def _ids(own: MemberTexts, ids: Mapping[str, str]) -> MemberTexts:
+def _ids(members: MemberTexts, ids: Mapping[str, str]) -> MemberTexts:
     """The ids as JSON text; also removes them from the other members."""
     for name in ids:
-        own.pop(name, None)
+        members.pop(name, None)
     return {name: f'"{id}"' for name, id in ids.items()}
 
 

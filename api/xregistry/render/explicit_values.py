@@ -21,7 +21,7 @@ def without_defaults(rows: Iterable[EntityRow]) -> Iterator[EntityRow]:
 
 
 def _without_defaults(row: EntityRow) -> EntityRow:
-    marks = loads(row.private).get(DEFAULT_MARKS)
-    if not marks:
+    default_marks = loads(row.private).get(DEFAULT_MARKS)
+    if not default_marks:
         return row
-    return row._replace(attributes=dumps(explicit_values(loads(row.attributes), marks)).decode())
+    return row._replace(attributes=dumps(explicit_values(loads(row.attributes), default_marks)).decode())

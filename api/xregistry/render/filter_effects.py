@@ -30,9 +30,9 @@ class FilterEffects:
         self._states: dict[int, tuple[str, FilterState]] = {}
         self._counts: dict[str, dict[str, int]] = {}
 
-    def set_key_range(self, low: str, high: str) -> None:
+    def set_key_range(self, first_key: str, end_key: str) -> None:
         """Limits the counts to the key range of the response's rows."""
-        self._range = low, high
+        self._range = first_key, end_key
 
     def count_and_query(self, owner: EntityRow, plural: str, count: str) -> tuple[str, str]:
         """The number of surviving members of an entity's collection, and the query for its URL.
@@ -41,18 +41,18 @@ class FilterEffects:
         """
         state = self._state(owner)
         type = plural if depth(owner.type) == 0 else f"{owner.type}.{plural}"
-        left = count if state.whole else str(self._surviving_sizes(type).get(owner.tree_key, 0))
-        if left == "0":
-            return left, f"?filter={EXCLUDE_ALL}"
-        asked = [] if state.whole else remaining_filters(state.conjunctions, type)
-        return left, f"?{'&'.join(map(_parameter, asked))}" if asked else ""
+        remaining = count if state.whole else str(self._surviving_sizes(type).get(owner.tree_key, 0))
+        if remaining == "0":
+            return remaining, f"?filter={EXCLUDE_ALL}"
+        filters = [] if state.whole else remaining_filters(state.conjunctions, type)
+        return remaining, f"?{'&'.join(map(_parameter, filters))}" if filters else ""
 
     def load_counts(self, rows: Iterable[EntityRow]) -> FilterEffects:
         """The same object, after it has looked up the collection sizes of some rows."""
         for row in rows:
             state = self._state(row)
             if not state.whole:
-                for type in {each.type for each in state.conjunctions}:
+                for type in {conjunction.type for conjunction in state.conjunctions}:
                     for level in range(depth(row.type) + 1, depth(type) + 1):
                         self._surviving_sizes(".".join(type.split(".")[:level]))
         self._states.clear()
@@ -69,23 +69,25 @@ class FilterEffects:
 
     def _state(self, row: EntityRow) -> FilterState:
         level = depth(row.type)
-        known = self._states.get(level)
-        if known and known[0] == row.tree_key:
-            return known[1]
+        cached = self._states.get(level)
+        if cached and cached[0] == row.tree_key:
+            return cached[1]
         owner = self._states.get(level - 1)
-        inside = owner is not None and (level == 1 or row.tree_key.startswith(f"{owner[0]}!"))
-        state = (owner[1] if owner and inside else self._top).descend(row, self._selection.base)
+        is_inside = owner is not None and (level == 1 or row.tree_key.startswith(f"{owner[0]}!"))
+        state = (owner[1] if owner and is_inside else self._top).descend(row, self._selection.base)
         self._states[level] = row.tree_key, state
         return state
 
     def _surviving_sizes(self, type: str) -> dict[str, int]:
         """The sizes of the collections of a type, by the tree key of their owner; only owners that survive in part."""
-        found = self._counts.get(type)
-        if found is None:
-            deeper = tuple(each for each in self._top.conjunctions if depth(each.type) >= depth(type))
-            found = self._counts[type] = self._selection.count_by_owner(type, FilterState(deeper), *self._range)
-        return found
+        sizes = self._counts.get(type)
+        if sizes is None:
+            conjunctions = tuple(
+                conjunction for conjunction in self._top.conjunctions if depth(conjunction.type) >= depth(type)
+            )
+            sizes = self._counts[type] = self._selection.count_by_owner(type, FilterState(conjunctions), *self._range)
+        return sizes
 
 
 def _parameter(expressions: list[str]) -> str:
-    return "filter=" + ",".join(quote(each, safe=_SAFE) for each in expressions)
+    return "filter=" + ",".join(quote(expression, safe=_SAFE) for expression in expressions)

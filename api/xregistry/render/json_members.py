@@ -24,21 +24,21 @@ _SKIP: Final = json.JSONDecoder(parse_int=str, parse_float=str)
 
 def split_members(text: str) -> MemberTexts:
     """The members of an object in compact JSON whose names have no escapes. O(length)."""
-    found: MemberTexts = {}
-    at = 0
-    while member := _MEMBER.match(text, at):
+    members: MemberTexts = {}
+    index = 0
+    while member := _MEMBER.match(text, index):
         name, value = member.groups()
-        at = member.end()
+        index = member.end()
         if not value:
-            start, at = at, _SKIP.raw_decode(text, at)[1]
-            value = text[start:at]
-        found[name] = value
-    return found
+            start, index = index, _SKIP.raw_decode(text, index)[1]
+            value = text[start:index]
+        members[name] = value
+    return members
 
 
-def join_members(parts: Mapping[str, str]) -> str:
+def join_members(members: Mapping[str, str]) -> str:
     """The members joined as they appear between the braces of an object."""
-    return ",".join([f'"{name}":{value}' for name, value in parts.items()])
+    return ",".join([f'"{name}":{value}' for name, value in members.items()])
 
 
 def json_string(text: str) -> str:
@@ -51,6 +51,6 @@ def parse_string(value: str | None) -> str | None:
     if value is None or value[0] != '"':
         return None
     if "\\" in value:
-        plain: Json = loads(value)
-        return str(plain)
+        decoded: Json = loads(value)
+        return str(decoded)
     return value[1:-1]

@@ -64,17 +64,17 @@ class ResponseContent:
         """True if the request created the single entity of this response; a meta is created with its Resource."""
         return self.target.kind in _CREATABLE and not self.maps and self.target.row_xid in self.created
 
-    def location_header(self, base: str) -> tuple[bytes, bytes]:
+    def location_header(self, base_url: str) -> tuple[bytes, bytes]:
         """The Location header of a new entity: its `self`, in the form that this response has."""
         suffix = details_suffix(self.target) if self.target.kind in _LOCATED else ""
-        return b"location", f"{base}{self.target.xid}{suffix}".encode()
+        return b"location", f"{base_url}{self.target.xid}{suffix}".encode()
 
-    def render_options(self, base: str) -> RenderOptions:
+    def render_options(self, base_url: str) -> RenderOptions:
         """How this response renders URLs and entities."""
         xid = self.target.xid
         root = "" if self.target.kind in _ROOTS else xid
         return RenderOptions(
-            base,
+            base_url,
             self.flags.doc,
             root,
             self.flags.binary,
@@ -100,50 +100,59 @@ _LOCATED: Final = (PathKind.RESOURCE, PathKind.VERSION)
 _CREATABLE: Final = (PathKind.GROUP, PathKind.RESOURCE, PathKind.META, PathKind.VERSION)
 
 
-def render_json(shown: ResponseContent, base: str, documents: ReadDocument) -> Iterator[str]:
+def render_json(response_content: ResponseContent, base_url: str, documents: ReadDocument) -> Iterator[str]:
     """The JSON text of the content."""
-    rows = PeekableRows(shown.rows)
-    renderer = Renderer(shown.render_options(base), documents, rows)
-    if shown.maps:
-        return _maps(renderer, rows, shown)
-    if shown.texts is not None:
-        return _spliced_collection(shown, shown.texts, base)
-    if shown.target.kind in COLLECTION_KINDS:
-        parent = xids.parent(f"{shown.target.xid}/-") or xids.REGISTRY
-        return renderer.map_of(parent, xids.type_of(shown.target.xid), _entity(renderer, shown))
-    if shown.flags.collections:
-        return _collections_only(renderer, rows.next_row(), shown)
-    return _entity(renderer, shown)(rows.next_row())
+    rows = PeekableRows(response_content.rows)
+    renderer = Renderer(response_content.render_options(base_url), documents, rows)
+    if response_content.maps:
+        return _maps(renderer, rows, response_content)
+    if response_content.texts is not None:
+        return _spliced_collection(response_content, response_content.texts, base_url)
+    if response_content.target.kind in COLLECTION_KINDS:
+        parent = xids.parent(f"{response_content.target.xid}/-") or xids.REGISTRY
+        return renderer.map_of(parent, xids.type_of(response_content.target.xid), _entity(renderer, response_content))
+    if response_content.flags.collections:
+        return _collections_only(renderer, rows.next_row(), response_content)
+    return _entity(renderer, response_content)(rows.next_row())
 
 
-def _spliced_collection(shown: ResponseContent, texts: StoredTexts, base: str) -> Iterator[str]:
+def _spliced_collection(response_content: ResponseContent, texts: StoredTexts, base_url: str) -> Iterator[str]:
     """A whole collection of Resources or Versions, from their stored texts."""
-    look, type, xid = shown.render_options(base), _resource(shown.target), shown.target.xid
-    if shown.target.kind is PathKind.RESOURCES:
-        return look.all_resources(type, xid, texts)
+    options, type, xid = (
+        response_content.render_options(base_url),
+        _resource(response_content.target),
+        response_content.target.xid,
+    )
+    if response_content.target.kind is PathKind.RESOURCES:
+        return options.all_resources(type, xid, texts)
     start = f'{{"{type.singular}id":"{xids.segments(xid)[3]}","versionid":"'
-    return splice_versions(texts, look.versions(type), xid, len(start))
+    return splice_versions(texts, options.versions(type), xid, len(start))
 
 
 def document_response(
-    shown: ResponseContent, base: str, documents: ReadDocument, also: Headers = NO_HEADERS
+    response_content: ResponseContent, base_url: str, documents: ReadDocument, extra_headers: Headers = NO_HEADERS
 ) -> Response:
     """The document of a Resource's default Version, or of a Version, with its metadata in headers.
 
-    A document that is stored elsewhere gives a redirect, without the headers in `also`.
+    A document that is stored elsewhere gives a redirect, without the headers in `extra_headers`.
     """
-    row = next(iter(shown.rows))
-    types = shown.definitions.header_codec(_resource(shown.target))
-    found = _document_metadata(
-        types, shown.target.kind is PathKind.RESOURCE, row, base, shown.has_shortself, shown.asof_suffix
+    row = next(iter(response_content.rows))
+    types = response_content.definitions.header_codec(_resource(response_content.target))
+    metadata = _document_metadata(
+        types,
+        response_content.target.kind is PathKind.RESOURCE,
+        row,
+        base_url,
+        response_content.has_shortself,
+        response_content.asof_suffix,
     )
-    headers = _filtered_headers(found.headers, shown, row)
-    if shown.created and found.versionid:
-        headers = [_content_location(shown, base, row.xid, found.versionid), *headers[1:]]
-    if found.elsewhere is not None:
-        return Response(303, [root_link(base), *headers, *location_headers(found.elsewhere)])
+    headers = _filtered_headers(metadata.headers, response_content, row)
+    if response_content.created and metadata.versionid:
+        headers = [_content_location(response_content, base_url, row.xid, metadata.versionid), *headers[1:]]
+    if metadata.elsewhere is not None:
+        return Response(303, [root_link(base_url), *headers, *location_headers(metadata.elsewhere)])
     document = documents(row.document) if row.document else b""
-    return Response(200, [root_link(base), SANDBOX_POLICY, *headers, *also], document, is_document=True)
+    return Response(200, [root_link(base_url), SANDBOX_POLICY, *headers, *extra_headers], document, is_document=True)
 
 
 class _DocumentMetadata(NamedTuple):
@@ -159,88 +168,105 @@ class _DocumentMetadata(NamedTuple):
 
 @lru_cache(maxsize=2048)
 def _document_metadata(
-    types: HeaderCodec, resource: bool, row: EntityRow, base: str, short: bool, asof: str
+    types: HeaderCodec, is_resource: bool, row: EntityRow, base_url: str, has_shortself: bool, asof: str
 ) -> _DocumentMetadata:
     """The headers of a document. They depend on the row only, so those of frequently read documents are cached.
 
-    resource: whether the row is a Resource's, which shows its default Version. short: whether to include the short URL.
-    asof: suffix of its other URLs.
+    is_resource: whether the row is a Resource's, which shows its default Version. has_shortself: whether to include the
+    short URL. asof: suffix of its other URLs.
     """
-    own = _header_attributes(row, types.type, base, resource, short, asof)
-    elsewhere, versionid = own.get(f"{types.type.singular}url"), own.get("versionid", "")
-    place = f"{row.xid}/versions/{versionid}" if resource else row.xid
-    located = [(b"content-location", f"{base}{place}{asof}".encode())] if versionid else []
+    attributes = _header_attributes(row, types.type, base_url, is_resource, has_shortself, asof)
+    document_url, versionid = attributes.get(f"{types.type.singular}url"), attributes.get("versionid", "")
+    version_path = f"{row.xid}/versions/{versionid}" if is_resource else row.xid
+    content_location_headers = [(b"content-location", f"{base_url}{version_path}{asof}".encode())] if versionid else []
     return _DocumentMetadata(
-        [*located, *contenttype_headers(own), *types.encode(own), (b"content-disposition", _name(row))],
+        [
+            *content_location_headers,
+            *contenttype_headers(attributes),
+            *types.encode(attributes),
+            (b"content-disposition", _name(row)),
+        ],
         versionid,
-        None if elsewhere is None else str(elsewhere),
+        None if document_url is None else str(document_url),
     )
 
 
 def _header_attributes(
-    row: EntityRow, type: ResourceType, base: str, resource: bool, short: bool, asof: str
+    row: EntityRow, type: ResourceType, base_url: str, is_resource: bool, has_shortself: bool, asof: str
 ) -> dict[str, Json]:
     """The attributes that headers show, in the order of a JSON response."""
-    own: dict[str, Json] = loads_trusted(row.attributes)
-    ids = {name: own.pop(name) for name in (f"{type.singular}id", "versionid") if name in own}
-    url = base + row.xid
-    urls = {"self": url + asof, **({"shortself": shortself_url(base, row)} if short else {})}
-    shown = {**ids, **urls, "xid": row.xid, **own}
-    if resource:
-        del shown["meta"]
-        count = shown.pop("versionscount", None)
-        shown["metaurl"] = f"{url}/meta{asof}"
+    attributes: dict[str, Json] = loads_trusted(row.attributes)
+    ids = {name: attributes.pop(name) for name in (f"{type.singular}id", "versionid") if name in attributes}
+    url = base_url + row.xid
+    urls = {"self": url + asof, **({"shortself": shortself_url(base_url, row)} if has_shortself else {})}
+    header_attributes = {**ids, **urls, "xid": row.xid, **attributes}
+    if is_resource:
+        del header_attributes["meta"]
+        count = header_attributes.pop("versionscount", None)
+        header_attributes["metaurl"] = f"{url}/meta{asof}"
         if count is not None:
-            shown |= {"versionsurl": f"{url}/versions{asof}", "versionscount": count}
-    return shown
+            header_attributes |= {"versionsurl": f"{url}/versions{asof}", "versionscount": count}
+    return header_attributes
 
 
-def _filtered_headers(headers: Headers, shown: ResponseContent, row: EntityRow) -> Headers:
+def _filtered_headers(headers: Headers, response_content: ResponseContent, row: EntityRow) -> Headers:
     """The headers, with the count and the URL of the Versions that a filter leaves."""
-    if shown.narrowing is None or shown.target.kind is not PathKind.RESOURCE:
+    if response_content.narrowing is None or response_content.target.kind is not PathKind.RESOURCE:
         return headers
-    given = dict(headers)
-    count, asked = shown.narrowing.count_and_query(row, "versions", given.get(_COUNT, b"0").decode())
-    url = given.get(_URL, b"").decode().removesuffix(encode(shown.asof_suffix))
-    changed = {_COUNT: count.encode(), _URL: with_asof(url + asked, encode(shown.asof_suffix)).encode()}
-    return [(name, changed.get(name, value)) for name, value in headers]
+    header_values = dict(headers)
+    count, query = response_content.narrowing.count_and_query(row, "versions", header_values.get(_COUNT, b"0").decode())
+    url = header_values.get(_URL, b"").decode().removesuffix(encode(response_content.asof_suffix))
+    changed_headers = {
+        _COUNT: count.encode(),
+        _URL: with_asof(url + query, encode(response_content.asof_suffix)).encode(),
+    }
+    return [(name, changed_headers.get(name, value)) for name, value in headers]
 
 
 _COUNT: Final = b"xregistry-versionscount"
 _URL: Final = b"xregistry-versionsurl"
 
 
-def json_response(shown: ResponseContent, base: str, documents: ReadDocument, also: Headers = NO_HEADERS) -> Response:
+def json_response(
+    response_content: ResponseContent, base_url: str, documents: ReadDocument, extra_headers: Headers = NO_HEADERS
+) -> Response:
     """The complete JSON response, for small content or content in memory.
 
-    shown.rows: a sequence. also: more headers.
+    shown.rows: a sequence. extra_headers: more headers.
     """
-    headers = [*json_headers(shown, base), *also]
-    return Response(200, headers, "".join(render_json(shown, base, documents)).encode())
+    headers = [*json_headers(response_content, base_url), *extra_headers]
+    return Response(200, headers, "".join(render_json(response_content, base_url, documents)).encode())
 
 
-def json_headers(shown: ResponseContent, base: str, row: EntityRow | None = None) -> Headers:
+def json_headers(response_content: ResponseContent, base_url: str, row: EntityRow | None = None) -> Headers:
     """The headers of a JSON response. row: the entity's, if the rows must not be read yet."""
-    located: Headers = []
-    if shown.target.kind in _LOCATED:
-        row = row or next(iter(shown.rows))
+    content_location_headers: Headers = []
+    if response_content.target.kind in _LOCATED:
+        row = row or next(iter(response_content.rows))
         version = (
             parse_string(split_members(row.attributes).get("versionid"))
-            if shown.target.kind is PathKind.RESOURCE
+            if response_content.target.kind is PathKind.RESOURCE
             else row.id
         )
         if version:
-            located.append(_content_location(shown, base, row.xid, version))
-    return [JSON, root_link(base), *located, *shown.links]
+            content_location_headers.append(_content_location(response_content, base_url, row.xid, version))
+    return [JSON, root_link(base_url), *content_location_headers, *response_content.links]
 
 
-def _content_location(shown: ResponseContent, base: str, xid: str, versionid: str) -> tuple[bytes, bytes]:
+def _content_location(
+    response_content: ResponseContent, base_url: str, xid: str, versionid: str
+) -> tuple[bytes, bytes]:
     """The URL of the Version whose attributes are shown, or that the request created, in the form of the request."""
-    if shown.target.kind is PathKind.RESOURCE:
-        made = [one for one in shown.created if one.startswith(f"{xid}/versions/")]
+    if response_content.target.kind is PathKind.RESOURCE:
+        created_xids = [
+            created_xid for created_xid in response_content.created if created_xid.startswith(f"{xid}/versions/")
+        ]
         xid = f"{xid}/versions/{versionid}"
-        xid = xid if xid in made or not made else made[-1]
-    return b"content-location", f"{base}{xid}{details_suffix(shown.target)}{shown.asof_suffix}".encode()
+        xid = xid if xid in created_xids or not created_xids else created_xids[-1]
+    return (
+        b"content-location",
+        f"{base_url}{xid}{details_suffix(response_content.target)}{response_content.asof_suffix}".encode(),
+    )
 
 
 def details_suffix(target: RequestTarget) -> str:
@@ -248,9 +274,9 @@ def details_suffix(target: RequestTarget) -> str:
     return "$details" if _resource(target).hasdocument and not target.has_document_body else ""
 
 
-def _entity(renderer: Renderer, shown: ResponseContent) -> RenderEntity:
+def _entity(renderer: Renderer, response_content: ResponseContent) -> RenderEntity:
     """The function that renders one entity of the response."""
-    return _ENTITIES[shown.target.kind](renderer, shown)
+    return _ENTITIES[response_content.target.kind](renderer, response_content)
 
 
 def _resource(target: RequestTarget) -> ResourceType:
@@ -262,15 +288,15 @@ def _name(row: EntityRow) -> bytes:
     return xids.segments(row.xid)[3].encode()
 
 
-def _registry(renderer: Renderer, shown: ResponseContent) -> RenderEntity:
-    types = shown.definitions.model.groups
-    return lambda row: renderer.registry(row, types, shown.inline, shown.configuration)
+def _registry(renderer: Renderer, response_content: ResponseContent) -> RenderEntity:
+    types = response_content.definitions.model.groups
+    return lambda row: renderer.registry(row, types, response_content.inline, response_content.configuration)
 
 
-def _group(renderer: Renderer, shown: ResponseContent) -> RenderEntity:
-    type = shown.target.group
+def _group(renderer: Renderer, response_content: ResponseContent) -> RenderEntity:
+    type = response_content.target.group
     assert type is not None, "a Group has a type"
-    return renderer.group_of(type, shown.inline)
+    return renderer.group_of(type, response_content.inline)
 
 
 def _stored(name: str | None) -> Callable[[Renderer, ResponseContent], RenderEntity]:
@@ -296,34 +322,36 @@ _ENTITIES: Final[dict[PathKind, Callable[[Renderer, ResponseContent], RenderEnti
 }
 
 
-def _maps(renderer: Renderer, rows: PeekableRows, shown: ResponseContent) -> Iterator[str]:
+def _maps(renderer: Renderer, rows: PeekableRows, response_content: ResponseContent) -> Iterator[str]:
     """A map of the collections that the rows belong to."""
-    before = "{"
+    separator = "{"
     while rows.next is not None:
-        first = rows.next.type
-        plural = first.rpartition(".")[2]
-        yield f'{before}"{plural}":'
-        yield from renderer.map_of(shown.target.xid, first, _member(renderer, shown, plural))
-        before = ","
-    yield "}" if before == "," else "{}"
+        first_type = rows.next.type
+        plural = first_type.rpartition(".")[2]
+        yield f'{separator}"{plural}":'
+        yield from renderer.map_of(response_content.target.xid, first_type, _member(renderer, response_content, plural))
+        separator = ","
+    yield "}" if separator == "," else "{}"
 
 
-def _member(renderer: Renderer, shown: ResponseContent, plural: str) -> RenderEntity:
+def _member(renderer: Renderer, response_content: ResponseContent, plural: str) -> RenderEntity:
     """The function that renders members of one of an entity's collections."""
-    inline, group = shown.inline.get(plural, NO_INLINE), shown.target.group
+    inline, group = response_content.inline.get(plural, NO_INLINE), response_content.target.group
     if group is None:
-        return renderer.group_of(shown.definitions.model.groups[plural], inline)
+        return renderer.group_of(response_content.definitions.model.groups[plural], inline)
     return renderer.resource_of(group.resources[plural], inline)
 
 
-def _collections_only(renderer: Renderer, row: EntityRow, shown: ResponseContent) -> Iterator[str]:
+def _collections_only(renderer: Renderer, row: EntityRow, response_content: ResponseContent) -> Iterator[str]:
     """The nested collections of an entity, without its attributes."""
-    own, group, inline = split_members(row.attributes), shown.target.group, shown.inline
-    types = shown.definitions.model.groups
-    nested = renderer.resources(row, own, group, inline) if group else renderer.groups(row, own, types, inline)
-    before = "{"
-    for pieces in nested:
-        yield before + next(pieces).removeprefix(",")
+    members, group, inline = split_members(row.attributes), response_content.target.group, response_content.inline
+    types = response_content.definitions.model.groups
+    nested_collections = (
+        renderer.resources(row, members, group, inline) if group else renderer.groups(row, members, types, inline)
+    )
+    separator = "{"
+    for pieces in nested_collections:
+        yield separator + next(pieces).removeprefix(",")
         yield from pieces
-        before = ","
-    yield "}" if before == "," else "{}"
+        separator = ","
+    yield "}" if separator == "," else "{}"

@@ -16,8 +16,8 @@ SHORTSELF_PATH: Final = "s"
 TOKEN_SEGMENT: Final = 2
 
 
-def shortself_url(base: str, row: EntityRow, below: str = "") -> str:
-    """The absolute short URL of an entity, or of the part `below` it. It never changes while the entity exists."""
+def shortself_url(base_url: str, row: EntityRow, subpath: str = "") -> str:
+    """The absolute short URL of an entity, or of the part `subpath` it. It never changes while the entity exists."""
     if row.born is None:
-        return f"{base}/-/{SHORTSELF_PATH}/0{row.xid if row.xid != xids.REGISTRY else ''}{below}"
-    return f"{base}/-/{SHORTSELF_PATH}/{base36(row.born)}{below}"
+        return f"{base_url}/-/{SHORTSELF_PATH}/0{row.xid if row.xid != xids.REGISTRY else ''}{subpath}"
+    return f"{base_url}/-/{SHORTSELF_PATH}/{base36(row.born)}{subpath}"

@@ -23,75 +23,89 @@ _COUNT: Final = ',"versionscount":'
 
 
 @lru_cache(maxsize=256)
-def resource_splice(base: str, singular: str, suffix: str, asof: str) -> Splice:
+def resource_splice(base_url: str, singular: str, suffix: str, asof: str) -> Splice:
     """The function that renders Resources of a type in the API view, without inlining, from xids and stored attributes.
 
-    base: absolute URL of the registry. suffix: what follows an xid in `self`. asof: suffix of all URLs. None of the
+    base_url: absolute URL of the registry. suffix: what follows an xid in `self`. asof: suffix of all URLs. None of the
     Resources may have an `xref`.
     """
-    before = len(f'{{"{singular}id":"","versionid":"')
-    itself, xid_is, meta_is, versions_are, end = _around(base, suffix, asof)
+    opening_length = len(f'{{"{singular}id":"","versionid":"')
+    self_member, xid_member, metaurl_member, versionsurl_member, closing = _around(base_url, suffix, asof)
 
-    def splice(xid: str, id: str, text: str, meta: int) -> tuple[str, ...]:
-        ids = text.find('"', before + len(id)) + 1
-        default, rest = text[ids:meta], text[text.rfind(_COUNT) :]
-        return text[:ids], itself, xid, xid_is, xid, '"', default, meta_is, xid, versions_are, xid, end, rest
+    def splice(xid: str, id: str, text: str, meta_start: int) -> tuple[str, ...]:
+        ids_end = text.find('"', opening_length + len(id)) + 1
+        default_members, counts_text = text[ids_end:meta_start], text[text.rfind(_COUNT) :]
+        return (
+            text[:ids_end],
+            self_member,
+            xid,
+            xid_member,
+            xid,
+            '"',
+            default_members,
+            metaurl_member,
+            xid,
+            versionsurl_member,
+            xid,
+            closing,
+            counts_text,
+        )
 
     return splice
 
 
-def _around(base: str, suffix: str, asof: str, place: str = "") -> tuple[str, str, str, str, str]:
-    """The texts around a Resource's xid in its URLs, or around its id if `place` is the collection."""
+def _around(base_url: str, suffix: str, asof: str, collection_path: str = "") -> tuple[str, str, str, str, str]:
+    """The texts around a Resource's xid in its URLs, or around its id if `collection_path` is the collection."""
     return (
-        f',"self":"{base}{place}',
-        f'{suffix}{asof}","xid":"{place}',
-        f',"metaurl":"{base}{place}',
-        f'/meta{asof}","versionsurl":"{base}{place}',
+        f',"self":"{base_url}{collection_path}',
+        f'{suffix}{asof}","xid":"{collection_path}',
+        f',"metaurl":"{base_url}{collection_path}',
+        f'/meta{asof}","versionsurl":"{base_url}{collection_path}',
         f'/versions{asof}"',
     )
 
 
 @lru_cache(maxsize=256)
-def version_splice(base: str, singular: str, suffix: str, asof: str) -> Splice:
+def version_splice(base_url: str, singular: str, suffix: str, asof: str) -> Splice:
     """The function that renders Versions, without their documents."""
 
-    def splice(xid: str, id: str, text: str, meta: int) -> tuple[str, ...]:
-        start = f'{{"{singular}id":"{xid.split("/", 5)[4]}","versionid":"{id}",'
-        return start, f'"self":"{base}{xid}{suffix}{asof}","xid":"{xid}",', text[len(start) :]
+    def splice(xid: str, id: str, text: str, meta_start: int) -> tuple[str, ...]:
+        opening = f'{{"{singular}id":"{xid.split("/", 5)[4]}","versionid":"{id}",'
+        return opening, f'"self":"{base_url}{xid}{suffix}{asof}","xid":"{xid}",', text[len(opening) :]
 
     return splice
 
 
-def splice_resources(texts: StoredTexts, base: str, xid: str, singular: str, suffix: str) -> Iterator[str]:
+def splice_resources(texts: StoredTexts, base_url: str, xid: str, singular: str, suffix: str) -> Iterator[str]:
     """A collection of Resources as a JSON object, in pieces; each Resource is as `resource_splice` renders it.
 
     The code is repeated here because a call per Resource, with its xid, would take a fifth of the time.
     """
-    start, between = len(f'{{"{singular}id":"'), len('","versionid":"')
-    itself, xid_is, meta_is, versions_are, end = _around(base, suffix, "", f"{xid}/")
-    before, waiting = '{"', iter(texts)
-    while block := list(islice(waiting, BLOCK_SIZE)):
+    id_start, gap_length = len(f'{{"{singular}id":"'), len('","versionid":"')
+    self_member, xid_member, metaurl_member, versionsurl_member, closing = _around(base_url, suffix, "", f"{xid}/")
+    separator, unread_texts = '{"', iter(texts)
+    while rows_block := list(islice(unread_texts, BLOCK_SIZE)):
         parts: list[str] = []
-        for row in block:
-            text, meta = row[0], row[1]
-            ends = text.index('"', start)
-            id, ids = text[start:ends], text.index('"', ends + between) + 1
-            default, rest = text[ids:meta], text[text.rindex(_COUNT) :]
-            parts += (before, id, '":', text[:ids], itself, id, xid_is, id, '"', default)
-            parts += (meta_is, id, versions_are, id, end, rest)
-            before = ',"'
+        for row in rows_block:
+            text, meta_start = row[0], row[1]
+            id_end = text.index('"', id_start)
+            id, ids_end = text[id_start:id_end], text.index('"', id_end + gap_length) + 1
+            default_members, counts_text = text[ids_end:meta_start], text[text.rindex(_COUNT) :]
+            parts += (separator, id, '":', text[:ids_end], self_member, id, xid_member, id, '"', default_members)
+            parts += (metaurl_member, id, versionsurl_member, id, closing, counts_text)
+            separator = ',"'
         yield "".join(parts)
-    yield "}" if before == ',"' else "{}"
+    yield "}" if separator == ',"' else "{}"
 
 
-def splice_versions(texts: StoredTexts, splice: Splice, xid: str, start: int) -> Iterator[str]:
+def splice_versions(texts: StoredTexts, splice: Splice, xid: str, id_start: int) -> Iterator[str]:
     """A collection of Versions as a JSON object, in pieces.
 
-    start: index of the id in the attributes of each Version.
+    id_start: index of the id in the attributes of each Version.
     """
-    before = "{"
+    separator = "{"
     for text, meta, *_ in texts:
-        id = text[start : text.index('"', start)]
-        yield "".join((before, '"', id, '":', *splice(f"{xid}/{id}", id, text, meta)))
-        before = ","
-    yield "}" if before == "," else "{}"
+        id = text[id_start : text.index('"', id_start)]
+        yield "".join((separator, '"', id, '":', *splice(f"{xid}/{id}", id, text, meta)))
+        separator = ","
+    yield "}" if separator == "," else "{}"

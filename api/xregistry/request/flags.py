@@ -81,37 +81,37 @@ def parse_flags(query: bytes, target: RequestTarget, method: str, capabilities: 
     """
     if not query:
         return EXPORT_FLAGS if target.kind is PathKind.EXPORT else NO_FLAGS
-    paging = (
+    paging_flags = (
         PAGING_FLAGS
         if capabilities.pagination and method in READ_METHODS and target.kind in COLLECTION_KINDS
         else frozenset()
     )
-    given = _parameters(query, (KNOWN_FLAGS & capabilities.flags) | paging | OWN_FLAGS)
+    parameters = _parameters(query, (KNOWN_FLAGS & capabilities.flags) | paging_flags | OWN_FLAGS)
     for check in _CHECKS:
-        check(given, target, method)
-    whole = "collections" in given
-    inline = given.get("inline")
+        check(parameters, target, method)
+    only_collections = "collections" in parameters
+    inline = parameters.get("inline")
     return Flags(
-        doc="doc" in given or target.kind is PathKind.EXPORT,
-        binary="binary" in given,
-        collections=whole,
+        doc="doc" in parameters or target.kind is PathKind.EXPORT,
+        binary="binary" in parameters,
+        collections=only_collections,
         inline=_list(inline)
         if inline
         else INLINE_EVERYTHING
-        if whole
+        if only_collections
         else INLINE_OF_EXPORT
         if target.kind is PathKind.EXPORT
         else None,
-        ignore=_ignored(given["ignore"], capabilities.ignores) if "ignore" in given else frozenset(),
-        epoch=_one(given, "epoch"),
-        setdefaultversionid=_one(given, "setdefaultversionid"),
-        filter=tuple(map(_conjunction, given["filter"])) if "filter" in given else None,
-        sort=_one(given, "sort"),
-        limit=_limit(_one(given, "limit")),
-        cursor=_one(given, "cursor"),
-        dryrun="dryrun" in given,
-        asof=_one(given, "asof"),
-        stated="stated" in given and target.kind is PathKind.EXPORT,
+        ignore=_ignored(parameters["ignore"], capabilities.ignores) if "ignore" in parameters else frozenset(),
+        epoch=_one(parameters, "epoch"),
+        setdefaultversionid=_one(parameters, "setdefaultversionid"),
+        filter=tuple(map(_conjunction, parameters["filter"])) if "filter" in parameters else None,
+        sort=_one(parameters, "sort"),
+        limit=_limit(_one(parameters, "limit")),
+        cursor=_one(parameters, "cursor"),
+        dryrun="dryrun" in parameters,
+        asof=_one(parameters, "asof"),
+        stated="stated" in parameters and target.kind is PathKind.EXPORT,
     )
 
 
@@ -126,15 +126,15 @@ RawParams = Mapping[str, list[str]]
 _ASOF: Final = frozenset(("asof",))
 
 
-def _parameters(query: bytes, known: frozenset[str]) -> dict[str, list[str]]:
+def _parameters(query: bytes, known_names: frozenset[str]) -> dict[str, list[str]]:
     """Raw values by name. A percent-encoded comma or `=` belongs to a value."""
-    given: dict[str, list[str]] = {}
+    parameters: dict[str, list[str]] = {}
     for parameter in query.decode("latin-1").split("&"):
         name, _, value = parameter.partition("=")
         name = unquote_plus(name)
-        if name in known:
-            given.setdefault(name, []).append(value)
-    return given
+        if name in known_names:
+            parameters.setdefault(name, []).append(value)
+    return parameters
 
 
 def _list(values: list[str]) -> tuple[str, ...]:
@@ -146,8 +146,8 @@ def _parts(value: str) -> tuple[str, ...]:
     return tuple(unquote_plus(part) for part in value.split(",") if part) or INLINE_EVERYTHING
 
 
-def _one(given: RawParams, name: str) -> str | None:
-    return unquote_plus(given[name][0]) if name in given else None
+def _one(parameters: RawParams, name: str) -> str | None:
+    return unquote_plus(parameters[name][0]) if name in parameters else None
 
 
 def _conjunction(value: str) -> tuple[str, ...]:
@@ -166,24 +166,24 @@ def _ignored(values: list[str], supported: frozenset[str]) -> frozenset[str]:
     names = _list(values)
     for name in names:
         if name != "*" and name not in supported:
-            known = ", ".join(sorted(supported))
-            raise problems.BadIgnore(value=name, error_detail=f"it is not one of: {known}")
+            supported_text = ", ".join(sorted(supported))
+            raise problems.BadIgnore(value=name, error_detail=f"it is not one of: {supported_text}")
     return supported if "*" in names else frozenset(names)
 
 
-def _appears_once(given: RawParams, target: RequestTarget, method: str) -> None:
+def _appears_once(parameters: RawParams, target: RequestTarget, method: str) -> None:
     for name in SINGLE_FLAGS:
-        if len(given.get(name, ())) > 1:
+        if len(parameters.get(name, ())) > 1:
             raise problems.BadFlag(flag=name)
 
 
-def _collections_has_collections(given: RawParams, target: RequestTarget, method: str) -> None:
-    if "collections" in given and target.kind not in (PathKind.REGISTRY, PathKind.EXPORT, PathKind.GROUP):
+def _collections_has_collections(parameters: RawParams, target: RequestTarget, method: str) -> None:
+    if "collections" in parameters and target.kind not in (PathKind.REGISTRY, PathKind.EXPORT, PathKind.GROUP):
         raise problems.BadFlag(flag="collections")
 
 
-def _default_is_of_one_resource(given: RawParams, target: RequestTarget, method: str) -> None:
-    value = _one(given, "setdefaultversionid")
+def _default_is_of_one_resource(parameters: RawParams, target: RequestTarget, method: str) -> None:
+    value = _one(parameters, "setdefaultversionid")
     if value is None:
         return
     if target.kind not in VERSIONED_KINDS or method in ("GET", "HEAD"):
@@ -192,31 +192,31 @@ def _default_is_of_one_resource(given: RawParams, target: RequestTarget, method:
         raise problems.BadDefaultversionid(value=value, error_detail="a versionid is needed")
 
 
-def _filter_is_about_entities(given: RawParams, target: RequestTarget, method: str) -> None:
+def _filter_is_about_entities(parameters: RawParams, target: RequestTarget, method: str) -> None:
     # A filter affects responses only. On a DELETE, a client might expect it to select what is deleted, so it is
     # refused.
-    if "filter" in given and (target.kind in UNFILTERED_KINDS or method == "DELETE"):
+    if "filter" in parameters and (target.kind in UNFILTERED_KINDS or method == "DELETE"):
         raise problems.BadFlag(flag="filter")
 
 
-def _sort_is_about_a_collection(given: RawParams, target: RequestTarget, method: str) -> None:
-    if "sort" in given and target.kind not in COLLECTION_KINDS:
+def _sort_is_about_a_collection(parameters: RawParams, target: RequestTarget, method: str) -> None:
+    if "sort" in parameters and target.kind not in COLLECTION_KINDS:
         raise problems.SortNoncollection()
 
 
-def _specversion_is_supported(given: RawParams, target: RequestTarget, method: str) -> None:
-    value = _one(given, "specversion")
+def _specversion_is_supported(parameters: RawParams, target: RequestTarget, method: str) -> None:
+    value = _one(parameters, "specversion")
     if value is not None and _PATCH.sub(r"\1", value.lower()) != SPECVERSION:
         raise problems.UnsupportedSpecversion(specversion=value, list=SPECVERSION)
 
 
-def _dryrun_is_of_a_write(given: RawParams, target: RequestTarget, method: str) -> None:
-    if "dryrun" in given and method in READ_METHODS:
+def _dryrun_is_of_a_write(parameters: RawParams, target: RequestTarget, method: str) -> None:
+    if "dryrun" in parameters and method in READ_METHODS:
         raise problems.BadFlag(flag="dryrun")
 
 
-def _asof_is_of_a_read(given: RawParams, target: RequestTarget, method: str) -> None:
-    if "asof" in given and (method not in READ_METHODS or any(name in given for name in WRITE_FLAGS)):
+def _asof_is_of_a_read(parameters: RawParams, target: RequestTarget, method: str) -> None:
+    if "asof" in parameters and (method not in READ_METHODS or any(name in parameters for name in WRITE_FLAGS)):
         raise problems.BadFlag(flag="asof")
 
 

@@ -32,18 +32,18 @@ def parse_inline(paths: Sequence[str], target: RequestTarget, model: Model, capa
     Raises: BadInline for an invalid path, InlineNoninlineable for a path without a target, NotAvailable for
     configuration that is disabled.
     """
-    everything = inlineable_tree(target, model)
+    inlineable = inlineable_tree(target, model)
     configuration = CONFIGURATION_NAMES if target.group is None else ()
-    chosen: InlineTree = {}
+    inline: InlineTree = {}
     for path in paths:
         if path == "*":
-            _merge(chosen, {name: below for name, below in everything.items() if name not in configuration})
+            _merge(inline, {name: subtree for name, subtree in inlineable.items() if name not in configuration})
         else:
-            _choose(chosen, everything, path)
+            _choose(inline, inlineable, path)
     for name in configuration:
-        if name in chosen and name not in capabilities.available:
+        if name in inline and name not in capabilities.available:
             raise problems.NotAvailable(f"/{name}")
-    return chosen
+    return inline
 
 
 def inlineable_tree(target: RequestTarget, model: Model) -> InlineableTree:
@@ -65,12 +65,12 @@ def inlined_types(type: str, inline: InlineTree) -> Iterator[str]:
     depth = -1 if type == "/" else type.count(".")
     if depth == 2:
         return
-    for name, deeper in inline.items():
+    for name, nested_inline in inline.items():
         if name in CONFIGURATION_NAMES if depth < 0 else depth == 1 and name != "versions":
             continue
         child = name if depth < 0 else f"{type}.{name}"
         yield child
-        yield from inlined_types(child, deeper)
+        yield from inlined_types(child, nested_inline)
 
 
 def _group(type: GroupType) -> InlineableTree:
@@ -85,21 +85,21 @@ def _version(type: ResourceType) -> InlineableTree:
     return {type.singular: None} if type.hasdocument else {}
 
 
-def _choose(chosen: InlineTree, everything: InlineableTree, path: str) -> None:
-    *steps, last = path.split(".")
-    if not all(_STEP.match(step) for step in steps) or not (last == "*" or _STEP.match(last)):
+def _choose(inline: InlineTree, inlineable: InlineableTree, path: str) -> None:
+    *steps, last_step = path.split(".")
+    if not all(_STEP.match(step) for step in steps) or not (last_step == "*" or _STEP.match(last_step)):
         raise problems.BadInline(value=path, error_detail="it takes names joined by dots, and * as the last name only")
-    possible: InlineableTree | None = everything
-    for step in steps if last == "*" else (*steps, last):
-        if possible is None or step not in possible:
+    inlineable_below: InlineableTree | None = inlineable
+    for step in steps if last_step == "*" else (*steps, last_step):
+        if inlineable_below is None or step not in inlineable_below:
             raise problems.InlineNoninlineable(name=path)
-        chosen, possible = chosen.setdefault(step, {}), possible[step]
-    if last == "*":
-        if possible is None:
+        inline, inlineable_below = inline.setdefault(step, {}), inlineable_below[step]
+    if last_step == "*":
+        if inlineable_below is None:
             raise problems.InlineNoninlineable(name=path)
-        _merge(chosen, possible)
+        _merge(inline, inlineable_below)
 
 
-def _merge(chosen: InlineTree, more: InlineableTree) -> None:
-    for name, deeper in more.items():
-        _merge(chosen.setdefault(name, {}), deeper or {})
+def _merge(inline: InlineTree, inlineable: InlineableTree) -> None:
+    for name, nested in inlineable.items():
+        _merge(inline.setdefault(name, {}), nested or {})

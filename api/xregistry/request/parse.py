@@ -65,8 +65,8 @@ def _document(
 ) -> WriteTree:
     """A write whose body is the document and whose headers are the metadata."""
     assert target.resource is not None, "only Resources and Versions have documents"
-    given = xregistry_headers(request.headers)
-    tree = definitions.header_codec(target.resource).decode(given, target.xid)
+    headers = xregistry_headers(request.headers)
+    tree = definitions.header_codec(target.resource).decode(headers, target.xid)
     url = f"{target.resource.singular}url"
     if body and tree.get(url) is not None:
         raise problems.BadRequest(

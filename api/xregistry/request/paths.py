@@ -81,8 +81,8 @@ class RequestTarget:
     @property
     def has_document_body(self) -> bool:
         """True if the body is the entity's document and its metadata is in headers."""
-        versioned = self.kind is PathKind.RESOURCE or self.kind is PathKind.VERSION
-        return versioned and not self.details and self.resource is not None and self.resource.hasdocument
+        is_versioned = self.kind is PathKind.RESOURCE or self.kind is PathKind.VERSION
+        return is_versioned and not self.details and self.resource is not None and self.resource.hasdocument
 
     @property
     def row_xid(self) -> str:
@@ -110,7 +110,9 @@ _BY_DEPTH: Final = {
 }
 
 
-def resolve_path(segments: Sequence[str], model: Model, details: bool = False, writes: bool = False) -> RequestTarget:
+def resolve_path(
+    segments: Sequence[str], model: Model, has_details: bool = False, is_write: bool = False
+) -> RequestTarget:
     """The target of a path. The target may not exist.
 
     Raises: NotFound for a path that matches no type of the model; ApiNotFound; BadDetails; for an invalid id,
@@ -119,29 +121,29 @@ def resolve_path(segments: Sequence[str], model: Model, details: bool = False, w
     kind = _kind(segments)
     if kind is None:
         raise problems.NotFound(xids.join(*segments))
-    target = RequestTarget(kind, xids.join(*segments), *_types(segments, kind, model), details)
-    if details and kind not in (PathKind.RESOURCE, PathKind.VERSION):
+    target = RequestTarget(kind, xids.join(*segments), *_types(segments, kind, model), has_details)
+    if has_details and kind not in (PathKind.RESOURCE, PathKind.VERSION):
         raise problems.BadDetails()
     for id in segments[1::2]:
-        if writes:
+        if is_write:
             check_id(id)
         elif not xids.ID.match(id):
             raise problems.NotFound(target.xid)
     return target
 
 
-def methods_of(kind: PathKind, document: bool) -> tuple[str, ...]:
+def methods_of(kind: PathKind, is_document: bool) -> tuple[str, ...]:
     """The methods that a path accepts while everything is mutable.
 
-    document: whether the body is a document, which excludes PATCH.
+    is_document: whether the body is a document, which excludes PATCH.
     """
-    return tuple(method for method in METHODS[kind] if not (document and method == "PATCH"))
+    return tuple(method for method in METHODS[kind] if not (is_document and method == "PATCH"))
 
 
-def allow_header(kind: PathKind, capabilities: Capabilities, document: bool = False) -> str:
+def allow_header(kind: PathKind, capabilities: Capabilities, is_document: bool = False) -> str:
     """The value of the Allow header for such a path under the current capabilities."""
     mutable = capabilities.available.get(availability_name(kind), False)
-    methods = methods_of(kind, document) if mutable else ("GET",)
+    methods = methods_of(kind, is_document) if mutable else ("GET",)
     return ", ".join((methods[0], "HEAD", "OPTIONS", *methods[1:]))
 
 

@@ -91,73 +91,80 @@ def check(sections: Sections) -> None:
     """Checks nothing: SECTIONS contain all rules."""
 
 
-def to_attributes(sections: Sections, left: Sections) -> dict[str, Json]:
+def to_attributes(sections: Sections, leftovers: Sections) -> dict[str, Json]:
     options = {
-        "properties": _properties(as_mapping(sections.get("properties")), left),
+        "properties": _properties(as_mapping(sections.get("properties")), leftovers),
         **{
-            own: open_properties(section, as_mapping(sections.get(section)), left, MAP_KEY)
-            for section, own in _OPEN.items()
+            option_name: open_properties(section, as_mapping(sections.get(section)), leftovers, MAP_KEY)
+            for section, option_name in _OPEN.items()
         },
-        "header": _header(as_mapping(sections.get("header")), left),
+        "header": _header(as_mapping(sections.get("header")), leftovers),
     }
     if "amqpencoding" in as_mapping(sections.get("applicationdata")):
-        add_leftover(left, "applicationdata", "amqpencoding", sections["applicationdata"]["amqpencoding"])
+        add_leftover(leftovers, "applicationdata", "amqpencoding", sections["applicationdata"]["amqpencoding"])
     return {"protocol": PROTOCOL, "protocoloptions": {name: value for name, value in options.items() if value}}
 
 
-def to_document(attributes: Mapping[str, Json], left: Sections) -> Sections:
-    options, rest = as_mapping(attributes.get("protocoloptions")), section_leftovers(left, "applicationdata")
-    done: Sections = {
-        "header": _stated_header(as_mapping(options.get("header")), section_leftovers(left, "header")),
-        "properties": _stated_properties(as_mapping(options.get("properties")), section_leftovers(left, "properties")),
-        "applicationdata": {"amqpencoding": rest["amqpencoding"]} if "amqpencoding" in rest else {},
+def to_document(attributes: Mapping[str, Json], leftovers: Sections) -> Sections:
+    options, payload_leftovers = (
+        as_mapping(attributes.get("protocoloptions")),
+        section_leftovers(leftovers, "applicationdata"),
+    )
+    document: Sections = {
+        "header": _stated_header(as_mapping(options.get("header")), section_leftovers(leftovers, "header")),
+        "properties": _stated_properties(
+            as_mapping(options.get("properties")), section_leftovers(leftovers, "properties")
+        ),
+        "applicationdata": {"amqpencoding": payload_leftovers["amqpencoding"]}
+        if "amqpencoding" in payload_leftovers
+        else {},
     }
-    for section, own in _OPEN.items():
-        done[section] = _stated_open(as_mapping(options.get(own)), section_leftovers(left, section))
-    return {name: members for name, members in done.items() if members}
+    for section, option_name in _OPEN.items():
+        document[section] = _stated_open(as_mapping(options.get(option_name)), section_leftovers(leftovers, section))
+    return {name: members for name, members in document.items() if members}
 
 
-def _header(members: Mapping[str, Json], left: Sections) -> dict[str, Json]:
-    held: dict[str, Json] = {}
+def _header(members: Mapping[str, Json], leftovers: Sections) -> dict[str, Json]:
+    header: dict[str, Json] = {}
     for name, value in members.items():
-        meant = as_scalar(value)
-        if meant is not None:
-            held[name] = meant
-        if meant is None or meant == _HEADER[name]:
-            add_leftover(left, "header", name, value)
-    return held
+        scalar = as_scalar(value)
+        if scalar is not None:
+            header[name] = scalar
+        if scalar is None or scalar == _HEADER[name]:
+            add_leftover(leftovers, "header", name, value)
+    return header
 
 
-def _stated_header(header: Mapping[str, Any], rest: Mapping[str, Json]) -> dict[str, Json]:
-    changed = {name: header[name] for name, default in _HEADER.items() if header.get(name, default) != default}
-    return {name: value for name in _HEADER if (value := changed.get(name, rest.get(name))) is not None}
+def _stated_header(header: Mapping[str, Any], leftovers: Mapping[str, Json]) -> dict[str, Json]:
+    non_default = {name: header[name] for name, default in _HEADER.items() if header.get(name, default) != default}
+    return {name: value for name in _HEADER if (value := non_default.get(name, leftovers.get(name))) is not None}
 
 
-def _properties(members: Mapping[str, Json], left: Sections) -> dict[str, Json]:
-    held: dict[str, Json] = {}
+def _properties(members: Mapping[str, Json], leftovers: Sections) -> dict[str, Json]:
+    properties: dict[str, Json] = {}
     for name, value in members.items():
-        own, slot = _PROPERTIES[name]
-        held[own] = property_object(value, slot)
-        if not holds_value(held[own], value):
-            add_leftover(left, "properties", name, value)
-    return held
+        property_name, property_types = _PROPERTIES[name]
+        properties[property_name] = property_object(value, property_types)
+        if not holds_value(properties[property_name], value):
+            add_leftover(leftovers, "properties", name, value)
+    return properties
 
 
-def _stated_properties(properties: Mapping[str, Any], rest: Mapping[str, Json]) -> dict[str, Json]:
+def _stated_properties(properties: Mapping[str, Any], leftovers: Mapping[str, Json]) -> dict[str, Json]:
     return {
-        name: document_value(as_mapping(properties[own]), rest.get(name))
-        for name, (own, _) in _PROPERTIES.items()
-        if own in properties
+        name: document_value(as_mapping(properties[property_name]), leftovers.get(name))
+        for name, (property_name, _) in _PROPERTIES.items()
+        if property_name in properties
     }
 
 
-def _stated_open(properties: Mapping[str, Any], rest: Mapping[str, Json]) -> dict[str, Json]:
+def _stated_open(properties: Mapping[str, Any], leftovers: Mapping[str, Json]) -> dict[str, Json]:
     """The members of an open section.
 
     A leftover counts only if attributes cannot have its name; a client of the registry removed any other.
     """
-    held = {
-        name: document_value(as_mapping(property), rest.get(name), "boolean", "integer", "number")
+    members = {
+        name: document_value(as_mapping(property), leftovers.get(name), "boolean", "integer", "number")
         for name, property in properties.items()
     }
-    return held | {name: value for name, value in rest.items() if not MAP_KEY.match(name)}
+    return members | {name: value for name, value in leftovers.items() if not MAP_KEY.match(name)}

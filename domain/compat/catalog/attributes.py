@@ -40,35 +40,37 @@ _SHOWN: Final = (
 )
 
 
-def to_attributes(format: str, document: Sections | None, find: FindSchema = lambda uri: None) -> MappedDefinition:
+def to_attributes(
+    format: str, document: Sections | None, find_schema: FindSchema = lambda uri: None
+) -> MappedDefinition:
     """The message attributes of a valid document; the message model accepts them.
 
     document: from `parse_definition`; None for formats without a metaschema, where there is nothing to map.
     """
-    room = METASCHEMAS.get(format)
-    if room is None or document is None:
+    metaschema = METASCHEMAS.get(format)
+    if metaschema is None or document is None:
         return MappedDefinition({}, {})
-    left: Sections = {}
-    attributes = room.to_attributes(document, left)
-    section, member = room.DATASCHEMA
+    leftovers: Sections = {}
+    attributes = metaschema.to_attributes(document, leftovers)
+    section, member = metaschema.DATASCHEMA
     value = as_mapping(document.get(section)).get(member)
     uri = as_reference("dataschemauri", value)
-    schema = None if uri is None else find(uri)
+    schema = None if uri is None else find_schema(uri)
     if schema is not None:
         attributes |= {"dataschemaformat": schema.format, "dataschemauri": uri, "dataschemaxid": schema.xid}
-    elif value is not None and room is not cloudevents:
-        add_leftover(left, section, member, value)
-    return MappedDefinition(attributes, left)
+    elif value is not None and metaschema is not cloudevents:
+        add_leftover(leftovers, section, member, value)
+    return MappedDefinition(attributes, leftovers)
 
 
-def to_document(format: str, attributes: Mapping[str, Json], left: Mapping[str, Json]) -> Sections:
+def to_document(format: str, attributes: Mapping[str, Json], leftovers: Mapping[str, Json]) -> Sections:
     """The document made of a message's attributes and leftovers; for formats without a metaschema, the attributes."""
-    room = METASCHEMAS.get(format)
-    if room is None:
+    metaschema = METASCHEMAS.get(format)
+    if metaschema is None:
         return {name: attributes[name] for name in _SHOWN if name in attributes}
-    done = room.to_document(attributes, dict(left))
-    section, member = room.DATASCHEMA
-    uri = attributes.get("dataschemauri", section_leftovers(left, section).get(member))
-    if uri is not None and room is not cloudevents:
-        done[section] = {**as_mapping(done.get(section)), member: uri}
-    return done
+    sections = metaschema.to_document(attributes, dict(leftovers))
+    section, member = metaschema.DATASCHEMA
+    uri = attributes.get("dataschemauri", section_leftovers(leftovers, section).get(member))
+    if uri is not None and metaschema is not cloudevents:
+        sections[section] = {**as_mapping(sections.get(section)), member: uri}
+    return sections

@@ -86,22 +86,22 @@ def check(sections: Sections) -> None:
         raise MalformedDefinition("it is a constant and cannot have placeholders", "attributes", "type")
 
 
-def to_attributes(sections: Sections, left: Sections) -> dict[str, Json]:
-    metadata = open_properties("attributes", sections["attributes"], left, xids.NAME, _SLOTS)
+def to_attributes(sections: Sections, leftovers: Sections) -> dict[str, Json]:
+    metadata = open_properties("attributes", sections["attributes"], leftovers, xids.NAME, _SLOTS)
     type = as_media_type(sections["attributes"].get("datacontenttype"))
     constant = {} if type is None else {"datacontenttype": type}
     return {"envelope": ENVELOPE, "envelopemetadata": metadata, **constant}
 
 
-def to_document(attributes: Mapping[str, Json], left: Sections) -> Sections:
-    rest = section_leftovers(left, "attributes")
+def to_document(attributes: Mapping[str, Json], leftovers: Sections) -> Sections:
+    attribute_leftovers = section_leftovers(leftovers, "attributes")
     members = {
         name: document_value(
-            as_mapping(property), rest.get(name), *(("boolean", "integer") if name not in _KNOWN else ())
+            as_mapping(property), attribute_leftovers.get(name), *(("boolean", "integer") if name not in _KNOWN else ())
         )
         for name, property in as_mapping(attributes.get("envelopemetadata")).items()
     }
-    members |= {name: value for name, value in rest.items() if not xids.NAME.match(name)}
+    members |= {name: value for name, value in attribute_leftovers.items() if not xids.NAME.match(name)}
     if attributes.get("dataschemauri"):
         members.setdefault("dataschema", attributes["dataschemauri"])
     return {"attributes": members}

@@ -40,21 +40,21 @@ class DefinitionDocument:
 
 def parse_definition(format: str, body: bytes) -> DefinitionDocument:
     """The definition in a document, parsed and checked. O(length). Raises: MalformedDefinition."""
-    room = METASCHEMAS.get(format)
-    if room is None:
+    metaschema = METASCHEMAS.get(format)
+    if metaschema is None:
         return DefinitionDocument(format)
-    given = _object(body)
-    if given.get("format") not in (None, format):
+    members = _object(body)
+    if members.get("format") not in (None, format):
         raise MalformedDefinition(f"its Group is of the format {format}", "format")
-    sections = {name: value for name, value in given.items() if name not in _ABOUT}
-    description = given.get("description")
-    if room.SECTIONS is not None:
+    sections = {name: value for name, value in members.items() if name not in _ABOUT}
+    description = members.get("description")
+    if metaschema.SECTIONS is not None:
         if not isinstance(description, str | None):
             raise MalformedDefinition("it is not a string", "description")
         sections = {name: without_nulls(value) for name, value in sections.items() if value is not None}
-        check_sections(room.SECTIONS, sections)
-    room.check(sections)
-    if format == _CLOUDEVENTS and given.get("id") not in (None, "", sections["attributes"]["type"]):
+        check_sections(metaschema.SECTIONS, sections)
+    metaschema.check(sections)
+    if format == _CLOUDEVENTS and members.get("id") not in (None, "", sections["attributes"]["type"]):
         raise MalformedDefinition("it is not the type of the defined CloudEvents", "id")
     return DefinitionDocument(format, sections, description if isinstance(description, str) else None)
 
@@ -72,14 +72,14 @@ def _object(body: bytes) -> Mapping[str, Json]:
 
 
 def _is_too_deep(value: Json) -> bool:
-    level = [value]
+    containers = [value]
     for _ in range(MAX_DEPTH):
-        level = [inner for outer in level for inner in _inside(outer)]
-        if not level:
+        containers = [nested for container in containers for nested in _inside(container)]
+        if not containers:
             return False
     return True
 
 
 def _inside(value: Json) -> list[Json]:
     """The objects and arrays directly inside one."""
-    return [each for each in (value.values() if isinstance(value, dict) else value) if isinstance(each, dict | list)]
+    return [item for item in (value.values() if isinstance(value, dict) else value) if isinstance(item, dict | list)]

@@ -31,14 +31,14 @@ def to_attributes(format: str) -> dict[str, str]:
 
 def messagegroup_format(attributes: Mapping[str, Json], stored: str | None = None) -> str:
     """The format of a Group. stored: the name that a client gave it; it applies where attributes cannot express it."""
-    said = declared_formats(attributes)
-    if said:
-        return said[0]
+    declared = declared_formats(attributes)
+    if declared:
+        return declared[0]
     return XREGISTRY_FORMAT if stored is None or stored in _ATTRIBUTES else stored
 
 
 def declared_formats(attributes: Mapping[str, Json]) -> list[str]:
     """The formats that the attributes of a Group or a message declare, the decisive one first."""
     envelope, protocol = as_text(attributes.get("envelope")), as_text(attributes.get("protocol"))
-    found = [_CLOUDEVENTS] if envelope else []
-    return [*found, protocol.partition("/")[0].upper()] if protocol else found
+    formats = [_CLOUDEVENTS] if envelope else []
+    return [*formats, protocol.partition("/")[0].upper()] if protocol else formats

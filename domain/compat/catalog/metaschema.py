@@ -67,10 +67,13 @@ class Metaschema(Protocol):
     def check(self, sections: Sections, /) -> None:
         """Checks the rules beyond SECTIONS, after SECTIONS was checked. Raises: MalformedDefinition."""
 
-    def to_attributes(self, sections: Sections, left: Sections, /) -> dict[str, Json]:
-        """The attributes equivalent to valid sections. Adds what they cannot hold to `left`, except for DATASCHEMA."""
+    def to_attributes(self, sections: Sections, leftovers: Sections, /) -> dict[str, Json]:
+        """The attributes equivalent to valid sections.
 
-    def to_document(self, attributes: Mapping[str, Json], left: Sections, /) -> Sections:
+        Adds what they cannot hold to `leftovers`, except for DATASCHEMA.
+        """
+
+    def to_document(self, attributes: Mapping[str, Json], leftovers: Sections, /) -> Sections:
         """The document for attributes and leftovers. Where both have a value for one member, the attributes win."""
 
 
@@ -83,21 +86,21 @@ def check_sections(metaschema: Mapping[str, Section], sections: Mapping[str, Jso
         if not isinstance(members, dict):
             raise MalformedDefinition("a section has to be a JSON object", name)
         for member, value in members.items():
-            if value is not None and (flaw := _flaw(section, member, value)):
-                raise MalformedDefinition(flaw, name, member)
+            if value is not None and (reason := _flaw(section, member, value)):
+                raise MalformedDefinition(reason, name, member)
 
 
 def _flaw(section: Section, name: str, value: Json) -> str | None:
-    kind = section.members.get(name)
-    if kind is None:
+    check = section.members.get(name)
+    if check is None:
         if section.others is None:
             return "the member is unknown"
-        if flaw := section.names(name):
-            return flaw
-        kind = section.others
+        if reason := section.names(name):
+            return reason
+        check = section.others
     if value == "":
         return None
-    return template_error(value) if isinstance(value, str) and has_braces(value) else kind(value)
+    return template_error(value) if isinstance(value, str) and has_braces(value) else check(value)
 
 
 def has_braces(text: str) -> bool:
@@ -107,11 +110,11 @@ def has_braces(text: str) -> bool:
 
 def template_error(text: str) -> str | None:
     """Why a text is not a URI template; None where it is. The text outside of braces may be anything."""
-    for found in _BRACED.finditer(text):
+    for match in _BRACED.finditer(text):
         try:
-            uris.template(found[0])
+            uris.template(match[0])
         except ValueError:
-            return f"{found[0][:_FRAGMENT]} is not an expression of a URI template (RFC 6570)"
+            return f"{match[0][:_FRAGMENT]} is not an expression of a URI template (RFC 6570)"
     return None
 
 
@@ -152,11 +155,11 @@ def media_type(value: Json) -> str | None:
 
 def integer(low: int, high: int | None = None) -> LiteralCheck:
     """A check for integers in a range, both ends included; `1.0` is an integer."""
-    says = f"it is not an integer from {low} on" if high is None else f"it is not an integer from {low} to {high}"
+    reason = f"it is not an integer from {low} on" if high is None else f"it is not an integer from {low} to {high}"
 
     def kind(value: Json) -> str | None:
-        whole = is_integer(value) and low <= value and (high is None or value <= high)
-        return None if whole else says
+        is_in_range = is_integer(value) and low <= value and (high is None or value <= high)
+        return None if is_in_range else reason
 
     return kind
 
@@ -188,8 +191,8 @@ def parsable_by(parse: Callable[[str], Any]) -> LiteralCheck:
     return kind
 
 
-def _parsed(parse: Callable[[str], Any], value: Json, says: str) -> str | None:
+def _parsed(parse: Callable[[str], Any], value: Json, reason: str) -> str | None:
     try:
-        return None if isinstance(value, str) and parse(value) else says
+        return None if isinstance(value, str) and parse(value) else reason
     except (ValueError, OverflowError):
-        return says
+        return reason

@@ -75,64 +75,66 @@ def check(sections: Sections) -> None:
             raise MalformedDefinition("MQTT 3.1.1 does not have this member", section, name)
 
 
-def to_attributes(sections: Sections, left: Sections) -> dict[str, Json]:
+def to_attributes(sections: Sections, leftovers: Sections) -> dict[str, Json]:
     publish = as_mapping(sections.get("publish"))
     options: dict[str, Json] = {}
-    for name, own in _PUBLISH.items():
+    for name, option_name in _PUBLISH.items():
         if name not in publish:
             continue
-        held = as_scalar(publish[name]) if name in _SCALARS else as_template(own, publish[name])
-        if held is None:
-            add_leftover(left, "publish", name, publish[name])
+        option_value = as_scalar(publish[name]) if name in _SCALARS else as_template(option_name, publish[name])
+        if option_value is None:
+            add_leftover(leftovers, "publish", name, publish[name])
         else:
-            options[own] = held
-    properties = _properties(as_mapping(sections.get("userproperty")), left)
+            options[option_name] = option_value
+    properties = _properties(as_mapping(sections.get("userproperty")), leftovers)
     if properties:
         options["user_properties"] = properties
-    return {"protocol": _protocol(publish.get("mqttversion"), left), "protocoloptions": options}
+    return {"protocol": _protocol(publish.get("mqttversion"), leftovers), "protocoloptions": options}
 
 
-def to_document(attributes: Mapping[str, Json], left: Sections) -> Sections:
-    options, rest = as_mapping(attributes.get("protocoloptions")), section_leftovers(left, "publish")
-    old = names.canonical_protocol(attributes.get("protocol")) == names.MQTT3
-    publish: dict[str, Json] = {"mqttversion": "3.1.1" if old else rest.get("mqttversion", "5.0")}
-    for name, own in _PUBLISH.items():
-        value = options.get(own, rest.get(name))
-        if value is not None and (name in _OLD or not old):
+def to_document(attributes: Mapping[str, Json], leftovers: Sections) -> Sections:
+    options, publish_leftovers = as_mapping(attributes.get("protocoloptions")), section_leftovers(leftovers, "publish")
+    is_mqtt3 = names.canonical_protocol(attributes.get("protocol")) == names.MQTT3
+    publish: dict[str, Json] = {"mqttversion": "3.1.1" if is_mqtt3 else publish_leftovers.get("mqttversion", "5.0")}
+    for name, option_name in _PUBLISH.items():
+        value = options.get(option_name, publish_leftovers.get(name))
+        if value is not None and (name in _OLD or not is_mqtt3):
             publish[name] = value
     properties = (
-        {} if old else _stated(as_sequence(options.get("user_properties")), section_leftovers(left, "userproperty"))
+        {}
+        if is_mqtt3
+        else _stated(as_sequence(options.get("user_properties")), section_leftovers(leftovers, "userproperty"))
     )
     return {"publish": publish, **({"userproperty": properties} if properties else {})}
 
 
-def _protocol(version: Json, left: Sections) -> str:
-    """The protocol for an MQTT version; without a version, MQTT 5.0. Any other value is added to `left`."""
+def _protocol(version: Json, leftovers: Sections) -> str:
+    """The protocol for an MQTT version; without a version, MQTT 5.0. Any other value is added to `leftovers`."""
     if version is not None and version not in ("3.1.1", "5.0"):
-        add_leftover(left, "publish", "mqttversion", version)
+        add_leftover(leftovers, "publish", "mqttversion", version)
     return names.MQTT3 if version == "3.1.1" else names.MQTT5
 
 
-def _properties(members: Mapping[str, Json], left: Sections) -> list[Json]:
-    held: list[Json] = []
+def _properties(members: Mapping[str, Json], leftovers: Sections) -> list[Json]:
+    properties: list[Json] = []
     for name, value in members.items():
         text = as_text("value", value)
         if _is_name(name):
-            held.append({"name": name} if text is None else {"name": name, "value": text})
+            properties.append({"name": name} if text is None else {"name": name, "value": text})
         if not _is_name(name) or (text is None and value != ""):
-            add_leftover(left, "userproperty", name, value)
-    return held
+            add_leftover(leftovers, "userproperty", name, value)
+    return properties
 
 
-def _stated(properties: Any, rest: Mapping[str, Json]) -> dict[str, Json]:
+def _stated(properties: Any, leftovers: Mapping[str, Json]) -> dict[str, Json]:
     """The user properties, the last one of equal names.
 
     A leftover counts only if attributes cannot have its name; a client of the registry removed any other.
     """
-    held: dict[str, Json] = {}
+    members: dict[str, Json] = {}
     for row in map(as_mapping, properties):
-        held[str(row.get("name"))] = row.get("value", rest.get(str(row.get("name")), ""))
-    return held | {name: value for name, value in rest.items() if not _is_name(name)}
+        members[str(row.get("name"))] = row.get("value", leftovers.get(str(row.get("name")), ""))
+    return members | {name: value for name, value in leftovers.items() if not _is_name(name)}
 
 
 def _is_name(name: str) -> bool:

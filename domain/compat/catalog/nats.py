@@ -32,10 +32,12 @@ def check(sections: Sections) -> None:
     """Checks nothing: any document is valid."""
 
 
-def to_attributes(sections: Sections, left: Sections) -> dict[str, Json]:
+def to_attributes(sections: Sections, leftovers: Sections) -> dict[str, Json]:
     message, payload = as_mapping(sections.get("message")), as_mapping(sections.get("payload"))
     options: dict[str, Json] = {
-        own: held for name, own in _MESSAGE.items() if (held := as_template(own, message.get(name))) is not None
+        option_name: option_value
+        for name, option_name in _MESSAGE.items()
+        if (option_value := as_template(option_name, message.get(name))) is not None
     }
     headers = [
         _header(name, value) for name, value in as_mapping(sections.get("headers")).items() if _has_place(name, value)
@@ -43,46 +45,50 @@ def to_attributes(sections: Sections, left: Sections) -> dict[str, Json]:
     if headers:
         options["headers"] = headers
     type = as_media_type(payload.get("contenttype"))
-    left |= _rest(sections, options, type)
+    leftovers |= _rest(sections, options, type)
     constant = {} if type is None else {"datacontenttype": type}
     return {"protocol": names.NATS, "protocoloptions": options, **constant}
 
 
-def to_document(attributes: Mapping[str, Json], left: Sections) -> Sections:
+def to_document(attributes: Mapping[str, Json], leftovers: Sections) -> Sections:
     options = as_mapping(attributes.get("protocoloptions"))
-    message = {name: options[own] for name, own in _MESSAGE.items() if own in options}
-    headers = _stated(as_sequence(options.get("headers")), section_leftovers(left, "headers"))
+    message = {name: options[option_name] for name, option_name in _MESSAGE.items() if option_name in options}
+    headers = _stated(as_sequence(options.get("headers")), section_leftovers(leftovers, "headers"))
     type = attributes.get("datacontenttype")
-    held = {
+    attribute_sections = {
         "message": message,
         "headers": headers,
         "payload": {} if type is None else {"contenttype": type},
     }
-    done = dict(left)
-    if isinstance(left.get("headers"), dict):
-        done["headers"] = {name: value for name, value in left["headers"].items() if not _has_place(name, value)}
-    for section, members in held.items():
+    document = dict(leftovers)
+    if isinstance(leftovers.get("headers"), dict):
+        document["headers"] = {
+            name: value for name, value in leftovers["headers"].items() if not _has_place(name, value)
+        }
+    for section, members in attribute_sections.items():
         if members:
-            done[section] = {**section_leftovers(done, section), **members}
-    return {section: members for section, members in done.items() if members != {} or section not in held}
+            document[section] = {**section_leftovers(document, section), **members}
+    return {
+        section: members for section, members in document.items() if members != {} or section not in attribute_sections
+    }
 
 
 def _rest(sections: Sections, options: Mapping[str, Json], type: str | None) -> Sections:
     """The sections without the values that attributes hold, and without the schema reference."""
-    held: dict[str, set[str]] = {
-        "message": {name for name, own in _MESSAGE.items() if own in options},
+    held_names: dict[str, set[str]] = {
+        "message": {name for name, option_name in _MESSAGE.items() if option_name in options},
         "headers": {
             row["name"] for row in options.get("headers", ()) if holds_value(row, sections["headers"][row["name"]])
         },
         "payload": {"dataschema", *(() if type is None else ("contenttype",))},
     }
-    done = dict(sections)
-    for section, members in held.items():
+    remaining = dict(sections)
+    for section, members in held_names.items():
         if isinstance(sections.get(section), dict):
-            done[section] = {name: value for name, value in sections[section].items() if name not in members}
-            if not done[section]:
-                del done[section]
-    return done
+            remaining[section] = {name: value for name, value in sections[section].items() if name not in members}
+            if not remaining[section]:
+                del remaining[section]
+    return remaining
 
 
 def _header(name: str, value: str) -> dict[str, Json]:
@@ -90,10 +96,10 @@ def _header(name: str, value: str) -> dict[str, Json]:
     return {"name": name, **({} if text is None else {"value": text}), "required": True}
 
 
-def _stated(headers: Any, rest: Mapping[str, Json]) -> dict[str, Json]:
+def _stated(headers: Any, leftovers: Mapping[str, Json]) -> dict[str, Json]:
     """The headers; of several with one name, the last one."""
     rows = [as_mapping(row) for row in headers]
-    return {name: row.get("value", rest.get(name, "")) for row in rows if isinstance(name := row.get("name"), str)}
+    return {name: row.get("value", leftovers.get(name, "")) for row in rows if isinstance(name := row.get("name"), str)}
 
 
 def _has_place(name: str, value: Json) -> bool:

@@ -40,11 +40,11 @@ _SAFE: Final = 2**53
 _LARGE: Final = 10**40
 
 
-def property_object(value: Json, slot: PropertyTypes = STRING) -> dict[str, Json]:
+def property_object(value: Json, property_types: PropertyTypes = STRING) -> dict[str, Json]:
     """The property object for a document's value, without `value` where any value matches or the value does not fit."""
-    type, text = _typed(value, slot)
-    held = {"value": text} if text and fits_in_header("value", text) else {}
-    return {"type": type, **held, "required": True}
+    type, text = _typed(value, property_types)
+    constant = {"value": text} if text and fits_in_header("value", text) else {}
+    return {"type": type, **constant, "required": True}
 
 
 def holds_value(property: Mapping[str, Json], value: Json) -> bool:
@@ -52,22 +52,24 @@ def holds_value(property: Mapping[str, Json], value: Json) -> bool:
     return "value" in property or value == ""
 
 
-def document_value(property: Mapping[str, Json], left: Json, *types: str) -> Json:
+def document_value(property: Mapping[str, Json], leftover: Json, *types: str) -> Json:
     """The document's value for a property object.
 
-    left: the leftover of the value. types: property types that documents write as JSON: boolean, integer, number.
+    leftover: the leftover of the value. types: property types that documents write as JSON: boolean, integer, number.
     """
     value, type = property.get("value"), property.get("type")
     if not isinstance(value, str):
-        return "" if left is None else left
+        return "" if leftover is None else leftover
     if type not in types:
         return value
     try:
-        meant = loads(value)
+        parsed = loads(value)
     except InvalidJson:
         return value
-    fitting = isinstance(meant, bool) if type == "boolean" else _is_number(meant, whole=type == "integer")
-    return meant if fitting else value
+    is_of_type = (
+        isinstance(parsed, bool) if type == "boolean" else _is_number(parsed, must_be_integer=type == "integer")
+    )
+    return parsed if is_of_type else value
 
 
 def has_plain_placeholders(text: str) -> bool:
@@ -117,9 +119,9 @@ def fits_in_header(name: str, text: str) -> bool:
     return len(name.encode()) + len(text.encode()) <= MAX_HEADER_BYTES
 
 
-def add_leftover(left: Sections, section: str, member: str, value: Json) -> None:
+def add_leftover(leftovers: Sections, section: str, member: str, value: Json) -> None:
     """Adds a value that no attribute holds to the leftovers."""
-    left.setdefault(section, {})[member] = value
+    leftovers.setdefault(section, {})[member] = value
 
 
 def open_properties(
@@ -140,12 +142,12 @@ def open_properties(
     return held
 
 
-def section_leftovers(left: Mapping[str, Json], section: str) -> Mapping[str, Any]:
+def section_leftovers(leftovers: Mapping[str, Json], section: str) -> Mapping[str, Any]:
     """The leftovers of one section."""
-    return as_mapping(left.get(section))
+    return as_mapping(leftovers.get(section))
 
 
-def _typed(value: Json, slot: PropertyTypes) -> tuple[str, str | None]:
+def _typed(value: Json, property_types: PropertyTypes) -> tuple[str, str | None]:
     """The property type of a value, and its text; None where the property cannot hold the text."""
     match value:
         case bool():
@@ -153,27 +155,31 @@ def _typed(value: Json, slot: PropertyTypes) -> tuple[str, str | None]:
         case int() | float() | Decimal():
             digits = _digits(value)
             return (
-                ("number", number_text(value)) if digits is None and slot.constant != "integer" else ("integer", digits)
+                ("number", number_text(value))
+                if digits is None and property_types.constant != "integer"
+                else ("integer", digits)
             )
     if has_braces(value):
-        return _templated(value, slot)
-    return slot.constant, value if _is_constant(value, slot.constant) else None
+        return _templated(value, property_types)
+    return property_types.constant, value if _is_constant(value, property_types.constant) else None
 
 
 def _digits(value: float | Decimal) -> str | None:
     """The digits of an integer; None for other numbers, for too large ones, and for floats that lose digits."""
-    most = _SAFE if isinstance(value, float) else _LARGE
-    if not is_integer(value) or not -most < value < most:
+    limit = _SAFE if isinstance(value, float) else _LARGE
+    if not is_integer(value) or not -limit < value < limit:
         return None
     return str(int(value))
 
 
-def _templated(value: str, slot: PropertyTypes) -> tuple[str, str | None]:
-    if slot.template is None or not has_plain_placeholders(value):
-        return slot.template or slot.constant, None
-    if slot.template == "uritemplate" and not _is_template(value):  # for example, a space outside of its placeholders
-        return slot.constant, value if slot.constant == "string" else None
-    return slot.template, value
+def _templated(value: str, property_types: PropertyTypes) -> tuple[str, str | None]:
+    if property_types.template is None or not has_plain_placeholders(value):
+        return property_types.template or property_types.constant, None
+    if property_types.template == "uritemplate" and not _is_template(
+        value
+    ):  # for example, a space outside of its placeholders
+        return property_types.constant, value if property_types.constant == "string" else None
+    return property_types.template, value
 
 
 def _is_constant(value: str, type: str) -> bool:
@@ -193,6 +199,6 @@ def _is_template(value: str) -> bool:
         return False
 
 
-def _is_number(value: Json, whole: bool) -> bool:
+def _is_number(value: Json, must_be_integer: bool) -> bool:
     number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-    return number and (not whole or is_integer(value))
+    return number and (not must_be_integer or is_integer(value))

@@ -17,18 +17,18 @@ from domain.values.json_text import Json
 FORMAT: Final = "format"
 
 
-def version_format(attributes: Mapping[str, Json], facade: Mapping[str, Any], of_group: str) -> str:
+def version_format(attributes: Mapping[str, Json], facade: Mapping[str, Any], group_format: str) -> str:
     """The format of a Version's document, existing or generated. facade: the legacy data of the Version.
 
     Messages that were written through the registry use the format of their own attributes, where the Group's format has
     no metaschema.
     """
-    recorded, said = facade.get(FORMAT), declared_formats(attributes)
-    if isinstance(recorded, str) and (recorded in said or recorded not in METASCHEMAS):
+    recorded, declared = facade.get(FORMAT), declared_formats(attributes)
+    if isinstance(recorded, str) and (recorded in declared or recorded not in METASCHEMAS):
         return recorded
-    if not said or of_group in said or (of_group not in METASCHEMAS and "document" not in facade):
-        return of_group
-    return said[0]
+    if not declared or group_format in declared or (group_format not in METASCHEMAS and "document" not in facade):
+        return group_format
+    return declared[0]
 
 
 def recorded_format(format: str | None, attributes: Mapping[str, Json]) -> str | None:
@@ -36,7 +36,7 @@ def recorded_format(format: str | None, attributes: Mapping[str, Json]) -> str |
     return None if format in declared_formats(attributes) else format
 
 
-def without_document(attributes: Mapping[str, Json], facade: Mapping[str, Any], format: str, of_group: str) -> Any:
+def without_document(attributes: Mapping[str, Json], facade: Mapping[str, Any], format: str, group_format: str) -> Any:
     """The legacy data of a Version whose stored document is outdated: without the document, but with its format."""
-    left = without_members(facade, "document", "contenttype")
-    return left if version_format(attributes, left, of_group) == format else {**left, FORMAT: format}
+    remaining = without_members(facade, "document", "contenttype")
+    return remaining if version_format(attributes, remaining, group_format) == format else {**remaining, FORMAT: format}

@@ -76,9 +76,9 @@ def version_after_images(draft: VersionDraft, resource: ResourceDraft) -> Iterat
         yield AfterImage(draft.xid, draft.epoch, private=_number(draft.xid, draft.private()), gone=draft.gone)
         return
     image, private = _version_image(draft, resource), draft.private()
-    before = draft.entity
-    if draft.is_updated or before is None or before.attributes != image or before.private != private:
-        changed = _differing(draft.before, image) | draft.always_changed | _document_changed(before, private, resource)
+    stored = draft.entity
+    if draft.is_updated or stored is None or stored.attributes != image or stored.private != private:
+        changed = _differing(draft.before, image) | draft.always_changed | _document_changed(stored, private, resource)
         yield _after_image(draft, image, private, changed)
 
 
@@ -94,17 +94,17 @@ def resource_after_images(resource: ResourceDraft) -> Iterator[AfterImage]:
         return
     default = resource.versions.get(str(resource.meta.attributes.get("defaultversionid")).lower())
     image, private = _pointer_image(resource) if resource.xref is not None else _resource_image(resource, default)
-    before = resource.entity
+    stored = resource.entity
     updated = resource.meta.is_updated or (default is not None and default.is_updated)
-    if updated or before is None or before.attributes != image or before.private != private:
+    if updated or stored is None or stored.attributes != image or stored.private != private:
         yield AfterImage(
             resource.xid,
             resource.meta.epoch,
             image,
             private,
-            changed=_ordered(_resource_changes(resource, default, image, private)) if before and updated else (),
-            deprecated_changed=_deprecation(before.attributes["meta"] if before else {}, image["meta"]),
-            new=before is None,
+            changed=_ordered(_resource_changes(resource, default, image, private)) if stored and updated else (),
+            deprecated_changed=_deprecation(stored.attributes["meta"] if stored else {}, image["meta"]),
+            new=stored is None,
             updated=updated,
         )
 
@@ -136,20 +136,24 @@ def _version_image(draft: VersionDraft, resource: ResourceDraft) -> Attributes:
 
 def _resource_image(resource: ResourceDraft, default: VersionDraft | None) -> tuple[Attributes, dict[str, Any]]:
     """default: None if the request never loaded the default Version; then the default Version is unchanged."""
-    before = resource.entity
+    stored = resource.entity
     if default is not None:
-        shown = _version_image(default, resource)
+        default_attributes = _version_image(default, resource)
         private: dict[str, Any] = {"document": default.document}
     else:
-        assert before is not None, "a new Resource has all its Versions at hand"
-        shown = {name: value for name, value in before.attributes.items() if name not in _RESOURCE_ONLY}
-        private = {"document": before.document}
+        assert stored is not None, "a new Resource has all its Versions at hand"
+        default_attributes = {name: value for name, value in stored.attributes.items() if name not in _RESOURCE_ONLY}
+        private = {"document": stored.document}
     count = (
         len(resource.live_versions())
-        if resource.has_all_versions or before is None
-        else before.attributes["versionscount"]
+        if resource.has_all_versions or stored is None
+        else stored.attributes["versionscount"]
     )
-    image = {**shown, "meta": resource.meta.after_image(readonly=resource.readonly), "versionscount": count}
+    image = {
+        **default_attributes,
+        "meta": resource.meta.after_image(readonly=resource.readonly),
+        "versionscount": count,
+    }
     private["counter"] = resource.counter
     private |= {FACADE: resource.facade, LINK: resource.link}
     return image, _present(private)
@@ -157,10 +161,10 @@ def _resource_image(resource: ResourceDraft, default: VersionDraft | None) -> tu
 
 def _pointer_image(resource: ResourceDraft) -> tuple[Attributes, dict[str, Any]]:
     """A Resource with an xref: it shows only its ids and the xref. Its times and its counter are in `private`."""
-    id = {resource.type.singular + "id": xids.entity_id(resource.xid)}
-    own = {name: resource.meta.attributes[name] for name in ("createdat", "modifiedat")}
-    image = {**id, "meta": {**id, "xref": resource.xref}}
-    private = {"own": own, "counter": resource.counter, FACADE: resource.facade, LINK: resource.link}
+    id_attributes = {resource.type.singular + "id": xids.entity_id(resource.xid)}
+    timestamps = {name: resource.meta.attributes[name] for name in ("createdat", "modifiedat")}
+    image = {**id_attributes, "meta": {**id_attributes, "xref": resource.xref}}
+    private = {"own": timestamps, "counter": resource.counter, FACADE: resource.facade, LINK: resource.link}
     return image, _present(private)
 
 
@@ -179,16 +183,16 @@ def _resource_changes(
 ) -> set[str]:
     """The changed names of a Resource (EV-57 to EV-61)."""
     assert resource.entity is not None
-    before = resource.entity.attributes
-    changed = _differing(before, image) - _RESOURCE_ONLY
+    previous = resource.entity.attributes
+    changed = _differing(previous, image) - _RESOURCE_ONLY
     changed |= _document_changed(resource.entity, private, resource)
     if default is not None and not default.is_new:
         changed |= default.touched_names()
-    if before.get("versionid") != image.get("versionid"):
-        changed |= (before.keys() | image.keys()) - _RESOURCE_ONLY - {resource.type.singular + "id"}
+    if previous.get("versionid") != image.get("versionid"):
+        changed |= (previous.keys() | image.keys()) - _RESOURCE_ONLY - {resource.type.singular + "id"}
         if private.get("document") or resource.entity.document:
             changed.add(resource.type.singular)
-    changed |= {f"meta.{name}" for name in _differing(before["meta"], image["meta"])}
+    changed |= {f"meta.{name}" for name in _differing(previous["meta"], image["meta"])}
     if resource.meta.written or resource.meta.touched:
         changed |= _META_TOUCH
     if resource.membership_changed:
@@ -196,10 +200,10 @@ def _resource_changes(
     return changed | resource.always_changed
 
 
-def _document_changed(before: Entity | None, private: dict[str, Any], resource: ResourceDraft) -> set[str]:
+def _document_changed(stored: Entity | None, private: dict[str, Any], resource: ResourceDraft) -> set[str]:
     """The name of a changed document: always `<RESOURCE>`, whichever member the request used (EV-37)."""
-    same = before is None or before.document == private.get("document")
-    return set() if same else {resource.type.singular}
+    is_same = stored is None or stored.document == private.get("document")
+    return set() if is_same else {resource.type.singular}
 
 
 def _differing(before: Attributes | None, after: Attributes) -> set[str]:
@@ -208,8 +212,8 @@ def _differing(before: Attributes | None, after: Attributes) -> set[str]:
     return {name for name in before.keys() | after.keys() if not _same(before.get(name), after.get(name))}
 
 
-def _same(one: Any, other: Any) -> bool:
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+def _same(first: Any, other: Any) -> bool:
+    return bool(first == other) and isinstance(first, bool) == isinstance(other, bool)
 
 
 def _deprecation(before: Attributes, after: Attributes) -> tuple[str, ...] | None:

@@ -71,29 +71,29 @@ class ChangeSet:
     def registry(self) -> GroupDraft:
         return self._group_draft(xids.REGISTRY)
 
-    def group(self, xid: str, *, implied: bool = True) -> GroupDraft:
+    def group(self, xid: str, *, write_implied: bool = True) -> GroupDraft:
         """The draft of a Group, which may be new; a new Group is counted in the registry.
 
-        implied: the request does not describe the Group, so a new one has its id only (ENT-3).
+        write_implied: the request does not describe the Group, so a new one has its id only (ENT-3).
         """
-        known = xids.stream(xid) in self.groups
-        found = self._group_draft(xid)
-        if found.is_new and not known:
+        is_loaded = xids.stream(xid) in self.groups
+        draft = self._group_draft(xid)
+        if draft.is_new and not is_loaded:
             type = self.group_type(xid)
             self.registry().count(type.plural, +1)
-            if implied:
-                found.write({}, patch=False, kept={type.singular + "id": xids.entity_id(xid)})
-        return found
+            if write_implied:
+                draft.write({}, patch=False, fixed={type.singular + "id": xids.entity_id(xid)})
+        return draft
 
     def resource(self, xid: str) -> ResourceDraft:
         """The draft of a Resource, which may be new; missing parents are created (ENT-3)."""
-        found = self.resources.get(xids.stream(xid))
-        if found is None:
-            found = self._load_resource(xid)
-            if found.is_new:
-                self.group(xids.join(*xids.segments(xid)[:2])).count(found.type.plural, +1)
-            self.resources[xids.stream(xid)] = found
-        return _same_case(found, xid)
+        draft = self.resources.get(xids.stream(xid))
+        if draft is None:
+            draft = self._load_resource(xid)
+            if draft.is_new:
+                self.group(xids.join(*xids.segments(xid)[:2])).count(draft.type.plural, +1)
+            self.resources[xids.stream(xid)] = draft
+        return _same_case(draft, xid)
 
     def existing_resource(self, xid: str) -> ResourceDraft:
         """The draft of an existing Resource. Raises: NotFound."""
@@ -114,15 +114,15 @@ class ChangeSet:
 
     def version(self, resource: ResourceDraft, versionid: str) -> VersionDraft:
         """The draft of one Version, which may be new."""
-        found = resource.versions.get(versionid.lower())
-        if found is None:
+        draft = resource.versions.get(versionid.lower())
+        if draft is None:
             xid = f"{resource.xid}/versions/{versionid}"
             entity = None if resource.has_all_versions else self.world.get(xid)
-            found = VersionDraft(xid, resource.type.version, resource.previous_type.version, entity, self.now)
+            draft = VersionDraft(xid, resource.type.version, resource.previous_type.version, entity, self.now)
             if entity is not None and entity.xid != xid:
                 raise _case_conflict(xid, entity.xid)
-            resource.versions[versionid.lower()] = found
-        return _same_case(found, f"{resource.xid}/versions/{versionid}")
+            resource.versions[versionid.lower()] = draft
+        return _same_case(draft, f"{resource.xid}/versions/{versionid}")
 
     def load_versions(self, resource: ResourceDraft) -> None:
         """Loads all Versions of a Resource."""
@@ -160,13 +160,16 @@ class ChangeSet:
             version.gone = "deleted"
         self._group_draft(xids.join(*xids.segments(resource.xid)[:2])).count(resource.type.plural, -1)
 
-    def forget_publications(self, kept: Iterable[Publication]) -> None:
+    def forget_publications(self, publications: Iterable[Publication]) -> None:
         """Drops retained Versions, which only the legacy APIs still show.
 
         A Version that this change creates again stays.
         """
-        for one in kept:
-            self._forgotten[one.xid] = one.number, self.world.publications.pruned_entity(one).epoch
+        for publication in publications:
+            self._forgotten[publication.xid] = (
+                publication.number,
+                self.world.publications.pruned_entity(publication).epoch,
+            )
 
     def is_deleted(self, xid: str) -> bool:
         """Whether this change deletes a Group or a Resource, directly or with its Group."""
@@ -178,18 +181,22 @@ class ChangeSet:
         """Whether this change removes a Version, including one that only the legacy APIs still show."""
         resource = xids.join(*xids.segments(version)[:4])
         draft = self.resources.get(xids.stream(resource))
-        own = draft.versions.get(xids.entity_id(version).lower()) if draft else None
-        return self.is_deleted(resource) or version in self._forgotten or (own is not None and own.gone is not None)
+        version_draft = draft.versions.get(xids.entity_id(version).lower()) if draft else None
+        return (
+            self.is_deleted(resource)
+            or version in self._forgotten
+            or (version_draft is not None and version_draft.gone is not None)
+        )
 
     # --- events --------------------------------------------------------------------------------------------------
 
     def events(self) -> tuple[EntityEvent, ...]:
         """One event for each entity that differs from its previous state, in the order of EV-77."""
-        facts = sorted(self._after_images(), key=lambda fact: xids.event_order(fact.xid), reverse=True)
-        self.world.prefetch(fact.xid for fact in facts)
+        after_images = sorted(self._after_images(), key=lambda fact: xids.event_order(fact.xid), reverse=True)
+        self.world.prefetch(fact.xid for fact in after_images)
         events: list[EntityEvent] = []
-        while facts:  # an event copies its images, so each after-image is freed as soon as its event exists
-            events.append(self._event(facts.pop()))
+        while after_images:  # an event copies its images, so each after-image is freed as soon as its event exists
+            events.append(self._event(after_images.pop()))
         return tuple(events)
 
     def _after_images(self) -> Iterator[AfterImage]:
@@ -207,25 +214,25 @@ class ChangeSet:
             for version in resource.versions.values():
                 yield from version_after_images(version, resource)
 
-    def _event(self, fact: AfterImage) -> EntityEvent:
-        shared: dict[str, Any] = {
-            "xid": fact.xid,
-            "type": xids.type_of(fact.xid),
-            "revision": self.world.revision(fact.xid) + 1,
-            "epoch": fact.epoch,
+    def _event(self, after_image: AfterImage) -> EntityEvent:
+        common_members: dict[str, Any] = {
+            "xid": after_image.xid,
+            "type": xids.type_of(after_image.xid),
+            "revision": self.world.revision(after_image.xid) + 1,
+            "epoch": after_image.epoch,
             "xregcorrelationid": self.context.xregcorrelationid,
             "time": self.context.now,
         }
-        if fact.gone is not None:
-            return EntityDeleted(attributes={}, private=fact.private, reason=fact.gone, **shared)
-        kind = EntityCreated if fact.new else EntityUpdated if fact.updated else EntityRefreshed
-        return kind(
-            attributes=fact.attributes,
-            private=fact.private,
-            changed=fact.changed,
-            deprecated_changed=fact.deprecated_changed,
-            born=None if fact.new else self._birth(fact.xid),
-            **shared,
+        if after_image.gone is not None:
+            return EntityDeleted(attributes={}, private=after_image.private, reason=after_image.gone, **common_members)
+        event_class = EntityCreated if after_image.new else EntityUpdated if after_image.updated else EntityRefreshed
+        return event_class(
+            attributes=after_image.attributes,
+            private=after_image.private,
+            changed=after_image.changed,
+            deprecated_changed=after_image.deprecated_changed,
+            born=None if after_image.new else self._birth(after_image.xid),
+            **common_members,
         )
 
     def _birth(self, xid: str) -> int | None:
@@ -236,47 +243,51 @@ class ChangeSet:
     # --- loading -------------------------------------------------------------------------------------------------
 
     def _group_draft(self, xid: str) -> GroupDraft:
-        found = self.groups.get(xids.stream(xid))
-        if found is None:
-            level, was = self._group_levels(xid)
+        draft = self.groups.get(xids.stream(xid))
+        if draft is None:
+            level, previous_level = self._group_levels(xid)
             entity = self.world.get(xid)
             if entity is not None and entity.xid != xid:
                 raise _case_conflict(xid, entity.xid)
-            found = self.groups[xids.stream(xid)] = GroupDraft(xid, level, was, entity, self.now, self.context.link)
-        return _same_case(found, xid)
+            draft = self.groups[xids.stream(xid)] = GroupDraft(
+                xid, level, previous_level, entity, self.now, self.context.link
+            )
+        return _same_case(draft, xid)
 
     def _load_resource(self, xid: str) -> ResourceDraft:
         group, type = self.resource_type(xid)
         entity = self.world.get(xid)
         if entity is not None and entity.xid != xid:
             raise _case_conflict(xid, entity.xid)
-        stored = self.world.model.groups.get(group.plural)
-        was = stored.resources.get(type.plural) if stored else None
-        return ResourceDraft(xid, type, was or type, entity, self.now, self.context.link)
+        previous_group = self.world.model.groups.get(group.plural)
+        previous_type = previous_group.resources.get(type.plural) if previous_group else None
+        return ResourceDraft(xid, type, previous_type or type, entity, self.now, self.context.link)
 
     def _group_levels(self, xid: str) -> tuple[Level, Level]:
         """The level of the registry or of a Group, after and before this change."""
-        before = self.world.model
+        previous_model = self.world.model
         if xid == xids.REGISTRY:
-            return self.model.registry, before.registry
+            return self.model.registry, previous_model.registry
         type = self.group_type(xid)
-        return type.level, before.groups[type.plural].level if type.plural in before.groups else type.level
+        return type.level, previous_model.groups[
+            type.plural
+        ].level if type.plural in previous_model.groups else type.level
 
 
 def xids_in_tree(tree: Attributes, xid: str, model: Model) -> Iterable[str]:
     """The xids that a tree of Groups, Resources and Versions names, for World.prefetch. Malformed parts are skipped."""
-    parts = xids.segments(xid)
-    level: dict[str, Any] = model.groups if not parts else {}
-    if len(parts) == 2 and parts[0] in model.groups:
-        level = model.groups[parts[0]].resources
-    if len(parts) == 4:
-        level = {"versions": None}
-    for plural in level:
+    segments = xids.segments(xid)
+    collections: dict[str, Any] = model.groups if not segments else {}
+    if len(segments) == 2 and segments[0] in model.groups:
+        collections = model.groups[segments[0]].resources
+    if len(segments) == 4:
+        collections = {"versions": None}
+    for plural in collections:
         members = tree.get(plural)
         for id, body in members.items() if isinstance(members, dict) else ():
             if not xids.ID.match(id):
                 continue
-            child = xids.join(*parts, plural, id)
+            child = xids.join(*segments, plural, id)
             yield child
             if isinstance(body, dict):
                 yield from xids_in_tree(body, child, model)

@@ -37,43 +37,43 @@ def take_document(body: MutableMapping[str, Json], type: ResourceType, xid: str)
     if not type.hasdocument:
         return DocumentWrite()
     inline, url, encoded = type.singular, type.singular + "url", type.singular + "base64"
-    given = {name: body[name] for name in (inline, url, encoded) if name in body}
-    values = {name: value for name, value in given.items() if value is not None}
+    members = {name: body[name] for name in (inline, url, encoded) if name in body}
+    values = {name: value for name, value in members.items() if value is not None}
     if len(values) > 1:
         raise OneResource(xid, list=",".join(values))
     for name in (inline, encoded):
         body.pop(name, None)
     if url in values:
         return DocumentWrite(url)
-    if given:
+    if members:
         body[url] = None  # any of the three members clears an external reference
     if encoded in values:
         return DocumentWrite(encoded, _decoded(values[encoded], encoded, xid))
     if inline in values:
         return DocumentWrite(inline, values[inline])
-    return DocumentWrite(next(iter(given), None))
+    return DocumentWrite(next(iter(members), None))
 
 
 def implied_contenttype(
-    write: DocumentWrite, type: ResourceType, patch: bool, mediatype: str, stored: Any
+    document_write: DocumentWrite, type: ResourceType, patch: bool, mediatype: str, stored: Any
 ) -> str | None:
     """The `contenttype` that a document implies if the request gives none; None: leave it unchanged (ENT-123)."""
-    inline = write.attribute == type.singular and write.value is not None
-    encoded = write.attribute == type.singular + "base64" and write.value is not None
+    inline = document_write.attribute == type.singular and document_write.value is not None
+    encoded = document_write.attribute == type.singular + "base64" and document_write.value is not None
     if patch:
         return mediatype if (inline or encoded) and stored is None else None
     return mediatype if inline else None
 
 
-def encode_document(value: Json, form: str) -> bytes:
+def encode_document(value: Json, representation: str) -> bytes:
     """The bytes to store for a document that is given as a JSON value.
 
-    form: how documents of its media type are inlined (ResourceType.document_form). Text is stored unchanged unless the
-    document is JSON.
+    representation: how documents of its media type are inlined (ResourceType.document_form). Text is stored unchanged
+    unless the document is JSON.
     """
     if isinstance(value, bytes):
         return value
-    if isinstance(value, str) and form != "json":
+    if isinstance(value, str) and representation != "json":
         return value.encode()
     # A copy, because the JSON writer's own bytes object keeps its reserved buffer, several times the size of a small
     # document.

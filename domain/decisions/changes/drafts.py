@@ -40,12 +40,12 @@ NO_DEFAULTS: Final[Mapping[tuple[str, ...], Any]] = {}
 class EntityDraft:
     """One set of attributes that has its own epoch.
 
-    before: its last after-image, None for a new entity. attributes: what clients can set, validated as a whole.
+    stored: its last after-image, None for a new entity. attributes: what clients can set, validated as a whole.
     written: the request wrote it. touched: it counts as updated although the request did not write it (a child was
     added, an ancestor was removed). is_pointer: it is the meta of a Resource with an xref; readers do not see its
     epoch, so the epoch does not change (ENT-136). keeps_modifiedat: the request gave a `modifiedat`, which is used.
     always_changed: names that `changed` contains regardless of their values. level: its definition in the model in
-    force. previous_level: its definition in the model under which `before` was written.
+    force. previous_level: its definition in the model under which `stored` was written.
     """
 
     __slots__ = (
@@ -62,11 +62,11 @@ class EntityDraft:
         "xid",
     )
 
-    def __init__(self, xid: str, level: Level, was: Level, before: Attributes | None, now: str) -> None:
+    def __init__(self, xid: str, level: Level, previous_level: Level, stored: Attributes | None, now: str) -> None:
         self.xid = xid
         self.level = level
-        self.previous_level = was
-        self.before = before
+        self.previous_level = previous_level
+        self.before = stored
         self.now = now
         self.written = False
         self.touched = False
@@ -101,48 +101,53 @@ class EntityDraft:
 
     def write(
         self,
-        given: Mapping[str, Any],
+        requested: Mapping[str, Any],
         *,
         patch: bool,
-        kept: Attributes | None = None,
+        fixed: Attributes | None = None,
         defaults: Mapping[tuple[str, ...], Any] = NO_DEFAULTS,
-        read: bool = False,
+        is_complete_read: bool = False,
     ) -> None:
         """Applies a request's attributes to the stored ones and validates the result as a whole.
 
-        given: without ids and server-set names. kept: what a full replacement keeps next to read-only values, such as
-        ids.
-        defaults: values for paths that have none; they apply before the defaults of the level. read: the attributes
-        were read from a response of another registry.
+        requested: without ids and server-set names. fixed: what a full replacement keeps next to read-only values, such
+        as ids. defaults: values for paths that have none; they apply before the defaults of the level.
+        is_complete_read: the attributes were read from a response of another registry.
         Raises: what Level.complete raises, MismatchedEpoch.
         """
-        accepted = self._checked(given, patch)
+        accepted = self._checked(requested, patch)
         if patch:
             self._check_names()
-        base = {**self.attributes} if patch else {**self.level.readonly_values(self.before or {}), **self._birth()}
-        plain = {**base, **(kept or {}), **accepted, **self._times(accepted)}
-        merged = fill_defaults(plain, defaults)
-        erased = frozenset(name for name, value in accepted.items() if value is None)
-        completed = self.level.complete(merged, self.xid, erased)
-        timed = accepted.get("modifiedat") is not None
-        echoed = timed and self._echoes(completed)
-        if read and timed and not echoed:  # from another registry, which filled in defaults and cannot say which
-            found = mark_equal_defaults(self.level.assumed_defaults(completed), completed, defaults)
-            plain = explicit_values(plain, {name: mark for name, mark in found.items() if name in accepted})
-        self.mark_defaults(plain, completed, frozenset(accepted) if patch else None, echoed=echoed)
-        self.keeps_modifiedat = timed and not echoed
-        self.attributes = completed if self.keeps_modifiedat else {**completed, "modifiedat": self.now}
+        base_attributes = (
+            {**self.attributes} if patch else {**self.level.readonly_values(self.before or {}), **self._birth()}
+        )
+        without_defaults = {**base_attributes, **(fixed or {}), **accepted, **self._times(accepted)}
+        with_defaults = fill_defaults(without_defaults, defaults)
+        removed_names = frozenset(name for name, value in accepted.items() if value is None)
+        validated = self.level.complete(with_defaults, self.xid, removed_names)
+        has_modifiedat = accepted.get("modifiedat") is not None
+        is_echoed = has_modifiedat and self._echoes(validated)
+        if (
+            is_complete_read and has_modifiedat and not is_echoed
+        ):  # from another registry, which filled in defaults and cannot say which
+            marks = mark_equal_defaults(self.level.assumed_defaults(validated), validated, defaults)
+            without_defaults = explicit_values(
+                without_defaults, {name: mark for name, mark in marks.items() if name in accepted}
+            )
+        self.mark_defaults(without_defaults, validated, frozenset(accepted) if patch else None, is_echoed=is_echoed)
+        self.keeps_modifiedat = has_modifiedat and not is_echoed
+        self.attributes = validated if self.keeps_modifiedat else {**validated, "modifiedat": self.now}
         self.written = True
 
-    def restore(self, image: Attributes, level: Level) -> None:
+    def restore(self, past_attributes: Attributes, level: Level) -> None:
         """Sets a past after-image, including read-only values and `createdat`, as an update at the current time.
 
         level: its definition in the model of that time. Raises: what Level.complete raises.
         """
-        given = level.settable_values(image)
-        completed = self.level.complete(given, self.xid)
-        self.mark_defaults(given, completed, None)
-        self.attributes = {**completed, "modifiedat": self.now}
+        settable = level.settable_values(past_attributes)
+        validated = self.level.complete(settable, self.xid)
+        self.mark_defaults(settable, validated, None)
+        self.attributes = {**validated, "modifiedat": self.now}
         self.written = True
 
     def touch(self) -> None:
@@ -153,17 +158,17 @@ class EntityDraft:
 
     def become_pointer(self) -> None:
         """Turns the draft into the meta of a Resource with an xref: its only attributes are its times (ENT-132)."""
-        birth = self.before["createdat"] if self.before else self.now
-        self.attributes = {"createdat": birth, "modifiedat": self.now}
+        createdat = self.before["createdat"] if self.before else self.now
+        self.attributes = {"createdat": createdat, "modifiedat": self.now}
         self.written = self.is_pointer = True
 
-    def become_ordinary(self, shown: int) -> None:
+    def become_ordinary(self, shown_epoch: int) -> None:
         """Turns the draft into an ordinary meta again.
 
-        shown: the epoch that readers saw until now; the next epoch is higher.
+        shown_epoch: the epoch that readers saw until now; the next epoch is higher.
         """
         assert self.before is not None, "a pointer is stored"
-        self.before = {**self.before, "epoch": max(self.before["epoch"], shown)}
+        self.before = {**self.before, "epoch": max(self.before["epoch"], shown_epoch)}
         self.attributes = {name: value for name, value in self.attributes.items() if name != "xref"}
         self.is_pointer = False
 
@@ -173,19 +178,24 @@ class EntityDraft:
         Raises: what Level.complete raises, InvalidAttribute for an extension whose name the new model defines (ENT-18).
         """
         self._check_names()
-        completed = self.level.complete(self.attributes, self.xid)
-        if completed != self.attributes:
-            self.mark_defaults(self.attributes, completed, frozenset())
-            self.attributes = completed
+        validated = self.level.complete(self.attributes, self.xid)
+        if validated != self.attributes:
+            self.mark_defaults(self.attributes, validated, frozenset())
+            self.attributes = validated
             self.touch()
 
     def mark_defaults(
-        self, given: Attributes, completed: Attributes, replaced: frozenset[str] | None, *, echoed: bool = False
+        self,
+        without_defaults: Attributes,
+        validated: Attributes,
+        replaced_names: frozenset[str] | None,
+        *,
+        is_echoed: bool = False,
     ) -> None:
         """Hook for subclasses: receives the attributes before and after defaults are filled in.
 
-        replaced: names that the request gives; None: all. echoed: the request sends back a response that showed the
-        stored values.
+        replaced_names: names that the request gives; None: all. is_echoed: the request sends back a response that
+        showed the stored values.
         """
 
     def after_image(self, **server_set: Any) -> Attributes:
@@ -196,17 +206,17 @@ class EntityDraft:
         """The names that every update lists (EV-43)."""
         return _TOUCH if self.written or self.touched else frozenset()
 
-    def _checked(self, given: Mapping[str, Any], patch: bool) -> Attributes:
-        check_epoch(self.xid, given.get("epoch"), None if self.before is None else self.before["epoch"])
-        own = {name: value for name, value in given.items() if name != "epoch"}
-        return self.level.accept(own, self.attributes if patch else None)
+    def _checked(self, requested: Mapping[str, Any], patch: bool) -> Attributes:
+        check_epoch(self.xid, requested.get("epoch"), None if self.before is None else self.before["epoch"])
+        without_epoch = {name: value for name, value in requested.items() if name != "epoch"}
+        return self.level.accept(without_epoch, self.attributes if patch else None)
 
     def _check_names(self) -> None:
         """Raises: InvalidAttribute if a new model defines the name of a stored extension differently."""
         if self.level is self.previous_level or self.written:
             return
-        taken = self.level.specified - self.previous_level.specified
-        for name in sorted(taken.intersection(self.attributes)):
+        newly_defined = self.level.specified - self.previous_level.specified
+        for name in sorted(newly_defined.intersection(self.attributes)):
             detail = "the new model gives this name to an attribute of its own; remove the stored value first"
             raise InvalidAttribute(self.xid, name=name, error_detail=detail)
 
@@ -215,16 +225,16 @@ class EntityDraft:
 
     def _times(self, accepted: Attributes) -> Attributes:
         """Timestamps that the server sets (ENT-60): both on creation, later `modifiedat` with each update."""
-        absent = {name for name in ("createdat", "modifiedat") if accepted.get(name) is None}
-        return {name: self.now for name in absent if self.is_new or name == "modifiedat" or name in accepted}
+        missing_names = {name for name in ("createdat", "modifiedat") if accepted.get(name) is None}
+        return {name: self.now for name in missing_names if self.is_new or name == "modifiedat" or name in accepted}
 
-    def _echoes(self, completed: Attributes) -> bool:
+    def _echoes(self, validated: Attributes) -> bool:
         """Whether the request's `modifiedat` is the stored one.
 
         Then the client sent back what it read, and it means now.
         """
         stored = self.before["modifiedat"] if self.before else None
-        return stored is not None and timestamps.instant_key(completed["modifiedat"]) == timestamps.instant_key(stored)
+        return stored is not None and timestamps.instant_key(validated["modifiedat"]) == timestamps.instant_key(stored)
 
 
 class GroupDraft(EntityDraft):
@@ -236,10 +246,10 @@ class GroupDraft(EntityDraft):
     __slots__ = ("count_changes", "deleted", "entity", "facade", "link")
 
     def __init__(
-        self, xid: str, level: Level, was: Level, entity: Entity | None, now: str, link: str | None = None
+        self, xid: str, level: Level, previous_level: Level, entity: Entity | None, now: str, link: str | None = None
     ) -> None:
         """link: id of the link that writes, if the entity is new."""
-        super().__init__(xid, level, was, entity.attributes if entity else None, now)
+        super().__init__(xid, level, previous_level, entity.attributes if entity else None, now)
         self.entity = entity
         self.deleted = False
         self.count_changes: dict[str, int] = {}
@@ -256,9 +266,9 @@ class GroupDraft(EntityDraft):
         self.touch()
 
     def counts(self, plurals: Mapping[str, Any]) -> dict[str, int]:
-        before = self.before or {}
+        stored = self.before or {}
         return {
-            f"{plural}count": before.get(f"{plural}count", 0) + self.count_changes.get(plural, 0) for plural in plurals
+            f"{plural}count": stored.get(f"{plural}count", 0) + self.count_changes.get(plural, 0) for plural in plurals
         }
 
 
@@ -292,13 +302,15 @@ class VersionDraft(EntityDraft):
         "validated",
     )
 
-    def __init__(self, xid: str, level: Level, was: Level, entity: Entity | None, now: str) -> None:
-        super().__init__(xid, level, was, entity.attributes if entity else None, now)
+    def __init__(self, xid: str, level: Level, previous_level: Level, entity: Entity | None, now: str) -> None:
+        super().__init__(xid, level, previous_level, entity.attributes if entity else None, now)
         self.entity = entity
         private = entity.private if entity else {}
         self.id = xids.entity_id(xid)
-        shown = entity.attributes if entity else {}
-        self.validated: dict[str, Any] = {name: shown[name] for name in VALIDATION_ATTRIBUTES if name in shown}
+        attributes = entity.attributes if entity else {}
+        self.validated: dict[str, Any] = {
+            name: attributes[name] for name in VALIDATION_ATTRIBUTES if name in attributes
+        }
         self.document: str | None = private.get("document")
         self.ordered: str | None = private.get("ordered")
         self.marks: DefaultMarks = private.get(DEFAULT_MARKS, {})
@@ -318,23 +330,28 @@ class VersionDraft(EntityDraft):
         return version_number(self.id, {FACADE: self.facade})
 
     def private(self) -> dict[str, Any]:
-        found = {
+        members = {
             "document": self.document,
             "ordered": self.ordered,
             DEFAULT_MARKS: self.marks or None,
             FACADE: self.facade or None,
         }
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in members.items() if value is not None}
 
     def mark_defaults(
-        self, given: Attributes, completed: Attributes, replaced: frozenset[str] | None, *, echoed: bool = False
+        self,
+        without_defaults: Attributes,
+        validated: Attributes,
+        replaced_names: frozenset[str] | None,
+        *,
+        is_echoed: bool = False,
     ) -> None:
-        marks = mark_filled_in(given, completed)
-        if self.marks and replaced is not None:
-            left = {name: mark for name, mark in self.marks.items() if name not in replaced}
-            marks = join_marks(retain_marks(left, completed), marks)
-        if self.marks and echoed:
-            marks = join_marks(unchanged_marks(self.marks, self.before or {}, completed), marks)
+        marks = mark_filled_in(without_defaults, validated)
+        if self.marks and replaced_names is not None:
+            unreplaced_marks = {name: mark for name, mark in self.marks.items() if name not in replaced_names}
+            marks = join_marks(retain_marks(unreplaced_marks, validated), marks)
+        if self.marks and is_echoed:
+            marks = join_marks(unchanged_marks(self.marks, self.before or {}, validated), marks)
         self.marks = marks
 
 
@@ -388,7 +405,7 @@ class ResourceDraft:
         self,
         xid: str,
         type: ResourceType,
-        was: ResourceType,
+        previous_type: ResourceType,
         entity: Entity | None,
         now: str,
         link: str | None = None,
@@ -396,9 +413,9 @@ class ResourceDraft:
         """link: id of the link that writes, if the entity is new."""
         self.xid = xid
         self.type = type
-        self.previous_type = was
+        self.previous_type = previous_type
         self.entity = entity
-        self.meta = EntityDraft(xid + "/meta", type.meta, was.meta, _meta_of(entity) if entity else None, now)
+        self.meta = EntityDraft(xid + "/meta", type.meta, previous_type.meta, _meta_of(entity) if entity else None, now)
         self.xref: str | None = entity.attributes["meta"].get("xref") if entity else None
         self.readonly: bool = entity.attributes["meta"].get("readonly", False) if entity else False
         self.versions: dict[str, VersionDraft] = {}
@@ -441,15 +458,17 @@ def fill_defaults(attributes: Attributes, defaults: Mapping[tuple[str, ...], Any
 
     Defaults inside an object apply only if the object is present.
     """
-    filled = attributes
+    with_defaults = attributes
     for path, value in defaults.items():
-        filled = _filled(filled, path, value)
-    return filled
+        with_defaults = _filled(with_defaults, path, value)
+    return with_defaults
 
 
 def _filled(attributes: Attributes, path: tuple[str, ...], value: Any) -> Attributes:
-    name, *rest = path
-    present = attributes.get(name)
-    if rest:
-        return {**attributes, name: _filled(present, tuple(rest), value)} if isinstance(present, dict) else attributes
-    return attributes if present is not None else {**attributes, name: value}
+    name, *remaining = path
+    current = attributes.get(name)
+    if remaining:
+        return (
+            {**attributes, name: _filled(current, tuple(remaining), value)} if isinstance(current, dict) else attributes
+        )
+    return attributes if current is not None else {**attributes, name: value}

@@ -49,34 +49,36 @@ def retained_versions_go_with_their_owners(changes: ChangeSet) -> None:
 
 def _loses_all(resource: ResourceDraft) -> bool:
     """Whether a Resource that may have retained Versions loses all its Versions."""
-    before = resource.entity
-    if before is None or USED not in before.private.get(FACADE, {}):
+    stored = resource.entity
+    if stored is None or USED not in stored.private.get(FACADE, {}):
         return False
-    return resource.deleted or (resource.xref is not None and "xref" not in before.attributes["meta"])
+    return resource.deleted or (resource.xref is not None and "xref" not in stored.attributes["meta"])
 
 
 def _retract_version(changes: ChangeSet, resource: ResourceDraft, number: int) -> None:
     changes.load_versions(resource)
-    living = next((version for version in resource.live_versions() if version.number == number), None)
-    kept = {one.number: one for one in changes.world.publications.retained_versions(resource.xid)}
-    if living is not None:
-        living.gone = "deleted"
+    live_version = next((version for version in resource.live_versions() if version.number == number), None)
+    retained = {
+        publication.number: publication for publication in changes.world.publications.retained_versions(resource.xid)
+    }
+    if live_version is not None:
+        live_version.gone = "deleted"
         resource.membership_changed = resource.needs_settling = True
-        if kept and not resource.live_versions():
-            _bring_back(changes, resource, kept[max(kept)])
+        if retained and not resource.live_versions():
+            _bring_back(changes, resource, retained[max(retained)])
         elif not resource.live_versions():
             check_removable(changes.existing_entity(resource.xid), changes.context.now)
-    elif number in kept:
-        changes.forget_publications([kept[number]])
+    elif number in retained:
+        changes.forget_publications([retained[number]])
     else:
         raise NoSuchVersion(number=number)
 
 
-def _bring_back(changes: ChangeSet, resource: ResourceDraft, kept: Publication) -> None:
+def _bring_back(changes: ChangeSet, resource: ResourceDraft, publication: Publication) -> None:
     """Makes a retained Version live again, as the one that the registry shows (LEG-213)."""
-    image = changes.world.publications.pruned_entity(kept)
+    image = changes.world.publications.pruned_entity(publication)
     draft = changes.version(resource, image.id)
-    add_version(changes, resource, draft, chosen=False)
+    add_version(changes, resource, draft, is_client_id=False)
     draft.restore(image.attributes, resource.type.version)
     draft.document, draft.ordered = image.document, image.private.get("ordered")
     draft.marks, draft.facade = image.private.get(DEFAULT_MARKS, {}), image.private.get(FACADE, {})

@@ -26,11 +26,11 @@ def optional_registry_format(format: str | None) -> str | None:
     return None if format is None else formats.registry_format(format)
 
 
-def is_same_group_format(family: LegacyApi, one: str | None, other: str | None) -> bool:
+def is_same_group_format(family: LegacyApi, first: str | None, other: str | None) -> bool:
     """Whether two spellings name one format; formats of message definitions are case-sensitive names (LEG-304)."""
-    if one is None or other is None or family != SCHEMAREGISTRY:
-        return one == other
-    return formats.is_same_format(one, other)
+    if first is None or other is None or family != SCHEMAREGISTRY:
+        return first == other
+    return formats.is_same_format(first, other)
 
 
 def displayed_group_format(family: LegacyApi, attributes: Mapping[str, Any], facade: Mapping[str, Any]) -> str | None:
@@ -38,11 +38,11 @@ def displayed_group_format(family: LegacyApi, attributes: Mapping[str, Any], fac
 
     facade: values that only the legacy APIs know of the Group.
     """
-    own: str | None = facade.get("format")
+    stored_spelling: str | None = facade.get("format")
     if family != SCHEMAREGISTRY:
-        return groups.messagegroup_format(attributes, own)
+        return groups.messagegroup_format(attributes, stored_spelling)
     name = attributes.get("format")
-    return formats.displayed_format(name, own) if name else None
+    return formats.displayed_format(name, stored_spelling) if name else None
 
 
 def stored_group_format(family: LegacyApi, group: Entity) -> str | None:
@@ -56,15 +56,21 @@ def definition_format(group: Entity, resource: ResourceDraft, facade: LegacyWrit
     Raises: InvalidDefinition if there is none, or if it differs from that of the Group; Conflict if it differs from
     that of earlier Versions (LEG-702).
     """
-    stated, of = facade.format, stored_group_format(facade.family, group)
-    if of is not None and stated is not None and not is_same_group_format(facade.family, of, stated):
-        raise InvalidDefinition(name="format", error_detail=f'the format of the group is "{of}" (LEG-702)')
+    requested, group_format = facade.format, stored_group_format(facade.family, group)
+    if (
+        group_format is not None
+        and requested is not None
+        and not is_same_group_format(facade.family, group_format, requested)
+    ):
+        raise InvalidDefinition(name="format", error_detail=f'the format of the group is "{group_format}" (LEG-702)')
     if facade.family != SCHEMAREGISTRY:
         return None
-    before = _before(resource)
-    if before is not None and not formats.is_same_format(before, stated or of or before):
-        raise Conflict(error_detail=f'the format is "{before}", and all versions have the same (LEG-702)')
-    format = before or of or stated
+    current_format = _before(resource)
+    if current_format is not None and not formats.is_same_format(
+        current_format, requested or group_format or current_format
+    ):
+        raise Conflict(error_detail=f'the format is "{current_format}", and all versions have the same (LEG-702)')
+    format = current_format or group_format or requested
     if format is None:
         raise InvalidDefinition(name="format", error_detail="it is required, because the group has none (LEG-702)")
     return format
@@ -77,12 +83,12 @@ def check_event_type(
     if facade.family == SCHEMAREGISTRY or stored_group_format(facade.family, group) != _CLOUDEVENTS:
         return
     type = _type_of(tree)
-    imported = authority is not None and facade.id is not None and is_absolute(facade.id)
-    if facade.id is not None and facade.id != type and not imported:
+    is_imported = authority is not None and facade.id is not None and is_absolute(facade.id)
+    if facade.id is not None and facade.id != type and not is_imported:
         raise InvalidDefinition(name="id", error_detail=f'it has to be the type of the event, "{type}" (LEG-804)')
-    before = _type_of(resource.entity.attributes) if resource.entity is not None else None
-    if before is not None and before != type:
-        raise Conflict(error_detail=f'the type of the event is "{before}" and cannot change (LEG-805)')
+    current_type = _type_of(resource.entity.attributes) if resource.entity is not None else None
+    if current_type is not None and current_type != type:
+        raise Conflict(error_detail=f'the type of the event is "{current_type}" and cannot change (LEG-805)')
 
 
 def _before(resource: ResourceDraft) -> str | None:
@@ -98,5 +104,5 @@ def _type_of(attributes: Mapping[str, Any]) -> str | None:
     """The CloudEvents type of the events that a message definition describes."""
     metadata = attributes.get("envelopemetadata")
     type = metadata.get("type") if isinstance(metadata, Mapping) else None
-    found = type.get("value") if isinstance(type, Mapping) else None
-    return str(found) if found is not None else None
+    type_value = type.get("value") if isinstance(type, Mapping) else None
+    return str(type_value) if type_value is not None else None

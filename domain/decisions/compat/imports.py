@@ -52,11 +52,15 @@ def check_imports(events: Sequence[EntityEvent], world: World, context: Context)
     if context.link or context.role is Role.ADMIN:
         return
     for event in reversed(events):  # the written entity follows its ancestors
-        parts = xids.segments(event.xid)
-        if len(parts) < 4 or isinstance(event, EntityRefreshed) or legacy_api_of(xid := xids.join(*parts[:4])) is None:
+        segments = xids.segments(event.xid)
+        if (
+            len(segments) < 4
+            or isinstance(event, EntityRefreshed)
+            or legacy_api_of(xid := xids.join(*segments[:4])) is None
+        ):
             continue
-        top = world.get(xid)
-        facade = top.private.get(FACADE, {}) if top is not None else {}
+        resource = world.get(xid)
+        facade = resource.private.get(FACADE, {}) if resource is not None else {}
         if facade.get(IMPORTER, context.caller) != context.caller:
             raise _readonly(xid, facade[IMPORTER], facade.get("authority", ""))
 
@@ -68,5 +72,5 @@ def _readonly(xid: str, importer: str, authority: str) -> Problem:
 
 def _is_written(resource: ResourceDraft) -> bool:
     return not resource.deleted and (
-        resource.meta.is_updated or any(each.is_updated for each in resource.versions.values())
+        resource.meta.is_updated or any(version.is_updated for version in resource.versions.values())
     )

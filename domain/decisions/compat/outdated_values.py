@@ -44,18 +44,18 @@ def drop_outdated_values(changes: ChangeSet) -> None:
 
 def _is_outdated(group: GroupDraft) -> bool:
     """Whether the attributes that determine a Group's format changed while its spelling did not."""
-    before = group.entity
-    if before is None or not group.written or group.facade != before.private.get(FACADE):
+    stored = group.entity
+    if stored is None or not group.written or group.facade != stored.private.get(FACADE):
         return False
-    return any(before.attributes.get(name) != group.attributes.get(name) for name in _OF_FORMAT)
+    return any(stored.attributes.get(name) != group.attributes.get(name) for name in _OF_FORMAT)
 
 
 def _check_format(resource: ResourceDraft) -> None:
-    spelled = resource.facade.get("format")
-    if spelled is None or legacy_api_of(resource.xid) != SCHEMAREGISTRY:
+    spelling = resource.facade.get("format")
+    if spelling is None or legacy_api_of(resource.xid) != SCHEMAREGISTRY:
         return
     if any(
-        not formats.is_same_format(spelled, version.attributes.get("format") or "")
+        not formats.is_same_format(spelling, version.attributes.get("format") or "")
         for version in resource.live_versions()
     ):
         resource.facade = without_members(resource.facade, "format")
@@ -66,14 +66,14 @@ def _check_document(changes: ChangeSet, version: VersionDraft) -> None:
 
     Content that no attribute holds, such as a document of a format without rules, cannot differ.
     """
-    before, document = version.entity, version.facade.get("document")
-    if before is None or document is None or document != before.private.get(FACADE, {}).get("document"):
+    stored, document = version.entity, version.facade.get("document")
+    if stored is None or document is None or document != stored.private.get(FACADE, {}).get("document"):
         return
     group = changes.existing_entity(xids.join(*xids.segments(version.xid)[:2]))
-    of_group = group_formats.stored_group_format(MESSAGECATALOG, group) or XREGISTRY_FORMAT
-    format = version_formats.version_format(before.attributes, version.facade, of_group)
+    group_format = group_formats.stored_group_format(MESSAGECATALOG, group) or XREGISTRY_FORMAT
+    format = version_formats.version_format(stored.attributes, version.facade, group_format)
     if not (format in METASCHEMAS or format == XREGISTRY_FORMAT):
         return
-    left = version.facade.get("left", {})
-    if to_document(format, before.attributes, left) != to_document(format, version.attributes, left):
-        version.facade = version_formats.without_document(version.attributes, version.facade, format, of_group)
+    unmapped = version.facade.get("left", {})
+    if to_document(format, stored.attributes, unmapped) != to_document(format, version.attributes, unmapped):
+        version.facade = version_formats.without_document(version.attributes, version.facade, format, group_format)

@@ -26,29 +26,29 @@ from domain.values import xid as xids
 _SERVED: Final = frozenset(("createdtimeutc", "updatedtimeutc"))
 
 
-def group_command(family: LegacyApi, xid: str, base: str, body: Mapping[str, Any]) -> WriteTree:
-    """The command of a PUT of a Group. base: absolute URL of the legacy API. Raises: InvalidDefinition."""
+def group_command(family: LegacyApi, xid: str, base_url: str, body: Mapping[str, Any]) -> WriteTree:
+    """The command of a PUT of a Group. base_url: absolute URL of the legacy API. Raises: InvalidDefinition."""
     schemas = family is SCHEMAREGISTRY
-    known = {"id": _text, "format": _text, "description": _text, **({"groupProperties": _texts} if schemas else {})}
-    given = {name: _member(known, name, value) for name, value in body.items() if name not in _SERVED}
-    given = {name: value for name, value in given.items() if value is not None}
-    _check_id(xid, given.pop("id", None))
-    format = given.get("format")
+    parsers = {"id": _text, "format": _text, "description": _text, **({"groupProperties": _texts} if schemas else {})}
+    members = {name: _member(parsers, name, value) for name, value in body.items() if name not in _SERVED}
+    members = {name: value for name, value in members.items() if value is not None}
+    _check_id(xid, members.pop("id", None))
+    format = members.get("format")
     if format == "" or (format is None and not schemas):
         raise invalid_definition(
             "format", "it is required" if not schemas else "leave it out, or give a value that is not empty", "LEG-204"
         )
     _check_room("format", format)
-    tree: dict[str, Any] = {"description": given["description"]} if "description" in given else {}
-    if "groupProperties" in given:
-        tree["labels"] = given["groupProperties"]
+    tree: dict[str, Any] = {"description": members["description"]} if "description" in members else {}
+    if "groupProperties" in members:
+        tree["labels"] = members["groupProperties"]
     if format is not None:
         tree |= {"format": formats.registry_format(format)} if schemas else groups.to_attributes(format)
-    return WriteTree(xid, tree, WriteMethod.PUT, facade=LegacyWrite(family, base, format=format))
+    return WriteTree(xid, tree, WriteMethod.PUT, facade=LegacyWrite(family, base_url, format=format))
 
 
 def schema_command(
-    xid: str, base: str, attributes: DocumentAttributes, content: bytes, contenttype: str | None
+    xid: str, base_url: str, attributes: DocumentAttributes, content: bytes, contenttype: str | None
 ) -> WriteTree:
     """The command of a POST of a schema. Raises: InvalidDefinition."""
     tree: dict[str, Any] = {"contenttype": contenttype}
@@ -56,22 +56,22 @@ def schema_command(
         tree["description"] = attributes.description
     if attributes.format is not None:
         tree["format"] = formats.registry_format(attributes.format)
-    facade = _facade(SCHEMAREGISTRY, base, attributes)
+    facade = _facade(SCHEMAREGISTRY, base_url, attributes)
     return WriteTree(xid, tree, WriteMethod.POST, document=content, mediatype=contenttype or "", facade=facade)
 
 
 def message_command(
     xid: str,
-    base: str,
+    base_url: str,
     attributes: DocumentAttributes,
     content: bytes,
     contenttype: str | None,
     format: str,
-    find: catalog.FindSchema,
+    find_schema: catalog.FindSchema,
 ) -> WriteTree:
     """The command of a POST of a message definition.
 
-    format: of its Group. find: finds schemas of this registry by URI.
+    format: of its Group. find_schema: finds schemas of this registry by URI.
     Raises: InvalidDefinition, with the place in the document that breaks a rule.
     """
     if attributes.format not in (None, format):
@@ -81,21 +81,21 @@ def message_command(
     except documents.MalformedDefinition as error:
         raise invalid_definition(error.pointer or "document", error.text, "LEG-801 to LEG-804") from None
     _check_room("contenttype", contenttype)
-    mapped = catalog.to_attributes(format, definition.document, find)
-    said = attributes.description if attributes.description is not None else definition.description
-    tree = {**mapped.attributes, **({"description": said} if said is not None else {})}
-    facade = _facade(MESSAGECATALOG, base, attributes)
+    mapped = catalog.to_attributes(format, definition.document, find_schema)
+    description = attributes.description if attributes.description is not None else definition.description
+    tree = {**mapped.attributes, **({"description": description} if description is not None else {})}
+    facade = _facade(MESSAGECATALOG, base_url, attributes)
     facade = replace(facade, format=format, content=content, contenttype=contenttype, left=mapped.left)
     return WriteTree(xid, tree, WriteMethod.POST, facade=facade)
 
 
-def _facade(family: LegacyApi, base: str, given: DocumentAttributes) -> LegacyWrite:
+def _facade(family: LegacyApi, base_url: str, attributes: DocumentAttributes) -> LegacyWrite:
     """Raises: InvalidDefinition for an authority or id that is no URI (LEG-603), and for one too long for a header."""
     for name, (parameter, _) in request_names(family).items():
-        _check_room(parameter, getattr(given, name))
-    _checked("authority", given.authority, uris.check_uri)
-    _checked("id", given.id, uris.check_reference)
-    return LegacyWrite(family, base, given.authority, given.id, given.format, given.about)
+        _check_room(parameter, getattr(attributes, name))
+    _checked("authority", attributes.authority, uris.check_uri)
+    _checked("id", attributes.id, uris.check_reference)
+    return LegacyWrite(family, base_url, attributes.authority, attributes.id, attributes.format, attributes.about)
 
 
 def _checked(name: str, value: str | None, check: Callable[[str], str]) -> None:
@@ -121,21 +121,21 @@ def _check_id(xid: str, id: str | None) -> None:
     """
     if id is None:
         return
-    meant = to_legacy_id(xids.entity_id(xid))
+    expected_id = to_legacy_id(xids.entity_id(xid))
     try:
-        same = decode_segment(id) == meant
+        is_same = decode_segment(id) == expected_id
     except ValueError:
-        same = id == meant
-    if not same:
+        is_same = id == expected_id
+    if not is_same:
         raise invalid_definition("id", "it differs from the id of the path", "LEG-204")
 
 
-def _member(known: Mapping[str, Callable[[str, Any], Any]], name: str, value: Any) -> Any:
-    if name not in known:
+def _member(parsers: Mapping[str, Callable[[str, Any], Any]], name: str, value: Any) -> Any:
+    if name not in parsers:
         raise invalid_definition(
-            name, f"the member is unknown; known members: {', '.join((*known, *sorted(_SERVED)))}", "LEG-204"
+            name, f"the member is unknown; known members: {', '.join((*parsers, *sorted(_SERVED)))}", "LEG-204"
         )
-    return None if value is None else known[name](name, value)
+    return None if value is None else parsers[name](name, value)
 
 
 def _text(name: str, value: Any) -> str:
@@ -145,6 +145,6 @@ def _text(name: str, value: Any) -> str:
 
 
 def _texts(name: str, value: Any) -> dict[str, str]:
-    if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
         raise invalid_definition(name, "an object of texts is needed", "LEG-204")
     return value

@@ -16,40 +16,42 @@ from domain.registry.entities import Entity
 _NAMES = ("number", "id", "uri")
 
 
-def restore_group(group: GroupDraft, then: Entity) -> bool:
+def restore_group(group: GroupDraft, past_entity: Entity) -> bool:
     """Sets a Group's legacy values to the past ones; returns whether they differ from the current ones."""
-    before, group.facade = group.facade, then.private.get(FACADE, {})
-    return before != group.facade
+    previous, group.facade = group.facade, past_entity.private.get(FACADE, {})
+    return previous != group.facade
 
 
-def restore_definition(resource: ResourceDraft, then: Entity) -> bool:
+def restore_definition(resource: ResourceDraft, past_entity: Entity) -> bool:
     """The same for a definition, except for the used numbers, which stay those of its current lifetime."""
-    life = then.private.get(FACADE, {}) if resource.is_new else resource.facade
-    gone = {USED: life[USED]} if USED in life else {}
-    before = resource.facade
-    resource.facade = {**without_members(then.private.get(FACADE, {}), USED), **gone}
-    return before != resource.facade
+    current_facade = past_entity.private.get(FACADE, {}) if resource.is_new else resource.facade
+    used_numbers = {USED: current_facade[USED]} if USED in current_facade else {}
+    previous = resource.facade
+    resource.facade = {**without_members(past_entity.private.get(FACADE, {}), USED), **used_numbers}
+    return previous != resource.facade
 
 
-def is_same_version(version: VersionDraft, then: Entity) -> bool:
+def is_same_version(version: VersionDraft, past_entity: Entity) -> bool:
     """Whether a Version has the same content as in the past."""
-    return without_members(version.facade, *_NAMES) == without_members(then.private.get(FACADE, {}), *_NAMES)
+    return without_members(version.facade, *_NAMES) == without_members(past_entity.private.get(FACADE, {}), *_NAMES)
 
 
-def restore_version(resource: ResourceDraft, version: VersionDraft, then: Entity, definition: Entity) -> None:
+def restore_version(resource: ResourceDraft, version: VersionDraft, past_entity: Entity, definition: Entity) -> None:
     """Sets a Version's past content, and the names of a new Version. definition: the past Resource."""
-    facade = then.private.get(FACADE, {})
+    facade = past_entity.private.get(FACADE, {})
     names = facade if version.is_new else version.facade
     version.facade = {**without_members(facade, *_NAMES), **{name: names[name] for name in _NAMES[1:] if name in names}}
     if not version.is_new and "number" in names:
         version.facade["number"] = names["number"]
     if resource.entity is None or resource.entity.born == definition.born:
-        version.assigned_number = version_number(then.id, then.private) or None
+        version.assigned_number = version_number(past_entity.id, past_entity.private) or None
 
 
 def forget_later_versions(changes: ChangeSet, xid: str, position: int) -> None:
     """Forgets the retained Version of a stream if it was created after a position."""
     if legacy_api_of(xid) is not None:
         changes.forget_publications(
-            kept for kept in changes.world.publications.retained_versions(xid) if kept.born > position
+            publication
+            for publication in changes.world.publications.retained_versions(xid)
+            if publication.born > position
         )

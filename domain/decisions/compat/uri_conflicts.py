@@ -41,13 +41,13 @@ def find_published(changes: ChangeSet, facade: LegacyWrite, uri: str, *, default
     default: the URI is the path of the Version to be created, which no other path can equal.
     """
     published, family = changes.world.publications, facade.family
-    found = published.by_id(family, facade.id) if facade.id is not None else None
-    found = found or published.by_uri(family, normalize_uri(uri))
-    if found is not None:
-        return _held(changes, found)
+    publication = published.by_id(family, facade.id) if facade.id is not None else None
+    publication = publication or published.by_uri(family, normalize_uri(uri))
+    if publication is not None:
+        return _held(changes, publication)
     root = facade.base.removesuffix(family.base)
-    place = None if default else locate_version(family, uri, (facade.base, root))
-    return _at(changes, facade, place) if place is not None else None
+    location = None if default else locate_version(family, uri, (facade.base, root))
+    return _at(changes, facade, location) if location is not None else None
 
 
 def check_uri_path(changes: ChangeSet, facade: LegacyWrite, uri: str, xid: str, number: int) -> None:
@@ -56,8 +56,8 @@ def check_uri_path(changes: ChangeSet, facade: LegacyWrite, uri: str, xid: str, 
     The other Version may not exist yet. If it did later, its path would lead to this Version, and its own POST would
     conflict.
     """
-    place = locate_version(facade.family, uri, (facade.base, facade.base.removesuffix(facade.family.base)))
-    is_own = place is None or (_definition(facade, place) == xid and place.version in (number, str(number)))
+    location = locate_version(facade.family, uri, (facade.base, facade.base.removesuffix(facade.family.base)))
+    is_own = location is None or (_definition(facade, location) == xid and location.version in (number, str(number)))
     if not is_own or _is_anothers(changes, facade, uri, xid):
         raise Conflict(
             error_detail='its "id" gives it a URI that is, or can become, the path of another version (LEG-606)'
@@ -70,12 +70,12 @@ def _is_anothers(changes: ChangeSet, facade: LegacyWrite, uri: str, xid: str) ->
     A definition that does not exist yet claims no URI, because a copy may have another name than its original
     (LEG-903).
     """
-    place = locate_by_ending(facade.family, uri)
-    other = changes.find(_definition(facade, place)) if place is not None else None
+    location = locate_by_ending(facade.family, uri)
+    other = changes.find(_definition(facade, location)) if location is not None else None
     authority = other.private.get(FACADE, {}).get("authority") if other is not None else None
-    if place is None or other is None or authority is None or other.xid == xid:
+    if location is None or other is None or authority is None or other.xid == xid:
         return False
-    number = int(place.version)
+    number = int(location.version)
     if normalize_uri(compose_uri(authority, None, facade.base, entity_path(other.xid, number))) != normalize_uri(uri):
         return False
     resource = changes.resource(other.xid)
@@ -83,9 +83,9 @@ def _is_anothers(changes: ChangeSet, facade: LegacyWrite, uri: str, xid: str) ->
     return number >= next_number(changes, resource)
 
 
-def _definition(facade: LegacyWrite, place: VersionLocation) -> str:
+def _definition(facade: LegacyWrite, location: VersionLocation) -> str:
     """The xid of the definition to which a Version belongs."""
-    return xids.join(facade.family.groups, place.groupid, facade.family.resources, place.id)
+    return xids.join(facade.family.groups, location.groupid, facade.family.resources, location.id)
 
 
 def published_versions(changes: ChangeSet, resource: ResourceDraft) -> Iterator[PublishedVersion]:
@@ -94,22 +94,26 @@ def published_versions(changes: ChangeSet, resource: ResourceDraft) -> Iterator[
         if version.entity is not None:
             yield PublishedVersion(resource.xid, version.number, version.entity)
     if USED in resource.facade:
-        for kept in changes.world.publications.retained_versions(resource.xid):
-            yield _held(changes, kept)
+        for publication in changes.world.publications.retained_versions(resource.xid):
+            yield _held(changes, publication)
 
 
-def _held(changes: ChangeSet, found: Publication) -> PublishedVersion:
-    image = changes.world.publications.pruned_entity(found) if found.is_retained else changes.existing_entity(found.xid)
-    return PublishedVersion(found.xid.split("/versions/")[0], found.number, image)
+def _held(changes: ChangeSet, publication: Publication) -> PublishedVersion:
+    image = (
+        changes.world.publications.pruned_entity(publication)
+        if publication.is_retained
+        else changes.existing_entity(publication.xid)
+    )
+    return PublishedVersion(publication.xid.split("/versions/")[0], publication.number, image)
 
 
-def _at(changes: ChangeSet, facade: LegacyWrite, place: VersionLocation) -> PublishedVersion | None:
-    definition = _definition(facade, place)
+def _at(changes: ChangeSet, facade: LegacyWrite, location: VersionLocation) -> PublishedVersion | None:
+    definition = _definition(facade, location)
     if changes.find(definition) is None:
         return None
     resource = changes.resource(definition)
     changes.load_versions(resource)
-    for found in published_versions(changes, resource):
-        if place.version in (found.number, found.image.id):
-            return found
+    for published in published_versions(changes, resource):
+        if location.version in (published.number, published.image.id):
+            return published
     return None

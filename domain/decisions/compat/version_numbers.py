@@ -42,40 +42,51 @@ def next_number(changes: ChangeSet, resource: ResourceDraft) -> int:
     It is higher than every number and every server-assigned id that the definition ever had, and no Version has it as
     an id. All Versions must be loaded.
     """
-    gone, numbers = used_numbers(resource), [version.number for version in resource.versions.values()]
-    unnumbered = numbers.count(0)  # these get their numbers first
-    number = max(resource.counter, max(gone.highest, *numbers, 0) + unnumbered) + 1
-    ids = {*resource.versions, *(xids.entity_id(kept.xid) for kept in _kept(changes, resource.xid, gone))}
+    removed_numbers, numbers = used_numbers(resource), [version.number for version in resource.versions.values()]
+    unnumbered_count = numbers.count(0)  # these get their numbers first
+    number = max(resource.counter, max(removed_numbers.highest, *numbers, 0) + unnumbered_count) + 1
+    ids = {
+        *resource.versions,
+        *(xids.entity_id(publication.xid) for publication in _kept(changes, resource.xid, removed_numbers)),
+    }
     while str(number) in ids:
         number += 1
     return number
 
 
 def _number(changes: ChangeSet, resource: ResourceDraft) -> None:
-    old = [version for version in resource.versions.values() if version.entity is not None]
-    fresh = [version for version in resource.live_versions() if version.entity is None]
-    gone = {version.number for version in old if version.gone is not None} - {0}
-    before = used_numbers(resource)
-    taken = {before.highest, *(version.number for version in old)}
-    _assign_next_numbers(resource, taken, [version for version in old if version.gone is None and not version.number])
+    stored_versions = [version for version in resource.versions.values() if version.entity is not None]
+    new_versions = [version for version in resource.live_versions() if version.entity is None]
+    deleted_numbers = {version.number for version in stored_versions if version.gone is not None} - {0}
+    previously_used = used_numbers(resource)
+    taken_numbers = {previously_used.highest, *(version.number for version in stored_versions)}
     _assign_next_numbers(
-        resource, taken, [version for version in fresh if not _keeps_own_number(changes, version, before, taken)]
+        resource, taken_numbers, [version for version in stored_versions if version.gone is None and not version.number]
     )
-    after = before.with_numbers(gone).without_numbers(version.number for version in fresh)
+    _assign_next_numbers(
+        resource,
+        taken_numbers,
+        [
+            version
+            for version in new_versions
+            if not _keeps_own_number(changes, version, previously_used, taken_numbers)
+        ],
+    )
+    used = previously_used.with_numbers(deleted_numbers).without_numbers(version.number for version in new_versions)
     others = without_members(resource.facade, USED)
-    resource.facade = {**others, USED: after.text} if after.ranges else others
+    resource.facade = {**others, USED: used.text} if used.ranges else others
 
 
-def _assign_next_numbers(resource: ResourceDraft, taken: set[int], versions: Sequence[VersionDraft]) -> None:
+def _assign_next_numbers(resource: ResourceDraft, taken_numbers: set[int], versions: Sequence[VersionDraft]) -> None:
     """Assigns Versions the numbers after the highest used one, the oldest Version first."""
-    for number, version in enumerate(_by_age(resource, versions), max(taken) + 1):
+    for number, version in enumerate(_by_age(resource, versions), max(taken_numbers) + 1):
         _set(version, number)
-        taken.add(number)
+        taken_numbers.add(number)
 
 
-def _kept(changes: ChangeSet, xid: str, gone: NumberRanges) -> Sequence[Publication]:
-    """The retained Versions at or below an xid. gone: the numbers of its definition's removed Versions."""
-    return changes.world.publications.retained_versions(xid) if gone.ranges else ()
+def _kept(changes: ChangeSet, xid: str, removed_numbers: NumberRanges) -> Sequence[Publication]:
+    """The retained Versions at or below an xid. removed_numbers: the numbers of its definition's removed Versions."""
+    return changes.world.publications.retained_versions(xid) if removed_numbers.ranges else ()
 
 
 def _is_id_its_number(resource: ResourceDraft) -> bool:
@@ -88,21 +99,23 @@ def _is_id_its_number(resource: ResourceDraft) -> bool:
     return True
 
 
-def _keeps_own_number(changes: ChangeSet, version: VersionDraft, before: NumberRanges, taken: set[int]) -> bool:
+def _keeps_own_number(
+    changes: ChangeSet, version: VersionDraft, previously_used: NumberRanges, taken_numbers: set[int]
+) -> bool:
     """Whether a new Version gets a number of its own: a former one, an assigned one, or its id."""
     if version.facade:
         _leave_to_others(changes, version)
-    kept = _kept(changes, version.xid, before) if changes.world.revision(version.xid) else ()
+    retained = _kept(changes, version.xid, previously_used) if changes.world.revision(version.xid) else ()
     number = number_from_id(version.id)
-    if kept:
-        _revive(changes, version, kept[0])
+    if retained:
+        _revive(changes, version, retained[0])
     elif version.assigned_number is not None:
         _set(version, version.assigned_number)
-    elif number and number not in taken and not before.has(number):
+    elif number and number not in taken_numbers and not previously_used.has(number):
         _set(version, number)
     else:
         return False
-    taken.add(version.number)
+    taken_numbers.add(version.number)
     return True
 
 
@@ -110,19 +123,19 @@ def _leave_to_others(changes: ChangeSet, version: VersionDraft) -> None:
     """Removes a name from a restored Version if another Version has received it meanwhile."""
     published, family = changes.world.publications, legacy_api_of(version.xid)
     id, uri = version.facade.get("id"), version.facade.get("uri")
-    found = (
+    holders = (
         id and family and published.by_id(family, id),
         uri and family and published.by_uri(family, normalize_uri(uri)),
     )
-    if any(one and one.xid != version.xid and not changes.is_version_deleted(one.xid) for one in found):
+    if any(holder and holder.xid != version.xid and not changes.is_version_deleted(holder.xid) for holder in holders):
         version.facade = without_members(version.facade, "id", "uri")
 
 
-def _revive(changes: ChangeSet, version: VersionDraft, kept: Publication) -> None:
+def _revive(changes: ChangeSet, version: VersionDraft, publication: Publication) -> None:
     """Gives a retained Version that is created again the names under which it was published."""
-    facade = changes.world.publications.pruned_entity(kept).private.get(FACADE, {})
+    facade = changes.world.publications.pruned_entity(publication).private.get(FACADE, {})
     version.facade = version.facade | {name: facade[name] for name in ("id", "uri") if name in facade}
-    _set(version, kept.number)
+    _set(version, publication.number)
 
 
 def _set(version: VersionDraft, number: int) -> None:
@@ -133,10 +146,12 @@ def _set(version: VersionDraft, number: int) -> None:
 def _by_age(resource: ResourceDraft, versions: Sequence[VersionDraft]) -> list[VersionDraft]:
     """Versions in the order of their type, the newest last, because it is the latest in the legacy APIs."""
     mode = resource.type.versionmode
-    lines = [
-        ancestry.VersionLineage(one.id, one.ancestorid, shown["createdat"], one.ordered or shown["modifiedat"])
-        for one in versions
-        if (shown := one.attributes)
+    lineages = [
+        ancestry.VersionLineage(
+            draft.id, draft.ancestorid, attributes["createdat"], draft.ordered or attributes["modifiedat"]
+        )
+        for draft in versions
+        if (attributes := draft.attributes)
     ]
     by_id = {version.id: version for version in versions}
-    return [by_id[line.id] for line in ancestry.oldest_versions(mode, lines, len(lines))]
+    return [by_id[lineage.id] for lineage in ancestry.oldest_versions(mode, lineages, len(lineages))]

@@ -49,9 +49,9 @@ def apply_legacy_write(changes: ChangeSet, command: WriteTree) -> None:
 
 
 def _check_spelling(changes: ChangeSet, xid: str) -> None:
-    found = changes.world.get(xid)
-    if found is not None and found.xid != xid:
-        raise Conflict(error_detail=f'ids are unique in any letter case, and "{found.id}" exists (LEG-402)')
+    stored = changes.world.get(xid)
+    if stored is not None and stored.xid != xid:
+        raise Conflict(error_detail=f'ids are unique in any letter case, and "{stored.id}" exists (LEG-402)')
 
 
 # --- Groups ----------------------------------------------------------------------------------------------------------
@@ -61,23 +61,25 @@ def _publish_group(changes: ChangeSet, command: WriteTree, facade: LegacyWrite) 
     """Writes a Group; an unchanged Group is not written (LEG-206)."""
     changes.processed.append(command.xid)
     stored = changes.find(command.xid)
-    given: Attributes = {name: command.tree.get(name) or None for name in _OF_GROUP[facade.family]}
+    requested: Attributes = {name: command.tree.get(name) or None for name in _OF_GROUP[facade.family]}
     if facade.family == SCHEMAREGISTRY:
-        given["format"] = group_formats.optional_registry_format(facade.format)
-    own: Attributes = stored.private.get(FACADE, {}) if stored else {}
+        requested["format"] = group_formats.optional_registry_format(facade.format)
+    new_facade: Attributes = stored.private.get(FACADE, {}) if stored else {}
     if stored is None or group_formats.stored_group_format(facade.family, stored) != facade.format:
-        own = {"format": facade.format} if facade.format is not None else {}
+        new_facade = {"format": facade.format} if facade.format is not None else {}
     if stored is not None:
-        given = _kept_format(facade, stored, given)
-        if own == stored.private.get(FACADE, {}) and all(stored.attributes.get(name) == given[name] for name in given):
+        requested = _kept_format(facade, stored, requested)
+        if new_facade == stored.private.get(FACADE, {}) and all(
+            stored.attributes.get(name) == requested[name] for name in requested
+        ):
             return
-    group = changes.group(command.xid, implied=False)
+    group = changes.group(command.xid, write_implied=False)
     ids = {changes.group_type(command.xid).singular + "id": xids.entity_id(command.xid)}
-    group.write(given if stored else _stated(given), patch=stored is not None, kept=ids)
-    group.facade = own
+    group.write(requested if stored else _stated(requested), patch=stored is not None, fixed=ids)
+    group.facade = new_facade
 
 
-def _kept_format(facade: LegacyWrite, stored: Entity, given: Attributes) -> Attributes:
+def _kept_format(facade: LegacyWrite, stored: Entity, requested: Attributes) -> Attributes:
     """The given attributes, without a format that stays.
 
     Raises: Conflict if definitions rely on another one (LEG-303).
@@ -87,12 +89,12 @@ def _kept_format(facade: LegacyWrite, stored: Entity, given: Attributes) -> Attr
     ):
         if stored.attributes[f"{facade.family.resources}count"]:
             raise Conflict(error_detail="the format of a group cannot change while the group has members (LEG-303)")
-        return given
-    return {name: value for name, value in given.items() if name in ("description", "labels")}
+        return requested
+    return {name: value for name, value in requested.items() if name in ("description", "labels")}
 
 
-def _stated(given: Attributes) -> Attributes:
-    return {name: value for name, value in given.items() if value is not None}
+def _stated(attributes: Attributes) -> Attributes:
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 # --- Versions --------------------------------------------------------------------------------------------------------
@@ -110,19 +112,19 @@ def _publish_version(changes: ChangeSet, command: WriteTree, facade: LegacyWrite
     number = next_number(changes, resource)
     path = entity_path(command.xid, number)
     uri = compose_uri(authority, facade.id, facade.base, path)
-    own = authority is not None or facade.id is not None
-    found = find_published(changes, facade, uri, default=not own)
-    if found is not None:
-        _answer(changes, _known_version(command, facade, found))
+    has_own_uri = authority is not None or facade.id is not None
+    published = find_published(changes, facade, uri, default=not has_own_uri)
+    if published is not None:
+        _answer(changes, _known_version(command, facade, published))
         return
-    if facade.id is None and (known := _repeated(changes, resource, command, facade)):
-        _answer(changes, known)
+    if facade.id is None and (repeated := _repeated(changes, resource, command, facade)):
+        _answer(changes, repeated)
         return
-    if own:
+    if has_own_uri:
         check_uri_path(changes, facade, uri, command.xid, number)
     group_formats.check_event_type(group, resource, facade, command.tree, authority)
     version = _write(changes, resource, command, format, number)
-    version.facade = _version_facade(changes, facade, version, uri if own else None)
+    version.facade = _version_facade(changes, facade, version, uri if has_own_uri else None)
     resource.facade = _definition_facade(resource, command, facade, authority, format, group)
     if resource.is_new:
         resource.facade |= _stated({IMPORTER: new_importer(facade, changes.context)})
@@ -130,28 +132,32 @@ def _publish_version(changes: ChangeSet, command: WriteTree, facade: LegacyWrite
     _answer(changes, PublishedVersion(resource.xid, number, Entity(version.xid, "", 1, {})))
 
 
-def _answer(changes: ChangeSet, found: PublishedVersion) -> None:
-    changes.processed.append(found.image.xid)
-    changes.number = found.number
+def _answer(changes: ChangeSet, published: PublishedVersion) -> None:
+    changes.processed.append(published.image.xid)
+    changes.number = published.number
 
 
 def _authority(resource: ResourceDraft, facade: LegacyWrite) -> str | None:
     """The current or new authority of a definition. Raises: Conflict if it has another one (LEG-605)."""
-    stored: str | None = resource.facade.get("authority")
+    current: str | None = resource.facade.get("authority")
     if resource.is_new or facade.authority is None:
-        return stored if facade.authority is None else facade.authority
-    if normalize_uri(facade.authority) != normalize_uri(stored or facade.base):
-        raise Conflict(error_detail=f'the authority is "{stored or facade.base}" and cannot change (LEG-605)')
-    return stored
+        return current if facade.authority is None else facade.authority
+    if normalize_uri(facade.authority) != normalize_uri(current or facade.base):
+        raise Conflict(error_detail=f'the authority is "{current or facade.base}" and cannot change (LEG-605)')
+    return current
 
 
-def _known_version(command: WriteTree, facade: LegacyWrite, found: PublishedVersion) -> PublishedVersion:
+def _known_version(command: WriteTree, facade: LegacyWrite, published: PublishedVersion) -> PublishedVersion:
     """The Version that has the given id, if its content is the same. Raises: Conflict (LEG-533, LEG-606)."""
-    if facade.id is not None and found.definition == command.xid and _document(facade, found.image) == _sent(command):
-        return found
-    taken = "id" if facade.id is not None else 'URI; give this one an "id" of its own'
+    if (
+        facade.id is not None
+        and published.definition == command.xid
+        and _document(facade, published.image) == _sent(command)
+    ):
+        return published
+    identifier = "id" if facade.id is not None else 'URI; give this one an "id" of its own'
     # The message does not name the definition, because the caller may have no right to know of it (LEG-1104).
-    raise Conflict(error_detail=f"a version with another document or of another name has this {taken} (LEG-606)")
+    raise Conflict(error_detail=f"a version with another document or of another name has this {identifier} (LEG-606)")
 
 
 def _repeated(
@@ -160,21 +166,21 @@ def _repeated(
     """The latest Version with the same document and media type as the request; schemas only (LEG-531)."""
     if facade.family != SCHEMAREGISTRY:
         return None
-    sent, contenttype = _sent(command), command.tree.get("contenttype")
-    alike = [
-        found
-        for found in published_versions(changes, resource)
-        if found.image.document == sent and found.image.attributes.get("contenttype") == contenttype
+    request_hash, contenttype = _sent(command), command.tree.get("contenttype")
+    matches = [
+        published
+        for published in published_versions(changes, resource)
+        if published.image.document == request_hash and published.image.attributes.get("contenttype") == contenttype
     ]
-    return max(alike, key=lambda found: found.number, default=None)
+    return max(matches, key=lambda found: found.number, default=None)
 
 
 def _document(facade: LegacyWrite, image: Entity) -> str | None:
     """SHA-256 of a Version's document; for a message definition, that of the document in its request."""
     if facade.family == SCHEMAREGISTRY:
         return image.document
-    found: str | None = image.private.get(FACADE, {}).get("document")
-    return found
+    document_hash: str | None = image.private.get(FACADE, {}).get("document")
+    return document_hash
 
 
 def _sent(command: WriteTree) -> str | None:
@@ -202,7 +208,7 @@ def _write(
 def _version_facade(changes: ChangeSet, facade: LegacyWrite, version: VersionDraft, uri: str | None) -> dict[str, Any]:
     """The values that only the legacy API knows of a Version. uri: None for the default URI, which is not stored."""
     document = changes.add_document(facade.content) if facade.content else None
-    found = {
+    values = {
         "id": facade.id,
         "uri": uri,
         "document": document,
@@ -210,8 +216,8 @@ def _version_facade(changes: ChangeSet, facade: LegacyWrite, version: VersionDra
         "left": dict(facade.left) or None,
     }
     if facade.family == MESSAGECATALOG:
-        found[version_formats.FORMAT] = version_formats.recorded_format(facade.format, version.attributes)
-    return _stated(found)
+        values[version_formats.FORMAT] = version_formats.recorded_format(facade.format, version.attributes)
+    return _stated(values)
 
 
 def _definition_facade(
@@ -226,16 +232,18 @@ def _definition_facade(
 
     Its description is that of its first Version (LEG-502).
     """
-    first = command.tree.get("description") if resource.is_new else None
+    first_description = command.tree.get("description") if resource.is_new else None
     # If the group has a format, the format is the group's (LEG-703). A later spelling changes nothing.
-    spelled = format if resource.is_new and group_formats.stored_group_format(facade.family, group) is None else None
-    given = {"authority": authority, "description": facade.description or first, "format": spelled}
-    return {**resource.facade, **_stated(given)}
+    format_spelling = (
+        format if resource.is_new and group_formats.stored_group_format(facade.family, group) is None else None
+    )
+    values = {"authority": authority, "description": facade.description or first_description, "format": format_spelling}
+    return {**resource.facade, **_stated(values)}
 
 
 def _show(resource: ResourceDraft, version: VersionDraft, authority: str | None, uri: str) -> None:
     """Copies legacy values to the read-only attributes that the model has for them (LEG-1202)."""
     definitions = resource.type.version.definitions
-    shown = {"authority": authority, "versionuri": uri}
-    names = [name for name in shown if shown[name] and definitions.get(name, {}).get("readonly")]
-    version.attributes = {**version.attributes, **{name: shown[name] for name in names}}
+    legacy_values = {"authority": authority, "versionuri": uri}
+    names = [name for name in legacy_values if legacy_values[name] and definitions.get(name, {}).get("readonly")]
+    version.attributes = {**version.attributes, **{name: legacy_values[name] for name in names}}

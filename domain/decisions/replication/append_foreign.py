@@ -30,11 +30,11 @@ def local_events(interaction: ForeignInteraction, link: Link, world: World) -> l
     if not events and not model_events(interaction, link):
         return []
     world.prefetch(event.xid for event in events)
-    taken = [_local(event, link, world) for event in events]
+    entity_events = [_local(event, link, world) for event in events]
     if link.scope.whole:
-        return taken
-    models = [_unchanged_event(xids.MODEL, model, world) for model in model_events(interaction, link)]
-    return [*registry_recount(taken, link, world), *models, *taken]
+        return entity_events
+    model_refreshes = [_unchanged_event(xids.MODEL, model, world) for model in model_events(interaction, link)]
+    return [*registry_recount(entity_events, link, world), *model_refreshes, *entity_events]
 
 
 def model_events(interaction: ForeignInteraction, link: Link) -> list[EntityEvent]:
@@ -45,9 +45,9 @@ def model_events(interaction: ForeignInteraction, link: Link) -> list[EntityEven
 def required_model_change(interaction: ForeignInteraction, link: Link, world: World) -> ReplaceModel | None:
     """The change that this registry's model needs before an interaction is appended; None if it needs none."""
     for event in model_events(interaction, link):
-        wanted = merge_models(world.model.source, event.attributes["modelsource"], link.scope)
-        if wanted != world.model.source:
-            return ReplaceModel(wanted)
+        merged_model = merge_models(world.model.source, event.attributes["modelsource"], link.scope)
+        if merged_model != world.model.source:
+            return ReplaceModel(merged_model)
     return None
 
 
@@ -100,9 +100,9 @@ def _unchanged_event(xid: str, event: EntityEvent, world: World) -> EntityEvent:
 
 
 def _root(xid: str, world: World) -> Entity:
-    found = world.get(xid)
-    assert found is not None, "it is there before anything else"
-    return found
+    entity = world.get(xid)
+    assert entity is not None, "it is there before anything else"
+    return entity
 
 
 def _refreshed(entity: Entity, attributes: dict[str, Any], event: EntityEvent, world: World) -> EntityEvent:

@@ -41,17 +41,17 @@ def check_copies(events: Sequence[EntityEvent], world: World, context: Context) 
 
 def _topmost(event: EntityEvent, events: Sequence[EntityEvent], link: Link, world: World) -> str:
     """The xid of the topmost entity of a write: of entities that are deleted together, the one above all others."""
-    gone = {each.xid: each for each in events if isinstance(each, EntityDeleted)}
-    while (above := gone.get(xids.parent(event.xid) or "")) is not None and _owns(link, above, world):
-        event = above
+    deletions = {deletion.xid: deletion for deletion in events if isinstance(deletion, EntityDeleted)}
+    while (parent := deletions.get(xids.parent(event.xid) or "")) is not None and _owns(link, parent, world):
+        event = parent
     return event.xid
 
 
 def readonly_copy(link: Link, xid: str) -> Problem:
     """The problem of a write to a copy."""
-    found = authority_url(link, xid)
-    detail = f"it is a copy, which the link {link.id} maintains; write it at {found}"
-    return Readonly(xid, detail=detail, extensions={"authority": found})
+    authority = authority_url(link, xid)
+    detail = f"it is a copy, which the link {link.id} maintains; write it at {authority}"
+    return Readonly(xid, detail=detail, extensions={"authority": authority})
 
 
 def authority_url(link: Link, xid: str) -> str:
@@ -61,8 +61,8 @@ def authority_url(link: Link, xid: str) -> str:
 
 def link_of_copy(xid: str, links: Sequence[Link], private: Mapping[str, Any]) -> Link | None:
     """The link that still delivers an entity. private: the entity's own private members."""
-    inbound = (link for link in links if link.is_inbound and not link.promoted)
-    return next((link for link in inbound if _has_copy(link, xid, private)), None)
+    inbound_links = (link for link in links if link.is_inbound and not link.promoted)
+    return next((link for link in inbound_links if _has_copy(link, xid, private)), None)
 
 
 def _has_copy(link: Link, xid: str, private: Mapping[str, Any]) -> bool:
@@ -73,12 +73,12 @@ def _owns(link: Link, event: EntityEvent, world: World) -> bool:
     if link.follows_log:
         return link.scope.has(event.xid)
     segments = xids.segments(event.xid)
-    top = world.get(xids.join(*segments[: 2 if len(segments) == 2 else 4]) if segments else xids.REGISTRY)
-    if top is None or top.private.get(LINK) != link.id:
+    owner = world.get(xids.join(*segments[: 2 if len(segments) == 2 else 4]) if segments else xids.REGISTRY)
+    if owner is None or owner.private.get(LINK) != link.id:
         return False
     if event.xid == xids.CAPABILITIES:
-        return any(top.attributes.get(name) != event.attributes.get(name) for name in DATA_CAPABILITIES)
-    return len(segments) > 2 or _wrote(top, event)
+        return any(owner.attributes.get(name) != event.attributes.get(name) for name in DATA_CAPABILITIES)
+    return len(segments) > 2 or _wrote(owner, event)
 
 
 def _wrote(group: Entity, event: EntityEvent) -> bool:
@@ -88,9 +88,9 @@ def _wrote(group: Entity, event: EntityEvent) -> bool:
     """
     if isinstance(event, EntityCreated | EntityDeleted):
         return True
-    ignored = _TOUCHED.union(name for name in group.attributes if name.endswith("count"))
+    ignored_names = _TOUCHED.union(name for name in group.attributes if name.endswith("count"))
     return any(
-        name not in ignored and group.attributes.get(name) != event.attributes.get(name)
+        name not in ignored_names and group.attributes.get(name) != event.attributes.get(name)
         for name in group.attributes.keys() | event.attributes.keys()
     )
 
@@ -103,11 +103,13 @@ def _defines(link: Link, event: EntityEvent, world: World) -> bool:
     """
     if not link.follows_log or event.xid != xids.MODEL or isinstance(event, EntityRefreshed):
         return False
-    before = world.get(xids.MODEL)
-    old, new = _groups(before.attributes if before else {}), _groups(event.attributes)
-    return any(old[plural] != new.get(plural) for plural in old if link.scope.may_have_groups_of(plural))
+    current_model = world.get(xids.MODEL)
+    old_groups, new_groups = _groups(current_model.attributes if current_model else {}), _groups(event.attributes)
+    return any(
+        old_groups[plural] != new_groups.get(plural) for plural in old_groups if link.scope.may_have_groups_of(plural)
+    )
 
 
 def _groups(model: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = (model.get("model") or {}).get("groups") or {}
-    return found
+    group_definitions: Mapping[str, Any] = (model.get("model") or {}).get("groups") or {}
+    return group_definitions

@@ -34,20 +34,20 @@ def decide_link(command: LinkCommand, world: World, context: Context) -> Decisio
             return _control(command, world, context)
 
 
-def links_overlap(one: Link, other: Link) -> bool:
+def links_overlap(first: Link, other: Link) -> bool:
     """Whether two links would both deliver whole interactions of the same Groups or of the same registry."""
-    if not (one.follows_log and other.follows_log) or one.promoted or other.promoted:
+    if not (first.follows_log and other.follows_log) or first.promoted or other.promoted:
         return False
-    return one.url == other.url or one.scope.overlaps(other.scope)
+    return first.url == other.url or first.scope.overlaps(other.scope)
 
 
 def _create(command: WriteLink, world: World, context: Context) -> Decision:
-    if (found := world.get(command.xid)) is not None:
-        raise InvalidLink.at("exists", "/id", f"the link {found.id} exists already")
-    names, settled = _secrets(command, {}, world, context)
+    if (existing := world.get(command.xid)) is not None:
+        raise InvalidLink.at("exists", "/id", f"the link {existing.id} exists already")
+    names, secret_changes = _secrets(command, {}, world, context)
     facts = event_facts(command.xid, TYPE, 1, world, context)
     created = EntityCreated(attributes=dict(command.attributes), private=_private(names), **facts)
-    return _decided(created, settled, world)
+    return _decided(created, secret_changes, world)
 
 
 def _replace(command: WriteLink, world: World, context: Context) -> Decision:
@@ -57,8 +57,8 @@ def _replace(command: WriteLink, world: World, context: Context) -> Decision:
         if stored.attributes.get(name) != command.attributes.get(name):
             raise InvalidLink.at("fixed", f"/{name}", "it cannot change; create another link")
     _check_narrower(stored, command)
-    names, settled = _secrets(command, stored.secrets, world, context)
-    changed = changed_members(entity.attributes, command.attributes, settled)
+    names, secret_changes = _secrets(command, stored.secrets, world, context)
+    changed = changed_members(entity.attributes, command.attributes, secret_changes)
     if not changed:
         return Decision((), {}, (command.xid,))
     kept = {name: value for name, value in entity.private.items() if name != "secrets"}
@@ -69,7 +69,7 @@ def _replace(command: WriteLink, world: World, context: Context) -> Decision:
         changed=changed,
         **event_facts(entity.xid, TYPE, entity.epoch + 1, world, context),
     )
-    return _decided(event, settled, world)
+    return _decided(event, secret_changes, world)
 
 
 def _check_narrower(stored: Link, command: WriteLink) -> None:
@@ -93,20 +93,22 @@ def _secrets(
     A secret that is not given again stays for the same credential.
     """
     names: dict[str, str] = {}
-    settled: list[Secret] = []
+    secret_changes: list[Secret] = []
     entity = world.get(command.xid)
-    same = entity is not None and entity.attributes.get("credential") == command.attributes.get("credential")
+    is_same_credential = entity is not None and entity.attributes.get("credential") == command.attributes.get(
+        "credential"
+    )
     for name, reference in stored.items():
-        known, value = Secret(reference, command.xid, name), command.secrets.get(name)
-        if world.secret(known) == value if value is not None else same:
+        stored_secret, value = Secret(reference, command.xid, name), command.secrets.get(name)
+        if world.secret(stored_secret) == value if value is not None else is_same_credential:
             names[name] = reference
         else:
-            settled.append(known)
+            secret_changes.append(stored_secret)
     for number, (name, value) in enumerate(command.secrets.items()):
         if name not in names:
             names[name] = f"{context.xregcorrelationid}.{number}"
-            settled.append(Secret(names[name], command.xid, name, value))
-    return names, settled
+            secret_changes.append(Secret(names[name], command.xid, name, value))
+    return names, secret_changes
 
 
 def _delete(command: DeleteLink, world: World, context: Context) -> Decision:
@@ -114,8 +116,8 @@ def _delete(command: DeleteLink, world: World, context: Context) -> Decision:
     entity = _existing(command.xid, world)
     secrets = Link.of(entity, entity.position).secrets
     event = EntityDeleted(attributes={}, private={}, **event_facts(entity.xid, TYPE, entity.epoch, world, context))
-    gone = tuple(Secret(reference, entity.xid, name) for name, reference in secrets.items())
-    return Decision((event,), {}, (event.xid,), secrets=gone)
+    destroyed_secrets = tuple(Secret(reference, entity.xid, name) for name, reference in secrets.items())
+    return Decision((event,), {}, (event.xid,), secrets=destroyed_secrets)
 
 
 def _control(command: ControlLink, world: World, context: Context) -> Decision:
@@ -125,8 +127,8 @@ def _control(command: ControlLink, world: World, context: Context) -> Decision:
     """
     entity = _existing(command.xid, world)
     link = Link.of(entity, entity.position)
-    done = {"promote": link.promoted, "pause": not link.enabled, "resume": link.enabled}
-    if done.get(command.name, link.promoted):
+    is_done = {"promote": link.promoted, "pause": not link.enabled, "resume": link.enabled}
+    if is_done.get(command.name, link.promoted):
         return Decision((), {}, (entity.xid,))
     if link.promoted:
         raise InvalidLink.at("promoted", "/enabled", "its copies belong to this registry now; create another link")
@@ -149,17 +151,17 @@ def _existing(xid: str, world: World) -> Entity:
     return entity
 
 
-def _decided(event: EntityEvent, settled: list[Secret], world: World) -> Decision:
+def _decided(event: EntityEvent, secret_changes: list[Secret], world: World) -> Decision:
     """The decision of an event. Raises: InvalidLink if the link overlaps another one.
 
     No two links deliver whole interactions of the same Groups or of the same registry. Ids of interactions are unique,
     and it would be unknown which link an interaction belongs to.
     """
-    own = Link.of(Entity(event.xid, event.type, event.epoch, event.attributes, event.private), 0)
+    link = Link.of(Entity(event.xid, event.type, event.epoch, event.attributes, event.private), 0)
     for other in world.links:
-        if other.xid != own.xid and links_overlap(own, other):
+        if other.xid != link.xid and links_overlap(link, other):
             raise InvalidLink.at("overlap", "/scope", f"the link {other.id} copies a part of this already")
-    return Decision((event,), {}, (event.xid,), secrets=tuple(settled))
+    return Decision((event,), {}, (event.xid,), secrets=tuple(secret_changes))
 
 
 def _private(names: Mapping[str, str]) -> dict[str, Any]:

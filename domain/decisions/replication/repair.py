@@ -21,16 +21,16 @@ def repair(command: Repair, world: World, context: Context) -> Decision:
 
     Raises: NotFound if the link is gone, Diverged if this registry was written to since the comparison.
     """
-    link = next((each for each in world.links if each.xid == command.xid), None)
+    link = next((candidate for candidate in world.links if candidate.xid == command.xid), None)
     if link is None or link.promoted or not link.follows_log:
         raise NotFound(command.xid)
     if context.position != command.position:
         raise Diverged(link.xid, error_detail="the registry was written to while it was compared; repair it again")
     world.prefetch([*(event.xid for event in command.entities), *command.gone])
-    found = sorted(_events(command, link, world, context), key=lambda event: xids.event_order(event.xid))
-    if found and not link.scope.whole:
-        found = [*registry_recount(found, link, world), *found]
-    return Decision(tuple(found), dict(command.documents), (command.xid,))
+    events = sorted(_events(command, link, world, context), key=lambda event: xids.event_order(event.xid))
+    if events and not link.scope.whole:
+        events = [*registry_recount(events, link, world), *events]
+    return Decision(tuple(events), dict(command.documents), (command.xid,))
 
 
 def _events(command: Repair, link: Link, world: World, context: Context) -> Iterator[EntityEvent]:
@@ -38,8 +38,8 @@ def _events(command: Repair, link: Link, world: World, context: Context) -> Iter
         entity = world.get(event.xid) if link.scope.has(event.xid) else None
         if isinstance(event, EntityDeleted):
             if entity is not None:
-                shared = event_facts(entity.xid, entity.type, entity.epoch, world, context)
-                yield EntityDeleted(attributes={}, private=event.private, reason=event.reason, **shared)
+                common_members = event_facts(entity.xid, entity.type, entity.epoch, world, context)
+                yield EntityDeleted(attributes={}, private=event.private, reason=event.reason, **common_members)
         elif link.scope.has(event.xid):
             yield _remote_state_event(event, entity, world, context)
     for xid in command.gone:
@@ -51,10 +51,10 @@ def _events(command: Repair, link: Link, world: World, context: Context) -> Iter
 
 
 def _remote_state_event(event: EntityEvent, entity: Entity | None, world: World, context: Context) -> EntityEvent:
-    shared = event_facts(event.xid, event.type, event.epoch, world, context)
+    common_members = event_facts(event.xid, event.type, event.epoch, world, context)
     if entity is None:
-        return EntityCreated(attributes=event.attributes, private=event.private, **shared)
+        return EntityCreated(attributes=event.attributes, private=event.private, **common_members)
     changed = tuple(sorted(differing_names(entity.attributes, event.attributes)))
     return EntityUpdated(
-        attributes=event.attributes, private=event.private, born=entity.born, changed=changed, **shared
+        attributes=event.attributes, private=event.private, born=entity.born, changed=changed, **common_members
     )

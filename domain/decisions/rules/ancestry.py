@@ -43,23 +43,23 @@ def is_semver(versionid: str) -> bool:
     return _SEMVER.match(versionid) is not None
 
 
-def newest_version(mode: str, lines: Sequence[VersionLineage]) -> VersionLineage:
+def newest_version(mode: str, lineages: Sequence[VersionLineage]) -> VersionLineage:
     """The newest of the Versions, of which there is at least one."""
-    candidates = _leaves(lines) if mode == "manual" else lines
-    return max(candidates or lines, key=_ORDERS[mode])
+    candidates = _leaves(lineages) if mode == "manual" else lineages
+    return max(candidates or lineages, key=_ORDERS[mode])
 
 
 def oldest_versions(
-    mode: str, lines: Sequence[VersionLineage], count: int, skipped: str | None = None
+    mode: str, lineages: Sequence[VersionLineage], count: int, excluded_id: str | None = None
 ) -> list[VersionLineage]:
     """The Versions to remove first, in order: each is the oldest of the remaining ones.
 
-    skipped: id of a Version that is never chosen; in `manual` mode its descendants then count as roots.
+    excluded_id: id of a Version that is never chosen; in `manual` mode its descendants then count as roots.
 
     O(n log n), because an import or a lower `maxversions` removes thousands.
     """
-    others = sorted((line for line in lines if line.id != skipped), key=_ORDERS[mode])
-    return list(islice(_from_the_roots(others, skipped) if mode == "manual" else others, count))
+    candidates = sorted((lineage for lineage in lineages if lineage.id != excluded_id), key=_ORDERS[mode])
+    return list(islice(_from_the_roots(candidates, excluded_id) if mode == "manual" else candidates, count))
 
 
 def assign_ancestors(
@@ -73,99 +73,103 @@ def assign_ancestors(
     """
     if mode != "manual":
         return _chain(sorted([*stored, *added], key=_ORDERS[mode]))
-    present = {line.id for line in (*stored, *added)}
-    settled = [line if line.ancestor in present else replace(line, ancestor=line.id) for line in stored]
-    named = {line.ancestor for line in (*stored, *added)}
+    all_ids = {lineage.id for lineage in (*stored, *added)}
+    assigned = [lineage if lineage.ancestor in all_ids else replace(lineage, ancestor=lineage.id) for lineage in stored]
+    ancestor_ids = {lineage.ancestor for lineage in (*stored, *added)}
     latest: VersionLineage | None = None  # the last Version whose ancestor was the newest: it is the newest now
-    for line in sorted(added, key=lambda line: line.id.lower()):
-        if line.ancestor is not None:
-            settled.append(line)
+    for lineage in sorted(added, key=lambda line: line.id.lower()):
+        if lineage.ancestor is not None:
+            assigned.append(lineage)
             latest = None
             continue
-        below = _below(line.id, [*settled, *added]) if line.id in named else frozenset()
-        latest = replace(line, ancestor=_newest_but(below, settled, latest) or line.id)
-        settled.append(latest)
-    return settled
+        descendant_ids = _below(lineage.id, [*assigned, *added]) if lineage.id in ancestor_ids else frozenset()
+        latest = replace(lineage, ancestor=_newest_but(descendant_ids, assigned, latest) or lineage.id)
+        assigned.append(latest)
+    return assigned
 
 
-def root_ids(lines: Iterable[VersionLineage]) -> list[str]:
+def root_ids(lineages: Iterable[VersionLineage]) -> list[str]:
     """Ids of the Versions that are their own ancestor."""
-    return [line.id for line in lines if line.is_root]
+    return [lineage.id for lineage in lineages if lineage.is_root]
 
 
-def find_cycle(lines: Sequence[VersionLineage]) -> list[str] | None:
+def find_cycle(lineages: Sequence[VersionLineage]) -> list[str] | None:
     """Ids along a cycle of ancestors, None if there is none."""
-    ancestors = {line.id: line.ancestor for line in lines}
-    sound: set[str] = set()
-    for start in ancestors:
+    ancestors = {lineage.id: lineage.ancestor for lineage in lineages}
+    acyclic_ids: set[str] = set()
+    for start_id in ancestors:
         path: dict[str, None] = {}  # a list would make a long chain of ancestors quadratic
-        at: str | None = start
-        while at is not None and at not in sound and ancestors.get(at) != at:
-            if at in path:
-                return list(path)[list(path).index(at) :]
-            path[at] = None
-            at = ancestors.get(at)
-        sound.update(path)
+        current_id: str | None = start_id
+        while current_id is not None and current_id not in acyclic_ids and ancestors.get(current_id) != current_id:
+            if current_id in path:
+                return list(path)[list(path).index(current_id) :]
+            path[current_id] = None
+            current_id = ancestors.get(current_id)
+        acyclic_ids.update(path)
     return None
 
 
-def _from_the_roots(ordered: Sequence[VersionLineage], skipped: str | None) -> Iterator[VersionLineage]:
+def _from_the_roots(ordered: Sequence[VersionLineage], excluded_id: str | None) -> Iterator[VersionLineage]:
     """Versions, always the oldest root next; the children of a removed Version become roots."""
     roots, children = list[int](), dict[str | None, list[int]]()
-    for rank, line in enumerate(ordered):
-        (roots if line.is_root or line.ancestor == skipped else children.setdefault(line.ancestor, [])).append(rank)
-    gone, any_of_them = set[int](), iter(range(len(ordered)))
-    while len(gone) < len(ordered):
+    for rank, lineage in enumerate(ordered):
+        (
+            roots if lineage.is_root or lineage.ancestor == excluded_id else children.setdefault(lineage.ancestor, [])
+        ).append(rank)
+    removed_ranks, all_ranks = set[int](), iter(range(len(ordered)))
+    while len(removed_ranks) < len(ordered):
         # If only cycles are left, there is no root. The request is refused unless pruning breaks them here.
-        rank = heappop(roots) if roots else next(any_of_them)
-        if rank not in gone:
-            gone.add(rank)
+        rank = heappop(roots) if roots else next(all_ranks)
+        if rank not in removed_ranks:
+            removed_ranks.add(rank)
             yield ordered[rank]
             for child in children.pop(ordered[rank].id, ()):
                 heappush(roots, child)
 
 
-def _leaves(lines: Sequence[VersionLineage]) -> list[VersionLineage]:
-    named = {line.ancestor for line in lines if not line.is_root}
-    return [line for line in lines if line.id not in named]
+def _leaves(lineages: Sequence[VersionLineage]) -> list[VersionLineage]:
+    ancestor_ids = {lineage.ancestor for lineage in lineages if not lineage.is_root}
+    return [lineage for lineage in lineages if lineage.id not in ancestor_ids]
 
 
 def _chain(ordered: Sequence[VersionLineage]) -> list[VersionLineage]:
     previous = [ordered[0], *ordered[:-1]] if ordered else []
-    return [replace(line, ancestor=before.id) for line, before in zip(ordered, previous, strict=True)]
+    return [replace(lineage, ancestor=ancestor.id) for lineage, ancestor in zip(ordered, previous, strict=True)]
 
 
-def _newest_but(below: frozenset[str], settled: Sequence[VersionLineage], latest: VersionLineage | None) -> str | None:
+def _newest_but(
+    descendant_ids: frozenset[str], assigned: Sequence[VersionLineage], latest: VersionLineage | None
+) -> str | None:
     """The newest Version so far, except descendants of the new Version, which would create a cycle."""
-    if latest is not None and latest.id not in below:
+    if latest is not None and latest.id not in descendant_ids:
         return latest.id
-    candidates = [line for line in settled if line.id not in below]
+    candidates = [lineage for lineage in assigned if lineage.id not in descendant_ids]
     return newest_version("manual", candidates).id if candidates else None
 
 
-def _below(id: str, lines: Sequence[VersionLineage]) -> frozenset[str]:
+def _below(id: str, lineages: Sequence[VersionLineage]) -> frozenset[str]:
     """Ids of the Versions that descend from the given one."""
     children: dict[str, list[str]] = {}
-    for line in lines:
-        if line.ancestor is not None and not line.is_root:
-            children.setdefault(line.ancestor, []).append(line.id)
-    found, todo = set[str](), [id]
-    while todo:
-        for child in children.get(todo.pop(), ()):
-            if child not in found:
-                found.add(child)
-                todo.append(child)
-    return frozenset(found)
+    for lineage in lineages:
+        if lineage.ancestor is not None and not lineage.is_root:
+            children.setdefault(lineage.ancestor, []).append(lineage.id)
+    descendant_ids, pending_ids = set[str](), [id]
+    while pending_ids:
+        for child in children.get(pending_ids.pop(), ()):
+            if child not in descendant_ids:
+                descendant_ids.add(child)
+                pending_ids.append(child)
+    return frozenset(descendant_ids)
 
 
-def _semver_order(line: VersionLineage) -> Any:
-    found = _SEMVER.match(line.id)
-    if found is None:
-        return ((0, 0, 0), (0, ()), line.id.lower())
-    release = tuple(int(part) for part in found.group(1, 2, 3))
-    parts = found[4].split(".") if found[4] else []
+def _semver_order(lineage: VersionLineage) -> Any:
+    match = _SEMVER.match(lineage.id)
+    if match is None:
+        return ((0, 0, 0), (0, ()), lineage.id.lower())
+    release = tuple(int(part) for part in match.group(1, 2, 3))
+    parts = match[4].split(".") if match[4] else []
     prerelease = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts)
-    return (release, (0, prerelease) if parts else (1, ()), line.id.lower())
+    return (release, (0, prerelease) if parts else (1, ()), lineage.id.lower())
 
 
 _ORDERS: Final[dict[str, Callable[[VersionLineage], Any]]] = {

@@ -10,39 +10,41 @@ from collections.abc import Mapping
 from domain.decisions.changes.drafts import ResourceDraft, VersionDraft
 
 
-def ancestors_of(resource: ResourceDraft, version: VersionDraft, *, whole: bool) -> list[VersionDraft]:
+def ancestors_of(resource: ResourceDraft, version: VersionDraft, *, all_ancestors: bool) -> list[VersionDraft]:
     """A Version's ancestors, nearest first; a root has none (SC-32).
 
-    whole: all up to the root, otherwise only the nearest.
+    all_ancestors: all up to the root, otherwise only the nearest.
     """
-    line: list[VersionDraft] = []
-    at = version
-    while not _is_root(at):
-        at = resource.versions[_ancestor(at)]
-        line.append(at)
-        if not whole:
+    ancestors: list[VersionDraft] = []
+    current = version
+    while not _is_root(current):
+        current = resource.versions[_ancestor(current)]
+        ancestors.append(current)
+        if not all_ancestors:
             break
-    return line
+    return ancestors
 
 
-def versions_to_check(resource: ResourceDraft, *, compared: bool, transitive: bool) -> list[VersionDraft]:
+def versions_to_check(resource: ResourceDraft, *, is_compared: bool, transitive: bool) -> list[VersionDraft]:
     """The Versions to check after a change: the changed ones, and those that descend from them.
 
-    compared: whether Versions are compared with ancestors at all. transitive: all descendants count, otherwise only the
-    nearest. O(loaded Versions).
+    is_compared: whether Versions are compared with ancestors at all. transitive: all descendants count, otherwise only
+    the nearest. O(loaded Versions).
     """
     versions = resource.live_versions()
     url = resource.type.singular + "url"
-    if not compared:
+    if not is_compared:
         return [version for version in versions if _needs_check(version, url)]
     by_id = {version.id.lower(): version for version in versions}
-    answers: dict[str, bool] = {}
+    decisions: dict[str, bool] = {}
     for version in versions:
-        for one in reversed(_undecided_ancestors(version, by_id, answers)):
-            above = None if _is_root(one) else by_id.get(_ancestor(one))
-            inherited = above is not None and (answers[above.id] if transitive else _other_content(above, url))
-            answers[one.id] = _needs_check(one, url) or inherited
-    return [version for version in versions if answers[version.id]]
+        for candidate in reversed(_undecided_ancestors(version, by_id, decisions)):
+            ancestor = None if _is_root(candidate) else by_id.get(_ancestor(candidate))
+            is_inherited = ancestor is not None and (
+                decisions[ancestor.id] if transitive else _other_content(ancestor, url)
+            )
+            decisions[candidate.id] = _needs_check(candidate, url) or is_inherited
+    return [version for version in versions if decisions[version.id]]
 
 
 def affects_descendants(resource: ResourceDraft) -> bool:
@@ -52,14 +54,14 @@ def affects_descendants(resource: ResourceDraft) -> bool:
 
 
 def _undecided_ancestors(
-    version: VersionDraft, by_id: Mapping[str, VersionDraft], answers: Mapping[str, bool]
+    version: VersionDraft, by_id: Mapping[str, VersionDraft], decisions: Mapping[str, bool]
 ) -> list[VersionDraft]:
     """A Version and its ancestors, up to the first one that is decided."""
     path: list[VersionDraft] = []
-    at: VersionDraft | None = version
-    while at is not None and at.id not in answers:
-        path.append(at)
-        at = None if _is_root(at) else by_id.get(_ancestor(at))
+    current: VersionDraft | None = version
+    while current is not None and current.id not in decisions:
+        path.append(current)
+        current = None if _is_root(current) else by_id.get(_ancestor(current))
     return path
 
 
@@ -68,8 +70,8 @@ def _needs_check(version: VersionDraft, url: str) -> bool:
 
     This is the case for another document, for another ancestor, and if an earlier check was not possible.
     """
-    before = version.before
-    if before is None or before["ancestorid"] != version.attributes["ancestorid"] or _other_content(version, url):
+    stored = version.before
+    if stored is None or stored["ancestorid"] != version.attributes["ancestorid"] or _other_content(version, url):
         return True
     return version.written and any(value is False for value in version.validated.values())
 

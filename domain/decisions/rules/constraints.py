@@ -28,26 +28,32 @@ def constraints_hold(changes: ChangeSet) -> None:
     are checked again.
     Raises: ConstraintFailure, InvalidAttribute.
     """
-    binding = _GroupConstraints(changes)
+    constraints_by_group = _GroupConstraints(changes)
     for group in list(changes.groups.values()):
         if group.xid != xids.REGISTRY and group.is_updated and not group.deleted:
-            _load_affected_resources(changes, group, binding.of(group.xid))
-    left = [one for one in changes.resources.values() if not (one.deleted or changes.is_deleted(one.xid))]
-    changes.world.prefetch_xref_sources(one.xid for one in left if one.xref is None)
-    for resource in left:
+            _load_affected_resources(changes, group, constraints_by_group.of(group.xid))
+    remaining = [
+        resource_draft
+        for resource_draft in changes.resources.values()
+        if not (resource_draft.deleted or changes.is_deleted(resource_draft.xid))
+    ]
+    changes.world.prefetch_xref_sources(
+        resource_draft.xid for resource_draft in remaining if resource_draft.xref is None
+    )
+    for resource in remaining:
         if resource.xref is not None:
-            _check_pointer(changes, resource, resource.xref, binding)
+            _check_pointer(changes, resource, resource.xref, constraints_by_group)
         else:
-            _check_versions(changes, resource, binding)
+            _check_versions(changes, resource, constraints_by_group)
 
 
 def constraint_defaults(changes: ChangeSet, resource: ResourceDraft) -> Mapping[tuple[str, ...], Any]:
     """Defaults that a Group's own constraints define for attributes of its Resources, by path (ENT-155)."""
     group = changes.group(group_of_resource(resource.xid))
-    own = group.attributes.get("constraints")
-    if not own:
+    constraints = group.attributes.get("constraints")
+    if not constraints:
         return {}
-    bounds = _of(group_constraints(changes.group_type(group.xid), own, group.xid), resource.type.plural)
+    bounds = _of(group_constraints(changes.group_type(group.xid), constraints, group.xid), resource.type.plural)
     return {path: row["default"] for path, row in bounds.items() if "default" in row}
 
 
@@ -66,21 +72,21 @@ class _GroupConstraints:
     def of(self, group: str) -> ConstraintsByPath:
         """The constraints for all Resources of a Group. Raises: InvalidAttribute."""
         if group not in self._cache:
-            given = self._changes.group(group).attributes.get("constraints")
-            self._cache[group] = group_constraints(self._changes.group_type(group), given, group)
+            constraints = self._changes.group(group).attributes.get("constraints")
+            self._cache[group] = group_constraints(self._changes.group_type(group), constraints, group)
         return self._cache[group]
 
-    def check(self, shown: str, plural: str, versions: Iterable[Attributes], told: _ErrorSubject) -> None:
+    def check(self, shown_xid: str, plural: str, versions: Iterable[Attributes], error_subject: _ErrorSubject) -> None:
         """Checks Versions against the constraints of the Group in which a Resource shows them.
 
         Raises: ConstraintFailure.
         """
-        group = group_of_resource(shown)
+        group = group_of_resource(shown_xid)
         bounds = _of(self.of(group), plural)
         if bounds:
             attributes = self._changes.group(group).attributes
             for version in versions:
-                _check(version, bounds, attributes, told)
+                _check(version, bounds, attributes, error_subject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,22 +109,24 @@ def _load_affected_resources(changes: ChangeSet, group: GroupDraft, bounds: Cons
 
 
 def _differ(group: GroupDraft, bounds: ConstraintsByPath) -> bool:
-    before, after = group.before or {}, group.attributes
-    if before.get("constraints") != after.get("constraints"):
+    previous, current = group.before or {}, group.attributes
+    if previous.get("constraints") != current.get("constraints"):
         return True
-    named = [dot_path.parse(row["equals"]) for row in bounds.values() if row.get("equals")]
-    return any(dot_path.find(before, path) != dot_path.find(after, path) for path in named)
+    referenced_paths = [dot_path.parse(row["equals"]) for row in bounds.values() if row.get("equals")]
+    return any(dot_path.find(previous, path) != dot_path.find(current, path) for path in referenced_paths)
 
 
-def _check_versions(changes: ChangeSet, resource: ResourceDraft, binding: _GroupConstraints) -> None:
+def _check_versions(changes: ChangeSet, resource: ResourceDraft, constraints_by_group: _GroupConstraints) -> None:
     """Checks the loaded Versions against their own Group and against the Groups whose xrefs show them."""
     versions, plural = _versions(resource), resource.type.plural
     if not versions:
         return
-    binding.check(resource.xid, plural, versions, _ErrorSubject(resource.xid))
+    constraints_by_group.check(resource.xid, plural, versions, _ErrorSubject(resource.xid))
     for source in changes.world.xref_sources(resource.xid):
         if xids.stream(source) not in changes.resources and not changes.is_deleted(source):
-            binding.check(source, plural, versions, _ErrorSubject(resource.xid, _constraint_owner(changes, source)))
+            constraints_by_group.check(
+                source, plural, versions, _ErrorSubject(resource.xid, _constraint_owner(changes, source))
+            )
 
 
 def _constraint_owner(changes: ChangeSet, source: str) -> str | None:
@@ -127,9 +135,13 @@ def _constraint_owner(changes: ChangeSet, source: str) -> str | None:
     return f'"{source}" shows it in "{group_of_resource(source)}", whose constraint it is'
 
 
-def _check_pointer(changes: ChangeSet, resource: ResourceDraft, target: str, binding: _GroupConstraints) -> None:
+def _check_pointer(
+    changes: ChangeSet, resource: ResourceDraft, target: str, constraints_by_group: _GroupConstraints
+) -> None:
     """Checks the Versions that an xref shows against its Group: the target's Versions, as this change leaves them."""
-    binding.check(resource.xid, resource.type.plural, _pointed_at(changes, target), _ErrorSubject(resource.xid))
+    constraints_by_group.check(
+        resource.xid, resource.type.plural, _pointed_at(changes, target), _ErrorSubject(resource.xid)
+    )
 
 
 def _of(bounds: ConstraintsByPath, plural: str) -> ConstraintsByPath:
@@ -155,15 +167,19 @@ def _pointed_at(changes: ChangeSet, target: str) -> Iterator[Attributes]:
         yield from (version.attributes for version in changes.world.members(f"{target}/versions"))
 
 
-def _check(version: Attributes, bounds: ConstraintsByPath, group: Attributes, told: _ErrorSubject) -> None:
+def _check(version: Attributes, bounds: ConstraintsByPath, group: Attributes, error_subject: _ErrorSubject) -> None:
     for path, row in bounds.items():
         value = comparable_value(path, dot_path.find(version, path))
         if (
             row.get("enum")
             and value is not None
-            and value not in [comparable_value(path, each) for each in row["enum"]]
+            and value not in [comparable_value(path, allowed) for allowed in row["enum"]]
         ):
-            raise ConstraintFailure(told.resource, path=dot_path.text(path), kind="enum", detail=told.detail)
-        wanted = dot_path.find(group, dot_path.parse(row["equals"])) if row.get("equals") else None
-        if wanted is not None and value != comparable_value(path, wanted):
-            raise ConstraintFailure(told.resource, path=dot_path.text(path), kind="equals", detail=told.detail)
+            raise ConstraintFailure(
+                error_subject.resource, path=dot_path.text(path), kind="enum", detail=error_subject.detail
+            )
+        required_value = dot_path.find(group, dot_path.parse(row["equals"])) if row.get("equals") else None
+        if required_value is not None and value != comparable_value(path, required_value):
+            raise ConstraintFailure(
+                error_subject.resource, path=dot_path.text(path), kind="equals", detail=error_subject.detail
+            )

@@ -14,14 +14,17 @@ from domain.errors.problems import CompatibilityViolation, FormatViolation, Prob
 from domain.formats import DocumentLocation, Incompatibility
 
 
-def format_violation(version: VersionDraft, verdict: CheckResult) -> Problem:
+def format_violation(version: VersionDraft, result: CheckResult) -> Problem:
     """The error for a document that is invalid in its format; `violations` has the places."""
-    found = [{"versionid": version.id, "text": one.text, **spot_members(one.reader)} for one in verdict]
+    violations = [
+        {"versionid": version.id, "text": incompatibility.text, **spot_members(incompatibility.reader)}
+        for incompatibility in result
+    ]
     return FormatViolation(
         version.xid,
         format=version.attributes["format"],
-        detail="; ".join(reason_with_spot(one.text, one.reader) for one in verdict),
-        extensions={"violations": found},
+        detail="; ".join(reason_with_spot(incompatibility.text, incompatibility.reader) for incompatibility in result),
+        extensions={"violations": violations},
     )
 
 
@@ -35,16 +38,22 @@ def compatibility_violation(resource: ResourceDraft, rule: str, entries: Sequenc
     )
 
 
-def incompatibility_entry(found: Incompatibility, version: str, ancestor: str, *, backward: bool) -> dict[str, Any]:
+def incompatibility_entry(
+    incompatibility: Incompatibility, version: str, ancestor: str, *, backward: bool
+) -> dict[str, Any]:
     """One incompatibility as members of a response: the rule, and the place in each of the two Versions.
 
     backward: the Version is the reader of its ancestor's data; otherwise the ancestor is the reader.
     """
-    newer, older = (found.reader, found.writer) if backward else (found.writer, found.reader)
+    newer, older = (
+        (incompatibility.reader, incompatibility.writer)
+        if backward
+        else (incompatibility.writer, incompatibility.reader)
+    )
     return {
         "direction": "backward" if backward else "forward",
-        "rule": found.rule,
-        "text": found.text,
+        "rule": incompatibility.rule,
+        "text": incompatibility.text,
         "version": {"versionid": version, **spot_members(newer)},
         "ancestor": {"versionid": ancestor, **spot_members(older)},
     }
@@ -53,29 +62,29 @@ def incompatibility_entry(found: Incompatibility, version: str, ancestor: str, *
 def entry_text(entry: dict[str, Any]) -> str:
     """An entry as text."""
     version, ancestor = entry["version"], entry["ancestor"]
-    where = f" at {_where(version)}" if _where(version) else ""
-    there = f" at {_where(ancestor)}" if _where(ancestor) else ""
+    version_place = f" at {_where(version)}" if _where(version) else ""
+    ancestor_place = f" at {_where(ancestor)}" if _where(ancestor) else ""
     return (
-        f'Version "{version["versionid"]}"{where} is not {entry["direction"]} compatible with '
-        f'"{ancestor["versionid"]}"{there}: {entry["text"]} ({entry["rule"]})'
+        f'Version "{version["versionid"]}"{version_place} is not {entry["direction"]} compatible with '
+        f'"{ancestor["versionid"]}"{ancestor_place}: {entry["text"]} ({entry["rule"]})'
     )
 
 
-def spot_members(spot: DocumentLocation | None) -> dict[str, Any]:
+def spot_members(location: DocumentLocation | None) -> dict[str, Any]:
     """A place as members of a response."""
-    if spot is None:
+    if location is None:
         return {}
-    members = {"pointer": spot.pointer, "line": spot.line, "fragment": spot.fragment}
+    members = {"pointer": location.pointer, "line": location.line, "fragment": location.fragment}
     return {name: value for name, value in members.items() if value is not None}
 
 
-def reason_with_spot(text: str, spot: DocumentLocation | None) -> str:
+def reason_with_spot(text: str, location: DocumentLocation | None) -> str:
     """A reason with its place, as text."""
-    where = _where(spot_members(spot))
-    return f"{text} (at {where})" if where else text
+    place = _where(spot_members(location))
+    return f"{text} (at {place})" if place else text
 
 
-def _where(place: dict[str, Any]) -> str:
-    if "pointer" in place:
-        return f'"{place["pointer"]}"'
-    return f"line {place['line']}" if "line" in place else ""
+def _where(location_members: dict[str, Any]) -> str:
+    if "pointer" in location_members:
+        return f'"{location_members["pointer"]}"'
+    return f"line {location_members['line']}" if "line" in location_members else ""

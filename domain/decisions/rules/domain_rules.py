@@ -52,20 +52,28 @@ def domain_rules_hold(changes: ChangeSet) -> int:
     """
     if changes.context.domainvalidation == _OFF:
         return 0
-    due = list(_entity_checks(changes))
-    if not due:
+    entity_checks = list(_entity_checks(changes))
+    if not entity_checks:
         return 0
-    changes.world.prefetch({xid for one in due for xid in referenced_xids(one.attributes)})
-    all, seen = ChangedEntities(changes), ChangedEntities(changes, changes.context.can_read)
-    check, chains = _checks(changes, due), BaseChains()
-    found = [
+    changes.world.prefetch({xid for entity_check in entity_checks for xid in referenced_xids(entity_check.attributes)})
+    all_entities, readable_entities = ChangedEntities(changes), ChangedEntities(changes, changes.context.can_read)
+    check, chains = _checks(changes, entity_checks), BaseChains()
+    findings = [
         finding
-        for one in due
-        for finding in one.findings(ValidatedEntity(one.xid, one.attributes, seen if one.kind else all, check, chains))
+        for entity_check in entity_checks
+        for finding in entity_check.findings(
+            ValidatedEntity(
+                entity_check.xid,
+                entity_check.attributes,
+                readable_entities if entity_check.kind else all_entities,
+                check,
+                chains,
+            )
+        )
     ]
     if changes.context.domainvalidation == _STRICT:
-        _refuse(found)
-    return len(found)
+        _refuse(findings)
+    return len(findings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +102,13 @@ class _EntityCheck:
 class ChangedEntities:
     """Entities as they will be after a change: an `EntityLookup`.
 
-    reads: whether the caller may see an entity. An entity that the caller may not see is reported as missing, so that
-    its existence stays hidden.
+    may_read: whether the caller may see an entity. An entity that the caller may not see is reported as missing, so
+    that its existence stays hidden.
     """
 
-    def __init__(self, changes: ChangeSet, reads: Callable[[str], bool] = can_read_everything) -> None:
+    def __init__(self, changes: ChangeSet, may_read: Callable[[str], bool] = can_read_everything) -> None:
         self._changes = changes
-        self._reads = reads
+        self._reads = may_read
         self._collections: dict[str, set[str]] | None = None
         self._members: dict[str, Collection[str]] = {}
 
@@ -108,23 +116,29 @@ class ChangedEntities:
         """See EntityLookup."""
         if not self._reads(xid):
             return None
-        parts = xids.segments(xid)
-        if len(parts) == 2:
+        segments = xids.segments(xid)
+        if len(segments) == 2:
             return self._group(xid)
-        pointer = self._pointer(xids.join(*parts[:4]))
+        pointer = self._pointer(xids.join(*segments[:4]))
         if pointer is None:
-            return self._own(parts)
-        shown = self._own((*xids.segments(pointer), *parts[4:])) if self._pointer(pointer) is None else None
-        return {**shown, "meta": {"xref": pointer}} if shown is not None and len(parts) == 4 else shown
+            return self._own(segments)
+        target_attributes = (
+            self._own((*xids.segments(pointer), *segments[4:])) if self._pointer(pointer) is None else None
+        )
+        return (
+            {**target_attributes, "meta": {"xref": pointer}}
+            if target_attributes is not None and len(segments) == 4
+            else target_attributes
+        )
 
     def members(self, collection: str) -> Collection[str]:
         """See EntityLookup. Cost: O(members) on the first call."""
         if not self._reads(collection):
             return ()
         if collection not in self._members:
-            before = {entity.xid for entity in self._changes.world.members(collection)}
-            found = sorted(before | self._written(collection), key=xids.tree_key)
-            self._members[collection] = [xid for xid in found if self._lives(xid)]
+            stored_xids = {entity.xid for entity in self._changes.world.members(collection)}
+            member_xids = sorted(stored_xids | self._written(collection), key=xids.tree_key)
+            self._members[collection] = [xid for xid in member_xids if self._lives(xid)]
         return self._members[collection]
 
     def _written(self, collection: str) -> set[str]:
@@ -152,19 +166,19 @@ class ChangedEntities:
         if draft is not None:
             return draft.xref
         entity = self._changes.find(xid)
-        found: str | None = entity.attributes.get("meta", {}).get("xref") if entity is not None else None
-        return found
+        xref: str | None = entity.attributes.get("meta", {}).get("xref") if entity is not None else None
+        return xref
 
-    def _own(self, parts: tuple[str, ...]) -> Attributes | None:
+    def _own(self, segments: tuple[str, ...]) -> Attributes | None:
         """The attributes of a Resource or a Version, without following an xref."""
-        xid, resource = xids.join(*parts), xids.join(*parts[:4])
+        xid, resource = xids.join(*segments), xids.join(*segments[:4])
         draft = self._changes.resources.get(xids.stream(resource))
         if draft is None and self._changes.is_deleted(resource):
             return None
         if draft is not None:
             if draft.deleted or draft.xid != resource:
                 return None
-            id = parts[5] if len(parts) == 6 else str(_default_of(draft))
+            id = segments[5] if len(segments) == 6 else str(_default_of(draft))
             version = draft.versions.get(id.lower())
             if version is not None:
                 return version.attributes if version.gone is None and version.id == id else None
@@ -178,35 +192,39 @@ def _entity_checks(changes: ChangeSet) -> Iterator[_EntityCheck]:
     resources = [resource for resource in changes.resources.values() if resource.type.plural == MESSAGES]
     if not groups and not resources:
         return
-    kinds, lookup = kinds_by_type(changes.model), ChangedEntities(changes)
-    done: set[str] = set()
+    kinds_of_type, lookup = kinds_by_type(changes.model), ChangedEntities(changes)
+    checked_xids: set[str] = set()
     for resource in resources:
-        if not resource.deleted and xids.type_of(resource.xid) in kinds:
-            for one in _of_resource(changes, resource, lookup):
-                done.add(one.xid)
-                yield one
+        if not resource.deleted and xids.type_of(resource.xid) in kinds_of_type:
+            for entity_check in _of_resource(changes, resource, lookup):
+                checked_xids.add(entity_check.xid)
+                yield entity_check
     for group in groups:
-        if not group.deleted and (kind := kinds.get(xids.type_of(group.xid))):
+        if not group.deleted and (kind := kinds_of_type.get(xids.type_of(group.xid))):
             yield _EntityCheck(group.xid, group.attributes, kind)
             if _binding_changed(group):
-                yield from _members(set(lookup.members(f"{group.xid}/{MESSAGES}")) - done, lookup)
+                yield from _members(set(lookup.members(f"{group.xid}/{MESSAGES}")) - checked_xids, lookup)
 
 
 def _of_resource(changes: ChangeSet, resource: ResourceDraft, lookup: ChangedEntities) -> Iterator[_EntityCheck]:
     if resource.xref is not None:
-        shown = lookup.get(resource.xid) if resource.meta.written else None
-        if shown is not None:
-            yield _EntityCheck(resource.xid, shown, MESSAGES)
+        attributes = lookup.get(resource.xid) if resource.meta.written else None
+        if attributes is not None:
+            yield _EntityCheck(resource.xid, attributes, MESSAGES)
         return
-    default, written = _default_of(resource), list[VersionDraft]()
+    default, written_versions = _default_of(resource), list[VersionDraft]()
     for version in resource.live_versions():
         if version.written or (version.id == default and resource.default_before != default):
-            written.append(version)
+            written_versions.append(version)
             xid = resource.xid if version.id == default else version.xid
             yield _EntityCheck(xid, version.attributes, MESSAGES, version.before)
-    if written and not resource.is_new:
-        for one in _members(changes.world.xref_sources(resource.xid), lookup):
-            yield one if changes.context.can_read(one.xid) else replace(one, reported_xid=resource.xid)
+    if written_versions and not resource.is_new:
+        for entity_check in _members(changes.world.xref_sources(resource.xid), lookup):
+            yield (
+                entity_check
+                if changes.context.can_read(entity_check.xid)
+                else replace(entity_check, reported_xid=resource.xid)
+            )
 
 
 def _members(messages: Iterable[str], lookup: ChangedEntities) -> Iterator[_EntityCheck]:
@@ -218,25 +236,29 @@ def _members(messages: Iterable[str], lookup: ChangedEntities) -> Iterator[_Enti
 
 
 def _binding_changed(group: GroupDraft) -> bool:
-    before = group.before
-    return before is not None and any(before.get(name) != group.attributes.get(name) for name in BINDING)
+    previous = group.before
+    return previous is not None and any(previous.get(name) != group.attributes.get(name) for name in BINDING)
 
 
 def _default_of(resource: ResourceDraft) -> str | None:
-    found: str | None = resource.meta.attributes.get("defaultversionid")
-    return found
+    versionid: str | None = resource.meta.attributes.get("defaultversionid")
+    return versionid
 
 
-def _checks(changes: ChangeSet, due: Iterable[_EntityCheck]) -> SchemaCheck:
+def _checks(changes: ChangeSet, entity_checks: Iterable[_EntityCheck]) -> SchemaCheck:
     """The function that checks inline schemas. Raises: ChecksRequired."""
-    given = [inline_schema(one.attributes) for one in due if one.kind == MESSAGES]
-    asked = {_question(name, content): content for name, content in filter(None, given) if content is not None}
-    documents = {question.sha256: content for question, content in asked.items() if question.sha256 is not None}
-    verdicts = changes.world.check_results(frozenset(asked), documents) if asked else {}
+    inline_schemas = [
+        inline_schema(entity_check.attributes) for entity_check in entity_checks if entity_check.kind == MESSAGES
+    ]
+    contents = {
+        _question(name, content): content for name, content in filter(None, inline_schemas) if content is not None
+    }
+    documents = {question.sha256: content for question, content in contents.items() if question.sha256 is not None}
+    results = changes.world.check_results(frozenset(contents), documents) if contents else {}
 
     def check(name: str, document: bytes) -> str | None:
-        verdict = verdicts.get(_question(name, document))
-        return verdict[0].text if verdict else None
+        result = results.get(_question(name, document))
+        return result[0].text if result else None
 
     return check
 
@@ -245,17 +267,17 @@ def _question(name: str, document: bytes) -> FormatCheck:
     return FormatCheck(name.lower(), digest(document))
 
 
-def _refuse(found: list[Finding]) -> None:
+def _refuse(findings: list[Finding]) -> None:
     """Raises: InvalidAttribute, RequiredAttributeMissing if there is a finding of level L2."""
-    first = next((finding for finding in found if finding.level == L2), None)
-    if first is not None:
-        raise _problem(first, found)
+    first_error = next((finding for finding in findings if finding.level == L2), None)
+    if first_error is not None:
+        raise _problem(first_error, findings)
 
 
-def _problem(first: Finding, found: list[Finding]) -> Problem:
-    name = first.path[1:].partition("/")[0]
-    detail = f"{first.rule} at {first.path}: {first.text}"
-    listed: dict[str, object] = {"findings": [asdict(finding) for finding in found[:MAX_LISTED]]}
-    if first.rule == _MISSING:
-        return RequiredAttributeMissing(first.xid, list=name, detail=detail, extensions=listed)
-    return InvalidAttribute(first.xid, name=name, error_detail=first.text, detail=detail, extensions=listed)
+def _problem(first_error: Finding, findings: list[Finding]) -> Problem:
+    name = first_error.path[1:].partition("/")[0]
+    detail = f"{first_error.rule} at {first_error.path}: {first_error.text}"
+    listed: dict[str, object] = {"findings": [asdict(finding) for finding in findings[:MAX_LISTED]]}
+    if first_error.rule == _MISSING:
+        return RequiredAttributeMissing(first_error.xid, list=name, detail=detail, extensions=listed)
+    return InvalidAttribute(first_error.xid, name=name, error_detail=first_error.text, detail=detail, extensions=listed)

@@ -8,18 +8,22 @@ from domain.errors.problems import InvalidAttribute, MismatchedEpoch
 from domain.values.json_text import Json
 
 
-def check_epoch(xid: str, given: Json, current: int | None) -> None:
+def check_epoch(xid: str, requested: Json, current: int | None) -> None:
     """Checks a request's epoch.
 
-    given: None skips the check. current: None for an entity that does not exist yet; then only the type is checked.
+    requested: None skips the check. current: None for an entity that does not exist yet; then only the type is checked.
     Raises: InvalidAttribute, MismatchedEpoch.
     """
-    if given is None:
+    if requested is None:
         return
-    if isinstance(given, bool) or not isinstance(given, int | float | Decimal) or not _whole(Decimal(given)):
+    if (
+        isinstance(requested, bool)
+        or not isinstance(requested, int | float | Decimal)
+        or not _whole(Decimal(requested))
+    ):
         raise InvalidAttribute(xid, name="epoch", error_detail="it has to be an unsigned integer")
-    if current is not None and given != current:
-        raise MismatchedEpoch(xid, bad_epoch=given, epoch=current)
+    if current is not None and requested != current:
+        raise MismatchedEpoch(xid, bad_epoch=requested, epoch=current)
 
 
 def parse_epoch(xid: str, text: str) -> int | Decimal:

@@ -37,18 +37,18 @@ def formats_hold(changes: ChangeSet) -> None:
     ModelComplianceError for stored data that a new model does not allow; ChecksRequired if checks of documents are
     needed first.
     """
-    refusals = _CheckErrors(changes)
-    due = list(_version_checks(changes, refusals))
-    questions = frozenset(question for one in due for question in one.document_checks())
-    verdicts = changes.world.check_results(questions, changes.documents) if questions else {}
-    for one in due:
+    check_errors = _CheckErrors(changes)
+    version_checks = list(_version_checks(changes, check_errors))
+    questions = frozenset(question for version_check in version_checks for question in version_check.document_checks())
+    results = changes.world.check_results(questions, changes.documents) if questions else {}
+    for version_check in version_checks:
         try:
-            one.version.validated = one.validation_attributes(verdicts)
+            version_check.version.validated = version_check.validation_attributes(results)
         except FormatViolation as violation:
-            refusals.add(one.version, violation)
-    for version, problem in compatibility_violations(due, verdicts):
-        refusals.add(version, problem)
-    refusals.end()
+            check_errors.add(version_check.version, violation)
+    for version, problem in compatibility_violations(version_checks, results):
+        check_errors.add(version, problem)
+    check_errors.end()
 
 
 class _CheckErrors:
@@ -69,16 +69,16 @@ class _CheckErrors:
         self._offenders.refuse()
 
 
-def _version_checks(changes: ChangeSet, refusals: _CheckErrors) -> Iterator[VersionCheck]:
+def _version_checks(changes: ChangeSet, check_errors: _CheckErrors) -> Iterator[VersionCheck]:
     """The Versions whose result the change may affect, each with the checks that it needs."""
-    offered = EnabledFormats(capabilities.capabilities_after(changes))
+    enabled_formats = EnabledFormats(capabilities.capabilities_after(changes))
     for resource in changes.resources.values():
         if resource.deleted or resource.xref is not None:
             continue
         if not resource.type.validateformat:
             _forget(resource)
             continue
-        yield from _of_resource(changes, resource, offered, refusals)
+        yield from _of_resource(changes, resource, enabled_formats, check_errors)
 
 
 def _forget(resource: ResourceDraft) -> None:
@@ -87,74 +87,80 @@ def _forget(resource: ResourceDraft) -> None:
 
 
 def _of_resource(
-    changes: ChangeSet, resource: ResourceDraft, offered: EnabledFormats, refusals: _CheckErrors
+    changes: ChangeSet, resource: ResourceDraft, enabled_formats: EnabledFormats, check_errors: _CheckErrors
 ) -> Iterator[VersionCheck]:
     compatibility = resource.meta.attributes.get("compatibility")
     rule = str(compatibility).lower() if resource.type.validatecompatibility and compatibility is not None else None
-    everything = _needs_all_checked(changes, resource)
-    if everything or (rule is not None and (resource.needs_settling or affects_descendants(resource))):
+    needs_all = _needs_all_checked(changes, resource)
+    if needs_all or (rule is not None and (resource.needs_settling or affects_descendants(resource))):
         changes.load_versions(resource)
     transitive = rule is not None and rule.endswith("_transitive")
     for version in (
         resource.live_versions()
-        if everything
-        else versions_to_check(resource, compared=rule is not None, transitive=transitive)
+        if needs_all
+        else versions_to_check(resource, is_compared=rule is not None, transitive=transitive)
     ):
         if "format" not in version.attributes:
             version.validated = {}
             continue
         try:
-            one = _version_check(changes, resource, version, rule, offered)
+            version_check = _version_check(changes, resource, version, rule, enabled_formats)
         except Problem as problem:
-            refusals.add(version, problem)
+            check_errors.add(version, problem)
         else:
-            yield one
+            yield version_check
 
 
 def _needs_all_checked(changes: ChangeSet, resource: ResourceDraft) -> bool:
     """Whether every Version has to be checked again: the model or the compatibility rule changed."""
-    before = resource.meta.before or {}
-    moved = before.get("compatibility") != resource.meta.attributes.get("compatibility")
-    return changes.model is not changes.world.model or moved or resource.needs_recheck
+    previous = resource.meta.before or {}
+    is_rule_changed = previous.get("compatibility") != resource.meta.attributes.get("compatibility")
+    return changes.model is not changes.world.model or is_rule_changed or resource.needs_recheck
 
 
 def _version_check(
-    changes: ChangeSet, resource: ResourceDraft, version: VersionDraft, rule: str | None, offered: EnabledFormats
+    changes: ChangeSet,
+    resource: ResourceDraft,
+    version: VersionDraft,
+    rule: str | None,
+    enabled_formats: EnabledFormats,
 ) -> VersionCheck:
     """Raises: FormatUnknown, FormatExternal, CompatibilityUnknown."""
-    flaw = _why_format_skipped(resource, version, offered)
-    if flaw is not None:
-        return VersionCheck(resource, version, format_skipped=flaw, rule=rule)
+    skip_reason = _why_format_skipped(resource, version, enabled_formats)
+    if skip_reason is not None:
+        return VersionCheck(resource, version, format_skipped=skip_reason, rule=rule)
     document = format_check(version)
     if rule is None:
         return VersionCheck(resource, version, document)
-    unruled = _why_rule_skipped(resource, version, rule, offered)
-    ancestors = _compared(changes, resource, version, rule) if unruled is None else ()
+    rule_skip_reason = _why_rule_skipped(resource, version, rule, enabled_formats)
+    ancestors = _compared(changes, resource, version, rule) if rule_skip_reason is None else ()
     for ancestor in ancestors:
-        if _why_format_skipped(resource, ancestor, offered) is not None:
+        if _why_format_skipped(resource, ancestor, enabled_formats) is not None:
             return VersionCheck(
                 resource, version, document, rule=rule, rule_skipped=f'"{ancestor.id}" was not validated'
             )
-    return VersionCheck(resource, version, document, None, rule, unruled, ancestors)
+    return VersionCheck(resource, version, document, None, rule, rule_skip_reason, ancestors)
 
 
-def _why_format_skipped(resource: ResourceDraft, version: VersionDraft, offered: EnabledFormats) -> str | None:
+def _why_format_skipped(resource: ResourceDraft, version: VersionDraft, enabled_formats: EnabledFormats) -> str | None:
     """Why a document cannot be checked; None if it can. Raises: FormatUnknown, FormatExternal."""
-    name, strict = str(version.attributes.get("format", "")), resource.type.strictvalidation
-    if not offered.validates(name):
-        if strict:
+    name, is_strict = str(version.attributes.get("format", "")), resource.type.strictvalidation
+    if not enabled_formats.validates(name):
+        if is_strict:
             raise FormatUnknown(version.xid, format=name)
         return _UNKNOWN
     if version.attributes.get(resource.type.singular + "url") is not None:
-        if strict:
+        if is_strict:
             raise FormatExternal(version.xid)
         return _EXTERNAL
     return None
 
 
-def _why_rule_skipped(resource: ResourceDraft, version: VersionDraft, rule: str, offered: EnabledFormats) -> str | None:
+def _why_rule_skipped(
+    resource: ResourceDraft, version: VersionDraft, rule: str, enabled_formats: EnabledFormats
+) -> str | None:
     """Why a rule cannot be checked; None if it can. Raises: CompatibilityUnknown."""
-    if offered.compares(version.attributes["format"], rule):
+    if enabled_formats.compares(version.attributes["format"], rule):
         return None
     if resource.type.strictvalidation:
         raise CompatibilityUnknown(resource.xid, compat=rule, format=version.attributes["format"])
@@ -168,4 +174,4 @@ def _compared(changes: ChangeSet, resource: ResourceDraft, version: VersionDraft
         changes.load_versions(resource)
     else:
         changes.version(resource, version.attributes["ancestorid"])
-    return ancestors_of(resource, version, whole=transitive)
+    return ancestors_of(resource, version, all_ancestors=transitive)

@@ -24,17 +24,17 @@ def check_id(value: object) -> str:
 
 def check_version_id(value: object) -> str:
     """The same for a `versionid`, which cannot be `null` or `request`: flags use these words (ENT-33)."""
-    checked = check_id(value)
-    if checked.lower() in _RESERVED_VERSION_IDS:
-        raise MalformedId(id=checked, error_detail=f'"{checked}" is reserved')
-    return checked
+    versionid = check_id(value)
+    if versionid.lower() in _RESERVED_VERSION_IDS:
+        raise MalformedId(id=versionid, error_detail=f'"{versionid}" is reserved')
+    return versionid
 
 
 def take_id(body: MutableMapping[str, Json], singular: str, expected: str, xid: str) -> None:
     """Removes an entity's id from a body. Raises: MismatchedId unless it is absent, null or the expected one."""
-    given = body.pop(singular + "id", None)
-    if given is not None and given != expected:
-        raise MismatchedId(xid, singular=singular, invalid_id=_shown(given), expected_id=expected)
+    requested = body.pop(singular + "id", None)
+    if requested is not None and requested != expected:
+        raise MismatchedId(xid, singular=singular, invalid_id=_shown(requested), expected_id=expected)
 
 
 def _shown(value: Json) -> str:

@@ -16,8 +16,8 @@ def versions_match(changes: ChangeSet) -> None:
         if resource.type.matchversions and not resource.deleted and _is_touched(resource):
             changes.load_versions(resource)
             for path in resource.type.matchversions:
-                found = (dot_path.find(version.attributes, path) for version in resource.live_versions())
-                values = {dumps(comparable_value(path, value)) for value in found}
+                version_values = (dot_path.find(version.attributes, path) for version in resource.live_versions())
+                values = {dumps(comparable_value(path, value)) for value in version_values}
                 if len(values) > 1:
                     raise MismatchedVersionAttribute(resource.xid, name=dot_path.text(path))
 

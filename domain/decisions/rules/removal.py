@@ -13,8 +13,8 @@ def check_removable(entity: Entity, now: datetime) -> None:
     """Checks that the entity may be deleted now. Raises: BadRequest before the time in `deprecated.removal`."""
     if entity.type.count(".") == 2:
         return  # a Version has no such attribute; an extension may have its name
-    own: Attributes = entity.attributes["meta"] if "." in entity.type else entity.attributes
-    removal = (own.get("deprecated") or {}).get("removal")
+    attributes: Attributes = entity.attributes["meta"] if "." in entity.type else entity.attributes
+    removal = (attributes.get("deprecated") or {}).get("removal")
     if removal and timestamps.instant_key(removal) > timestamps.instant_key(timestamps.to_text(now)):
         raise BadRequest(
             error_detail=f'"{entity.xid}" announces its removal for {removal} in "deprecated.removal" and cannot be '

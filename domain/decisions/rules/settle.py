@@ -35,15 +35,15 @@ def settle(changes: ChangeSet, resource: ResourceDraft) -> None:
         changes.delete_resource(resource)
         return
     if resource.meta.is_new and not resource.meta.written:
-        resource.meta.write({}, patch=False, kept=resource.meta_ids())
-    lines = _assign_ancestors(resource)
-    default, sticky = _default(resource, lines)
-    lines = _prune(resource, lines, default)
-    if all(line.id != default for line in lines):  # `maxversions` is 1, and another Version stays
-        default = ancestry.newest_version(resource.type.versionmode, lines).id
-    _check(resource, lines)
-    for line in lines:
-        _assign(resource.versions[line.id.lower()], line, resource.type.versionmode)
+        resource.meta.write({}, patch=False, fixed=resource.meta_ids())
+    lineages = _assign_ancestors(resource)
+    default, sticky = _default(resource, lineages)
+    lineages = _prune(resource, lineages, default)
+    if all(lineage.id != default for lineage in lineages):  # `maxversions` is 1, and another Version stays
+        default = ancestry.newest_version(resource.type.versionmode, lineages).id
+    _check(resource, lineages)
+    for lineage in lineages:
+        _assign(resource.versions[lineage.id.lower()], lineage, resource.type.versionmode)
     _point(resource, default, sticky)
 
 
@@ -55,62 +55,69 @@ def _lineage(draft: VersionDraft) -> VersionLineage:
 
 
 def _assign_ancestors(resource: ResourceDraft) -> list[VersionLineage]:
-    living = resource.live_versions()
-    ids = {draft.id for draft in living}
-    for draft in living:
+    live_versions = resource.live_versions()
+    ids = {draft.id for draft in live_versions}
+    for draft in live_versions:
         if draft.ancestor is not None and draft.ancestor not in ids:
             raise UnknownId(draft.xid, singular="version", id=draft.ancestor)
-    stored = [_lineage(draft) for draft in living if not draft.is_new]
-    added = [_lineage(draft) for draft in living if draft.is_new]
+    stored = [_lineage(draft) for draft in live_versions if not draft.is_new]
+    added = [_lineage(draft) for draft in live_versions if draft.is_new]
     return ancestry.assign_ancestors(resource.type.versionmode, stored, added)
 
 
-def _default(resource: ResourceDraft, lines: Sequence[VersionLineage]) -> tuple[str, bool]:
+def _default(resource: ResourceDraft, lineages: Sequence[VersionLineage]) -> tuple[str, bool]:
     """The id of the default Version, and whether it is sticky (ENT-80 to 84)."""
-    wish = resource.default_request
-    sticky = wish.sticky if wish.sticky is not None else bool(resource.meta.attributes.get("defaultversionsticky"))
+    default_request = resource.default_request
+    sticky = (
+        default_request.sticky
+        if default_request.sticky is not None
+        else bool(resource.meta.attributes.get("defaultversionsticky"))
+    )
     if sticky and resource.type.maxversions == 1:
         raise SetdefaultversionstickyFalse(resource.xid)
-    ids = {line.id for line in lines}
-    if sticky and wish.id is not None and wish.id not in ids:
-        raise UnknownId(resource.xid, singular="version", id=wish.id)
-    named = wish.id or (resource.default_before if wish.keep else None)
-    if sticky and named in ids:
-        return str(named), True
-    lost = sticky and named is not None  # the sticky default was deleted and the request names no other (ENT-81)
-    newest = ancestry.newest_version(resource.type.versionmode, lines).id
-    return newest, bool(resource.type.meta.definitions["defaultversionsticky"]["default"]) if lost else sticky
+    ids = {lineage.id for lineage in lineages}
+    if sticky and default_request.id is not None and default_request.id not in ids:
+        raise UnknownId(resource.xid, singular="version", id=default_request.id)
+    requested_id = default_request.id or (resource.default_before if default_request.keep else None)
+    if sticky and requested_id in ids:
+        return str(requested_id), True
+    is_lost = (
+        sticky and requested_id is not None
+    )  # the sticky default was deleted and the request names no other (ENT-81)
+    newest = ancestry.newest_version(resource.type.versionmode, lineages).id
+    return newest, bool(resource.type.meta.definitions["defaultversionsticky"]["default"]) if is_lost else sticky
 
 
-def _prune(resource: ResourceDraft, lines: list[VersionLineage], default: str) -> list[VersionLineage]:
+def _prune(resource: ResourceDraft, lineages: list[VersionLineage], default: str) -> list[VersionLineage]:
     """Removes the oldest Versions beyond `maxversions`; the default stays unless `maxversions` is 1 (ENT-104)."""
     limit, mode = resource.type.maxversions, resource.type.versionmode
-    if not limit or len(lines) <= limit:
-        return lines
-    gone = {
-        line.id for line in ancestry.oldest_versions(mode, lines, len(lines) - limit, default if limit > 1 else None)
+    if not limit or len(lineages) <= limit:
+        return lineages
+    pruned_ids = {
+        lineage.id
+        for lineage in ancestry.oldest_versions(mode, lineages, len(lineages) - limit, default if limit > 1 else None)
     }
-    for id in gone:
+    for id in pruned_ids:
         resource.versions[id.lower()].gone = "pruned"
     resource.membership_changed = True
-    return ancestry.assign_ancestors(mode, [line for line in lines if line.id not in gone], [])
+    return ancestry.assign_ancestors(mode, [lineage for lineage in lineages if lineage.id not in pruned_ids], [])
 
 
-def _check(resource: ResourceDraft, lines: Sequence[VersionLineage]) -> None:
-    circle = ancestry.find_cycle(lines)
-    if circle:
-        raise AncestorCircularReference(resource.xid, list=",".join(circle))
-    if resource.type.singleversionroot and len(ancestry.root_ids(lines)) > 1:
+def _check(resource: ResourceDraft, lineages: Sequence[VersionLineage]) -> None:
+    cycle = ancestry.find_cycle(lineages)
+    if cycle:
+        raise AncestorCircularReference(resource.xid, list=",".join(cycle))
+    if resource.type.singleversionroot and len(ancestry.root_ids(lineages)) > 1:
         raise MultipleRoots(resource.xid, plural=resource.type.plural)
 
 
-def _assign(draft: VersionDraft, line: VersionLineage, mode: str) -> None:
+def _assign(draft: VersionDraft, lineage: VersionLineage, mode: str) -> None:
     """Sets a Version's ancestor; a change is an update, but never changes the ordering time (ENT-71, ENT-101)."""
     if mode == "modifiedat":
-        draft.ordered = line.ordered
-    if draft.attributes["ancestorid"] != line.ancestor:
-        draft.attributes = {**draft.attributes, "ancestorid": line.ancestor}
-    if draft.before is not None and draft.before["ancestorid"] != line.ancestor and not draft.written:
+        draft.ordered = lineage.ordered
+    if draft.attributes["ancestorid"] != lineage.ancestor:
+        draft.attributes = {**draft.attributes, "ancestorid": lineage.ancestor}
+    if draft.before is not None and draft.before["ancestorid"] != lineage.ancestor and not draft.written:
         draft.touch()
 
 
@@ -121,10 +128,10 @@ def _point(resource: ResourceDraft, default: str, sticky: bool) -> None:
     Raises: what Level.complete raises if the type does not allow the resulting meta.
     """
     meta = resource.meta
-    before = meta.before or {}
-    moved = before.get("defaultversionid") != default or before.get("defaultversionsticky") != sticky
-    if resource.membership_changed or moved:
+    previous = meta.before or {}
+    is_moved = previous.get("defaultversionid") != default or previous.get("defaultversionsticky") != sticky
+    if resource.membership_changed or is_moved:
         meta.touch()
-    settled = {**meta.attributes, "defaultversionid": default, "defaultversionsticky": sticky}
-    same = meta.attributes.get("defaultversionsticky") is sticky  # and then it has been validated
-    meta.attributes = settled if same else meta.level.complete(settled, meta.xid)
+    updated = {**meta.attributes, "defaultversionid": default, "defaultversionsticky": sticky}
+    is_same_sticky = meta.attributes.get("defaultversionsticky") is sticky  # and then it has been validated
+    meta.attributes = updated if is_same_sticky else meta.level.complete(updated, meta.xid)

@@ -43,22 +43,22 @@ class VersionCheck:
     def compatibility_checks(self, ancestor: VersionDraft) -> Iterator[CompatibilityCheck]:
         """The checks between it and an ancestor: backward, forward or, for full, both."""
         assert self.document is not None and self.rule is not None
-        other = format_check(ancestor)
+        ancestor_check = format_check(ancestor)
         if not self.rule.startswith("forward"):
-            yield CompatibilityCheck(self.document, other)
+            yield CompatibilityCheck(self.document, ancestor_check)
         if not self.rule.startswith("backward"):
-            yield CompatibilityCheck(other, self.document, newer="writer")
+            yield CompatibilityCheck(ancestor_check, self.document, newer="writer")
 
-    def validation_attributes(self, verdicts: CheckResults) -> dict[str, Any]:
+    def validation_attributes(self, results: CheckResults) -> dict[str, Any]:
         """The attributes that show the results; empty if nothing is checked. Raises: FormatViolation."""
-        if self.document is not None and (found := verdicts[self.document]):
-            raise document_errors.format_violation(self.version, found)
+        if self.document is not None and (violations := results[self.document]):
+            raise document_errors.format_violation(self.version, violations)
         if self.document is None and self.format_skipped is None:
             return {}
-        said = _validated("format", self.format_skipped)
+        attributes = _validated("format", self.format_skipped)
         if self.rule is not None:
-            said |= _validated("compatibility", _NOT_VALIDATED if self.format_skipped else self.rule_skipped)
-        return said
+            attributes |= _validated("compatibility", _NOT_VALIDATED if self.format_skipped else self.rule_skipped)
+        return attributes
 
 
 def format_check(version: VersionDraft) -> FormatCheck:
@@ -67,35 +67,47 @@ def format_check(version: VersionDraft) -> FormatCheck:
 
 
 def compatibility_violations(
-    dues: Sequence[VersionCheck], verdicts: CheckResults
+    version_checks: Sequence[VersionCheck], results: CheckResults
 ) -> Iterator[tuple[VersionDraft, Problem]]:
     """One error per Resource whose Versions break its rule (SC-30), with one of these Versions.
 
     A written Version is preferred to a stored one.
     """
     by_resource: dict[str, list[VersionCheck]] = {}
-    for due in dues:
-        if due.ancestors:
-            by_resource.setdefault(due.resource.xid, []).append(due)
-    for some in by_resource.values():
-        found = [(due.version, entry) for due in some for entry in _entries(due, verdicts)]
-        if found:
-            resource, told = some[0].resource, [entry for _, entry in found[:MAX_REPORTED]]
-            written = (version for version in resource.live_versions() if version.written)
-            yield next(written, found[0][0]), document_errors.compatibility_violation(resource, str(some[0].rule), told)
+    for version_check in version_checks:
+        if version_check.ancestors:
+            by_resource.setdefault(version_check.resource.xid, []).append(version_check)
+    for resource_checks in by_resource.values():
+        version_entries = [
+            (version_check.version, entry)
+            for version_check in resource_checks
+            for entry in _entries(version_check, results)
+        ]
+        if version_entries:
+            resource, reported_entries = (
+                resource_checks[0].resource,
+                [entry for _, entry in version_entries[:MAX_REPORTED]],
+            )
+            written_versions = (version for version in resource.live_versions() if version.written)
+            yield (
+                next(written_versions, version_entries[0][0]),
+                document_errors.compatibility_violation(resource, str(resource_checks[0].rule), reported_entries),
+            )
 
 
-def _entries(due: VersionCheck, verdicts: CheckResults) -> Iterator[dict[str, Any]]:
-    for ancestor in due.ancestors:
-        for reading in due.compatibility_checks(ancestor):
-            if verdicts.get(reading.reader) or verdicts.get(reading.writer):
+def _entries(version_check: VersionCheck, results: CheckResults) -> Iterator[dict[str, Any]]:
+    for ancestor in version_check.ancestors:
+        for compatibility_check in version_check.compatibility_checks(ancestor):
+            if results.get(compatibility_check.reader) or results.get(compatibility_check.writer):
                 continue  # reported as invalid in its format
-            backward = reading.newer == "reader"
-            for one in verdicts[reading]:
-                yield document_errors.incompatibility_entry(one, due.version.id, ancestor.id, backward=backward)
+            backward = compatibility_check.newer == "reader"
+            for incompatibility in results[compatibility_check]:
+                yield document_errors.incompatibility_entry(
+                    incompatibility, version_check.version.id, ancestor.id, backward=backward
+                )
 
 
-def _validated(what: str, flaw: str | None) -> dict[str, Any]:
-    if flaw is None:
-        return {f"{what}validated": True}
-    return {f"{what}validated": False, f"{what}validatedreason": flaw}
+def _validated(prefix: str, reason: str | None) -> dict[str, Any]:
+    if reason is None:
+        return {f"{prefix}validated": True}
+    return {f"{prefix}validated": False, f"{prefix}validatedreason": reason}

@@ -34,22 +34,25 @@ class _CanonicalWriter:
         self._written: set[str] = set()
 
     def use(self, index: int) -> Any:
-        found = self._types[index]
-        if found.kind in PRIMITIVE_TYPES:
-            return found.kind
-        if found.kind == "union":
-            return [self.use(part.type) for part in found.parts]
-        if found.kind in ("array", "map"):
-            return {"type": found.kind, "items" if found.kind == "array" else "values": self.use(found.parts[0].type)}
-        if found.name in self._written:
-            return found.name
-        self._written.add(found.name)
-        space = {"namespace": ""} if self._spaced and "." not in found.name else {}
-        return {"name": found.name, "type": found.kind} | space | self._held(found)
+        avro_type = self._types[index]
+        if avro_type.kind in PRIMITIVE_TYPES:
+            return avro_type.kind
+        if avro_type.kind == "union":
+            return [self.use(part.type) for part in avro_type.parts]
+        if avro_type.kind in ("array", "map"):
+            return {
+                "type": avro_type.kind,
+                "items" if avro_type.kind == "array" else "values": self.use(avro_type.parts[0].type),
+            }
+        if avro_type.name in self._written:
+            return avro_type.name
+        self._written.add(avro_type.name)
+        namespace_member = {"namespace": ""} if self._spaced and "." not in avro_type.name else {}
+        return {"name": avro_type.name, "type": avro_type.kind} | namespace_member | self._held(avro_type)
 
-    def _held(self, found: AvroType) -> dict[str, Any]:
-        if found.kind == "enum":
-            return {"symbols": list(found.symbols)}
-        if found.kind == "fixed":
-            return {"size": found.size}
-        return {"fields": [{"name": field.name, "type": self.use(field.type.type)} for field in found.fields]}
+    def _held(self, avro_type: AvroType) -> dict[str, Any]:
+        if avro_type.kind == "enum":
+            return {"symbols": list(avro_type.symbols)}
+        if avro_type.kind == "fixed":
+            return {"size": avro_type.size}
+        return {"fields": [{"name": field.name, "type": self.use(field.type.type)} for field in avro_type.fields]}

@@ -37,8 +37,8 @@ class DefaultChecker:
 
     def check(self, index: int, value: Any, pointer: str) -> None:
         """Raises: InvalidDocument where the value at a pointer does not have the type."""
-        if flaw := self._flaw(index, value, pointer):
-            raise invalid_document(flaw.text, flaw.pointer, flaw.value)
+        if error := self._flaw(index, value, pointer):
+            raise invalid_document(error.text, error.pointer, error.value)
 
     def branch_of(self, union: int, value: Any) -> int:
         """The type of the union branch that accepts a value; the value must be valid for the union."""
@@ -57,37 +57,37 @@ class DefaultChecker:
         return self._tried[known]
 
     def _look(self, index: int, value: Any, pointer: str) -> _DefaultError | None:
-        found = self._types[index]
-        if (is_value := _PLAIN.get(found.kind)) is not None:
-            return None if is_value(value) else _none_of(found, pointer, value)
-        match found.kind, value:
+        avro_type = self._types[index]
+        if (is_value := _PLAIN.get(avro_type.kind)) is not None:
+            return None if is_value(value) else _none_of(avro_type, pointer, value)
+        match avro_type.kind, value:
             case "union", _:
-                return self._union(found, value, pointer)
+                return self._union(avro_type, value, pointer)
             case "record", dict():
                 return self._record(index, value, pointer)
             case "array", list():
-                parts = ((item, f"{pointer}/{at}") for at, item in enumerate(value))
+                pointed_items = ((item, f"{pointer}/{at}") for at, item in enumerate(value))
             case "map", dict():
-                parts = ((item, join_pointer(pointer, key)) for key, item in value.items())
+                pointed_items = ((item, join_pointer(pointer, key)) for key, item in value.items())
             case "enum", str() if self._is_symbol(index, value):
                 return None
-            case "fixed", _ if _is_binary(value) and len(value) == found.size:
+            case "fixed", _ if _is_binary(value) and len(value) == avro_type.size:
                 return None
             case _:
-                return _none_of(found, pointer, value)
-        flaws = (self._flaw(found.parts[0].type, item, place) for item, place in parts)
-        return next((flaw for flaw in flaws if flaw), None)
+                return _none_of(avro_type, pointer, value)
+        flaws = (self._flaw(avro_type.parts[0].type, item, item_pointer) for item, item_pointer in pointed_items)
+        return next((error for error in flaws if error), None)
 
     def _union(self, union: AvroType, value: Any, pointer: str) -> _DefaultError | None:
         branches = union.parts if self._any_branch else union.parts[:1]
-        flaws = []
+        errors = []
         for branch in branches:
-            flaw = self._flaw(branch.type, value, pointer)
-            if flaw is None:
+            error = self._flaw(branch.type, value, pointer)
+            if error is None:
                 return None
-            flaws.append(flaw)
-        if len(flaws) == 1:
-            return flaws[0]._replace(text=f"{flaws[0].text.removesuffix(_FIRST)}{_FIRST}")
+            errors.append(error)
+        if len(errors) == 1:
+            return errors[0]._replace(text=f"{errors[0].text.removesuffix(_FIRST)}{_FIRST}")
         return _DefaultError("the default is not a value of any type of its union", pointer, value)
 
     def _record(self, index: int, value: dict[str, Any], pointer: str) -> _DefaultError | None:
@@ -100,8 +100,8 @@ class DefaultChecker:
                     value,
                 )
         for name, item in value.items():
-            if name in fields and (flaw := self._flaw(fields[name].type.type, item, join_pointer(pointer, name))):
-                return flaw
+            if name in fields and (error := self._flaw(fields[name].type.type, item, join_pointer(pointer, name))):
+                return error
         return None
 
     def _is_symbol(self, index: int, value: str) -> bool:
@@ -117,8 +117,8 @@ class DefaultChecker:
         return self._records[index]
 
 
-def _none_of(found: AvroType, pointer: str, value: Any) -> _DefaultError:
-    return _DefaultError(f"the default is not a value of the type {found.label}", pointer, value)
+def _none_of(avro_type: AvroType, pointer: str, value: Any) -> _DefaultError:
+    return _DefaultError(f"the default is not a value of the type {avro_type.label}", pointer, value)
 
 
 def _is_number(value: Any) -> bool:

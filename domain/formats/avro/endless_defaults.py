@@ -16,30 +16,30 @@ _Node = str | int
 
 
 def find_endless_default(
-    types: Sequence[AvroType], values: Mapping[str, tuple[int, Any]], chosen: Callable[[int, Any], int]
+    types: Sequence[AvroType], values: Mapping[str, tuple[int, Any]], choose_branch: Callable[[int, Any], int]
 ) -> str | None:
     """The pointer of a field whose default needs itself; None where all defaults end.
 
-    values: (type, default) by the field's pointer; each default is valid. chosen: returns the branch of a union that
-    accepts a value. Cost: linear in the defaults and in the fields that they omit.
+    values: (type, default) by the field's pointer; each default is valid. choose_branch: returns the branch of a union
+    that accepts a value. Cost: linear in the defaults and in the fields that they omit.
     """
-    held = {
+    container_defaults = {
         pointer: value for pointer, value in values.items() if isinstance(value[1], (dict, list)) and value[1] != []
     }
-    walk = _DefaultGraph(types, held, chosen)
-    ended: set[_Node] = set()
-    for start in held:
-        path: dict[_Node, Iterator[_Node]] = {} if start in ended else {start: walk.after(start)}
+    graph = _DefaultGraph(types, container_defaults, choose_branch)
+    finished: set[_Node] = set()
+    for start in container_defaults:
+        path: dict[_Node, Iterator[_Node]] = {} if start in finished else {start: graph.after(start)}
         while path:
-            node, following = next(reversed(path.items()))
-            after = next((one for one in following if one not in ended), None)
-            if after is None:
-                ended.add(node)
+            node, successors = next(reversed(path.items()))
+            unfinished = next((successor for successor in successors if successor not in finished), None)
+            if unfinished is None:
+                finished.add(node)
                 del path[node]
-            elif after in path:
-                return next(one for one in reversed(path) if isinstance(one, str))
+            elif unfinished in path:
+                return next(successor for successor in reversed(path) if isinstance(successor, str))
             else:
-                path[after] = walk.after(after)
+                path[unfinished] = graph.after(unfinished)
     return None
 
 
@@ -47,11 +47,14 @@ class _DefaultGraph:
     """The graph of which defaults a default needs."""
 
     def __init__(
-        self, types: Sequence[AvroType], held: Mapping[str, tuple[int, Any]], chosen: Callable[[int, Any], int]
+        self,
+        types: Sequence[AvroType],
+        container_defaults: Mapping[str, tuple[int, Any]],
+        choose_branch: Callable[[int, Any], int],
     ) -> None:
         self._types = types
-        self._held = held
-        self._chosen = chosen
+        self._held = container_defaults
+        self._chosen = choose_branch
         self._records: dict[int, dict[str, str]] = {}
         self._types_of: dict[int, dict[str, int]] = {}
 
@@ -60,21 +63,23 @@ class _DefaultGraph:
         if isinstance(node, int):
             yield from self._fields(node).values()
             return
-        todo = [self._held[node]]
-        while todo:
-            index, value = todo.pop()
-            found = self._types[index]
-            if found.kind == "union":
-                todo.append((self._chosen(index, value), value))
-            elif found.kind == "record":
+        pending = [self._held[node]]
+        while pending:
+            index, value = pending.pop()
+            avro_type = self._types[index]
+            if avro_type.kind == "union":
+                pending.append((self._chosen(index, value), value))
+            elif avro_type.kind == "record":
                 types = self._inner(index)
-                todo += [(types[name], item) for name, item in value.items() if name in types]
+                pending += [(types[name], item) for name, item in value.items() if name in types]
                 fields = self._fields(index)
-                given = fields.keys() & value.keys()
-                yield from [pointer for name, pointer in fields.items() if name not in given] if given else [index]
+                given_names = fields.keys() & value.keys()
+                yield from (
+                    [pointer for name, pointer in fields.items() if name not in given_names] if given_names else [index]
+                )
             elif isinstance(value, (dict, list)):
-                inner = value.values() if isinstance(value, dict) else value
-                todo += [(found.parts[0].type, item) for item in inner]
+                child_values = value.values() if isinstance(value, dict) else value
+                pending += [(avro_type.parts[0].type, item) for item in child_values]
 
     def _inner(self, record: int) -> dict[str, int]:
         """The types of a record's fields, by field name."""

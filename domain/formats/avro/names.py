@@ -19,34 +19,34 @@ def is_name(text: Any) -> TypeGuard[str]:
     return isinstance(text, str) and _NAME.fullmatch(text) is not None
 
 
-def fullname(definition: dict[str, Any], pointer: str, space: str) -> str:
-    """The fullname of a defined type. space: the enclosing namespace. Raises: InvalidDocument."""
+def fullname(definition: dict[str, Any], pointer: str, namespace: str) -> str:
+    """The fullname of a defined type. namespace: the enclosing namespace. Raises: InvalidDocument."""
     name = definition.get("name")
     if not isinstance(name, str):
         raise invalid_document(
             f"a type of kind {definition['type']} needs a name that is a string", pointer, definition
         )
     if "." not in name:
-        space = definition.get("namespace", space)
-        if not isinstance(space, str):
-            raise invalid_document("a namespace has to be a string", f"{pointer}/namespace", space)
-    full = qualify_name(name, space)
-    if not _FULLNAME.fullmatch(full):
+        namespace = definition.get("namespace", namespace)
+        if not isinstance(namespace, str):
+            raise invalid_document("a namespace has to be a string", f"{pointer}/namespace", namespace)
+    full_name = qualify_name(name, namespace)
+    if not _FULLNAME.fullmatch(full_name):
         text = (
-            f'"{shorten_name(full)}" is not a fullname: it takes letters, digits and _, no digit first, and single dots'
+            f'"{shorten_name(full_name)}" is not a fullname: it takes letters, digits and _, no digit first, and single dots'
             " between names"
         )
         raise invalid_document(text, f"{pointer}/name", name)
-    if full.rpartition(".")[2] in PRIMITIVE_TYPES:
+    if full_name.rpartition(".")[2] in PRIMITIVE_TYPES:
         raise invalid_document(
             f'"{shorten_name(name)}" is the name of a primitive type and may not be defined', f"{pointer}/name", name
         )
-    return full
+    return full_name
 
 
-def qualify_name(name: str, space: str) -> str:
-    """A name as a fullname; a name without a dot is in the enclosing namespace `space`."""
-    return f"{space}.{name}" if space and "." not in name else name
+def qualify_name(name: str, namespace: str) -> str:
+    """A name as a fullname; a name without a dot is in the enclosing namespace `namespace`."""
+    return f"{namespace}.{name}" if namespace and "." not in name else name
 
 
 def aliases(owner: dict[str, Any], pointer: str) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ def aliases(owner: dict[str, Any], pointer: str) -> tuple[str, ...]:
     """
     if "aliases" not in owner:
         return ()
-    found = owner["aliases"]
-    if not isinstance(found, list) or not all(isinstance(alias, str) for alias in found):
-        raise invalid_document("aliases have to be an array of strings", f"{pointer}/aliases", found)
-    return tuple(found)
+    alias_names = owner["aliases"]
+    if not isinstance(alias_names, list) or not all(isinstance(alias, str) for alias in alias_names):
+        raise invalid_document("aliases have to be an array of strings", f"{pointer}/aliases", alias_names)
+    return tuple(alias_names)

@@ -38,12 +38,14 @@ _Difference = tuple[str, str, str, str]
 def find_incompatibilities(reader: AvroSchema, writer: AvroSchema) -> list[Incompatibility]:
     """The incompatibilities in the order of the reader's document; at most MAX_INCOMPATIBILITIES."""
     readers, writers = SourceLocations(reader.source), SourceLocations(writer.source)
-    told: list[Incompatibility] = []
-    for rule, text, read, written in _SchemaResolution(reader, writer).run():
-        told.append(Incompatibility(rule, text, readers.location(read), writers.location(written)))
-        if len(told) == MAX_INCOMPATIBILITIES:
+    incompatibilities: list[Incompatibility] = []
+    for rule, text, reader_pointer, writer_pointer in _SchemaResolution(reader, writer).run():
+        incompatibilities.append(
+            Incompatibility(rule, text, readers.location(reader_pointer), writers.location(writer_pointer))
+        )
+        if len(incompatibilities) == MAX_INCOMPATIBILITIES:
             break
-    return told
+    return incompatibilities
 
 
 class _SchemaResolution:
@@ -58,46 +60,46 @@ class _SchemaResolution:
 
     def run(self) -> Iterator[_Difference]:
         while self._todo:
-            read, written = self._todo.pop()
-            reader, writer = self._reader[read.type], self._writer[written.type]
+            reader_reference, writer_reference = self._todo.pop()
+            reader, writer = self._reader[reader_reference.type], self._writer[writer_reference.type]
             if reader.kind in PRIMITIVE_TYPES or writer.kind in PRIMITIVE_TYPES:
                 # Primitive types contain no further types, and their errors are reported at every use.
                 if reader.kind != writer.kind or reader.kind not in _ALIKE:
-                    yield from self._compare(read, reader, written, writer)
-            elif (read.type, written.type) not in self._seen:
-                self._seen.add((read.type, written.type))
-                yield from self._compare(read, reader, written, writer)
+                    yield from self._compare(reader_reference, reader, writer_reference, writer)
+            elif (reader_reference.type, writer_reference.type) not in self._seen:
+                self._seen.add((reader_reference.type, writer_reference.type))
+                yield from self._compare(reader_reference, reader, writer_reference, writer)
 
     def _compare(
-        self, read: TypeReference, reader: AvroType, written: TypeReference, writer: AvroType
+        self, reader_reference: TypeReference, reader: AvroType, writer_reference: TypeReference, writer: AvroType
     ) -> Iterator[_Difference]:
         if writer.kind == "union":
-            self._later([(read, branch) for branch in writer.parts])
+            self._later([(reader_reference, branch) for branch in writer.parts])
         elif reader.kind == "union":
-            branch = self._branch(read, writer)
+            branch = self._branch(reader_reference, writer)
             if branch is None:
                 text = f"no type of the reader's union reads data of type {writer.label}"
-                yield "missing-union-branch", text, read.pointer, written.pointer
+                yield "missing-union-branch", text, reader_reference.pointer, writer_reference.pointer
             else:
-                self._later([(branch, written)])
+                self._later([(branch, writer_reference)])
         elif reader.kind != writer.kind:
             if (writer.kind, reader.kind) not in _PROMOTIONS:
                 text = f"data of type {writer.label} cannot be read as {reader.label}"
-                yield "type-mismatch", text, read.pointer, written.pointer
+                yield "type-mismatch", text, reader_reference.pointer, writer_reference.pointer
         elif reader.kind in NAMED_TYPES and not _same_name(reader, writer):
             text = f"data of {writer.label} cannot be read as {reader.label}, which has no such alias"
-            yield "name-mismatch", text, read.pointer, written.pointer
+            yield "name-mismatch", text, reader_reference.pointer, writer_reference.pointer
         elif reader.kind == "record":
-            yield from self._records(read, written)
+            yield from self._records(reader_reference, writer_reference)
         else:
             self._later(list(zip(reader.parts, writer.parts, strict=True)))
-            yield from _leaf_differences(reader, writer, read.pointer, written.pointer)
+            yield from _leaf_differences(reader, writer, reader_reference.pointer, writer_reference.pointer)
 
     def _later(self, pairs: list[tuple[TypeReference, TypeReference]]) -> None:
         self._todo += reversed(pairs)
 
-    def _records(self, read: TypeReference, written: TypeReference) -> Iterator[_Difference]:
-        reader, fields = self._reader[read.type], self._fields_of(written.type)
+    def _records(self, reader_reference: TypeReference, writer_reference: TypeReference) -> Iterator[_Difference]:
+        reader, fields = self._reader[reader_reference.type], self._fields_of(writer_reference.type)
         pairs = []
         names = {field.name for field in reader.fields}
         for field in reader.fields:
@@ -113,7 +115,7 @@ class _SchemaResolution:
                 text = (
                     f'the reader\'s field "{shorten_name(field.name)}" has no default, and the writer has no such field'
                 )
-                yield "reader-field-missing-default", text, field.pointer, written.pointer
+                yield "reader-field-missing-default", text, field.pointer, writer_reference.pointer
         self._later(pairs)
 
     def _fields_of(self, record: int) -> dict[str, RecordField]:
@@ -124,20 +126,22 @@ class _SchemaResolution:
     def _branch(self, union: TypeReference, writer: AvroType) -> TypeReference | None:
         """The branch that reads a type: one of the same kind and name, or with its alias, else the first promotion."""
         branches = self._branches_of(union.type)
-        same = branches.get((writer.kind, writer.name))
-        if same is not None or writer.kind not in _PROMOTED:
-            return same
+        exact_branch = branches.get((writer.kind, writer.name))
+        if exact_branch is not None or writer.kind not in _PROMOTED:
+            return exact_branch
         order = self._reader[union.type].parts
         return next((branch for branch in order if (writer.kind, self._reader[branch.type].kind) in _PROMOTIONS), None)
 
     def _branches_of(self, union: int) -> dict[tuple[str, str], TypeReference]:
         if union not in self._branches:
-            uses = [(self._reader[use.type], use) for use in self._reader[union].parts]
-            found = {(branch.kind, branch.name): use for branch, use in uses}
-            for branch, use in uses:
+            branches_with_references = [
+                (self._reader[reference.type], reference) for reference in self._reader[union].parts
+            ]
+            branches_by_name = {(branch.kind, branch.name): reference for branch, reference in branches_with_references}
+            for branch, reference in branches_with_references:
                 for alias in branch.aliases:
-                    found.setdefault((branch.kind, alias), use)
-            self._branches[union] = found
+                    branches_by_name.setdefault((branch.kind, alias), reference)
+            self._branches[union] = branches_by_name
         return self._branches[union]
 
 
@@ -150,16 +154,32 @@ def _same_name(reader: AvroType, writer: AvroType) -> bool:
     return reader.name == writer.name or writer.name in reader.aliases
 
 
-def _leaf_differences(reader: AvroType, writer: AvroType, read: str, written: str) -> Iterator[_Difference]:
+def _leaf_differences(
+    reader: AvroType, writer: AvroType, reader_pointer: str, writer_pointer: str
+) -> Iterator[_Difference]:
     if reader.size != writer.size:
-        yield "fixed-size-mismatch", f"{writer.size} bytes were written, {reader.size} are read", read, written
-    known = frozenset(reader.symbols)
-    if reader.default is None and (missing := [symbol for symbol in writer.symbols if symbol not in known]):
-        text = f"the reader's enum has neither the symbols {', '.join(missing)[:200]} nor a default"
-        yield "missing-enum-symbols", text, read, written
+        yield (
+            "fixed-size-mismatch",
+            f"{writer.size} bytes were written, {reader.size} are read",
+            reader_pointer,
+            writer_pointer,
+        )
+    known_symbols = frozenset(reader.symbols)
+    if reader.default is None and (
+        missing_symbols := [symbol for symbol in writer.symbols if symbol not in known_symbols]
+    ):
+        text = f"the reader's enum has neither the symbols {', '.join(missing_symbols)[:200]} nor a default"
+        yield "missing-enum-symbols", text, reader_pointer, writer_pointer
     if reader.decimal and writer.decimal and not _keeps_decimal(reader.decimal, writer.decimal):
-        forms = [f"precision {precision} and scale {scale}" for precision, scale in (writer.decimal, reader.decimal)]
-        yield "decimal-mismatch", f"decimals of {forms[0]} cannot be read with {forms[1]}", read, written
+        descriptions = [
+            f"precision {precision} and scale {scale}" for precision, scale in (writer.decimal, reader.decimal)
+        ]
+        yield (
+            "decimal-mismatch",
+            f"decimals of {descriptions[0]} cannot be read with {descriptions[1]}",
+            reader_pointer,
+            writer_pointer,
+        )
 
 
 def _keeps_decimal(reader: tuple[int, int], writer: tuple[int, int]) -> bool:

@@ -36,10 +36,10 @@ def read_schema(document: Any, release: int, source: bytes) -> AvroSchema:
 
     Raises: InvalidDocument; RecursionError for deeper nesting than Python supports. Cost: linear.
     """
-    reading = _SchemaReader(release)
-    root = reading.use(document, "", "")
-    reading.finish()
-    return AvroSchema(tuple(reading.types), root, source)
+    reader = _SchemaReader(release)
+    root = reader.use(document, "", "")
+    reader.finish()
+    return AvroSchema(tuple(reader.types), root, source)
 
 
 class _SchemaReader:
@@ -57,14 +57,14 @@ class _SchemaReader:
             **{"array": partial(self._holding, "items"), "map": partial(self._holding, "values")},
         }
 
-    def use(self, schema: Any, pointer: str, space: str) -> TypeReference:
-        """A reference to the schema in any of its three forms. space: the enclosing namespace."""
+    def use(self, schema: Any, pointer: str, namespace: str) -> TypeReference:
+        """A reference to the schema in any of its three forms. namespace: the enclosing namespace."""
         if isinstance(schema, str):
-            return TypeReference(self._called(schema, pointer, schema, space), pointer)
+            return TypeReference(self._called(schema, pointer, schema, namespace), pointer)
         if isinstance(schema, list):
-            return TypeReference(self._union(schema, pointer, space), pointer)
+            return TypeReference(self._union(schema, pointer, namespace), pointer)
         if isinstance(schema, dict):
-            return TypeReference(self._object(schema, pointer, space), pointer)
+            return TypeReference(self._object(schema, pointer, namespace), pointer)
         raise invalid_document("a schema has to be a string, an object or an array", pointer, schema)
 
     def finish(self) -> None:
@@ -74,12 +74,12 @@ class _SchemaReader:
         defaults = DefaultChecker(self.types, any_branch=self.release >= _ANY_BRANCH_DEFAULTS)
         for pointer, (index, value) in self._defaults.items():
             defaults.check(index, value, f"{pointer}/default")
-        if place := find_endless_default(self.types, self._defaults, defaults.branch_of):
+        if endless_pointer := find_endless_default(self.types, self._defaults, defaults.branch_of):
             text = "the default never ends, because it contains itself"
-            raise invalid_document(text, f"{place}/default", self._defaults[place][1])
+            raise invalid_document(text, f"{endless_pointer}/default", self._defaults[endless_pointer][1])
 
-    def _add(self, found: AvroType) -> int:
-        self.types.append(found)
+    def _add(self, avro_type: AvroType) -> int:
+        self.types.append(avro_type)
         return len(self.types) - 1
 
     def _primitive(self, kind: str) -> int:
@@ -87,16 +87,16 @@ class _SchemaReader:
             self._primitives[kind] = self._add(AvroType(kind))
         return self._primitives[kind]
 
-    def _called(self, name: str, pointer: str, shown: Any, space: str) -> int:
+    def _called(self, name: str, pointer: str, shown_value: Any, namespace: str) -> int:
         if name in PRIMITIVE_TYPES:
             return self._primitive(name)
-        full = qualify_name(name, space)
-        if full not in self._names:
+        full_name = qualify_name(name, namespace)
+        if full_name not in self._names:
             text = f'"{shorten_name(name)}" is neither a primitive type nor a type that is defined before this place'
-            raise invalid_document(text, pointer, shown)
-        return self._names[full]
+            raise invalid_document(text, pointer, shown_value)
+        return self._names[full_name]
 
-    def _object(self, schema: dict[str, Any], pointer: str, space: str) -> int:
+    def _object(self, schema: dict[str, Any], pointer: str, namespace: str) -> int:
         kind = schema.get("type")
         if not isinstance(kind, str):
             hint = "; this is a protocol" if "protocol" in schema else ""
@@ -104,34 +104,36 @@ class _SchemaReader:
                 f'a schema that is an object needs its type as a string in "type"{hint}', pointer, schema
             )
         if kind in self._kinds:
-            return self._kinds[kind](schema, pointer, space)
+            return self._kinds[kind](schema, pointer, namespace)
         if kind == "bytes" and (decimal := _decimal(schema)):
             return self._add(AvroType(kind, decimal=decimal))
         if kind in PRIMITIVE_TYPES:
             return self._primitive(kind)
-        return self._called(kind, f"{pointer}/type", kind, space)
+        return self._called(kind, f"{pointer}/type", kind, namespace)
 
-    def _define(self, kind: str, schema: dict[str, Any], pointer: str, space: str) -> tuple[int, str, tuple[str, ...]]:
+    def _define(
+        self, kind: str, schema: dict[str, Any], pointer: str, namespace: str
+    ) -> tuple[int, str, tuple[str, ...]]:
         """The index, the fullname and the aliases of a newly defined type; its content is read later."""
-        name = fullname(schema, pointer, space)
+        name = fullname(schema, pointer, namespace)
         if name in self._names:
             raise invalid_document(
                 f'the type "{shorten_name(name)}" is defined twice', f"{pointer}/name", schema["name"]
             )
         index = self._names[name] = self._add(AvroType(kind, name))
-        others = tuple(qualify_name(alias, _space(name)) for alias in aliases(schema, pointer))
-        self._aliases += [(alias, index, pointer, schema["aliases"]) for alias in others]
-        return index, name, others
+        qualified_aliases = tuple(qualify_name(alias, _space(name)) for alias in aliases(schema, pointer))
+        self._aliases += [(alias, index, pointer, schema["aliases"]) for alias in qualified_aliases]
+        return index, name, qualified_aliases
 
-    def _record(self, schema: dict[str, Any], pointer: str, space: str) -> int:
-        index, name, others = self._define("record", schema, pointer, space)
+    def _record(self, schema: dict[str, Any], pointer: str, namespace: str) -> int:
+        index, name, qualified_aliases = self._define("record", schema, pointer, namespace)
         declared = schema.get("fields")
         if not isinstance(declared, list):
             raise invalid_document(f'the record {shorten_name(name)} needs "fields", an array', pointer, schema)
         fields: dict[str, RecordField] = {}
-        inner = _space(name)
-        for at, item in enumerate(declared):
-            field = self._field(item, f"{pointer}/fields/{at}", inner)
+        inner_namespace = _space(name)
+        for position, item in enumerate(declared):
+            field = self._field(item, f"{pointer}/fields/{position}", inner_namespace)
             if field.name in fields:
                 raise invalid_document(
                     f'the record {shorten_name(name)} has two fields "{shorten_name(field.name)}"', field.pointer, item
@@ -139,10 +141,10 @@ class _SchemaReader:
             fields[field.name] = field
         if self.release >= _UNIQUE_ALIASES:
             _field_aliases_are_unique(fields, declared)
-        self.types[index] = AvroType("record", name, others, fields=tuple(fields.values()))
+        self.types[index] = AvroType("record", name, qualified_aliases, fields=tuple(fields.values()))
         return index
 
-    def _field(self, field: Any, pointer: str, space: str) -> RecordField:
+    def _field(self, field: Any, pointer: str, namespace: str) -> RecordField:
         if not isinstance(field, dict):
             raise invalid_document("a field has to be an object", pointer, field)
         name = field.get("name")
@@ -155,30 +157,30 @@ class _SchemaReader:
             raise invalid_document(
                 f"the order of a field has to be one of {', '.join(_ORDERS)}", f"{pointer}/order", field["order"]
             )
-        use = self.use(field["type"], f"{pointer}/type", space)
+        type_reference = self.use(field["type"], f"{pointer}/type", namespace)
         if "default" in field:
-            self._defaults[pointer] = (use.type, field["default"])
-        return RecordField(name, aliases(field, pointer), use, "default" not in field, pointer)
+            self._defaults[pointer] = (type_reference.type, field["default"])
+        return RecordField(name, aliases(field, pointer), type_reference, "default" not in field, pointer)
 
-    def _enum(self, schema: dict[str, Any], pointer: str, space: str) -> int:
-        index, name, others = self._define("enum", schema, pointer, space)
+    def _enum(self, schema: dict[str, Any], pointer: str, namespace: str) -> int:
+        index, name, qualified_aliases = self._define("enum", schema, pointer, namespace)
         symbols = schema.get("symbols")
         if not isinstance(symbols, list):
             raise invalid_document(f'the enum {shorten_name(name)} needs "symbols", an array', pointer, schema)
         seen: set[str] = set()
-        for at, symbol in enumerate(symbols):
+        for position, symbol in enumerate(symbols):
             if not is_name(symbol):
                 text = "a symbol has to be a string of letters, digits and _, which does not begin with a digit"
-                raise invalid_document(text, f"{pointer}/symbols/{at}", symbol)
+                raise invalid_document(text, f"{pointer}/symbols/{position}", symbol)
             if symbol in seen:
                 raise invalid_document(
                     f'the enum {shorten_name(name)} has the symbol "{shorten_name(symbol)}" twice',
-                    f"{pointer}/symbols/{at}",
+                    f"{pointer}/symbols/{position}",
                     symbol,
                 )
             seen.add(symbol)
         self.types[index] = AvroType(
-            "enum", name, others, symbols=tuple(symbols), default=self._enum_default(schema, pointer, seen)
+            "enum", name, qualified_aliases, symbols=tuple(symbols), default=self._enum_default(schema, pointer, seen)
         )
         return index
 
@@ -190,43 +192,45 @@ class _SchemaReader:
             raise invalid_document("the default of an enum has to be one of its symbols", f"{pointer}/default", default)
         return default
 
-    def _fixed(self, schema: dict[str, Any], pointer: str, space: str) -> int:
-        index, name, others = self._define("fixed", schema, pointer, space)
+    def _fixed(self, schema: dict[str, Any], pointer: str, namespace: str) -> int:
+        index, name, qualified_aliases = self._define("fixed", schema, pointer, namespace)
         size = schema.get("size")
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
             raise invalid_document(f'the fixed {shorten_name(name)} needs "size", a number of bytes', pointer, schema)
-        self.types[index] = AvroType("fixed", name, others, size=size, decimal=_decimal(schema))
+        self.types[index] = AvroType("fixed", name, qualified_aliases, size=size, decimal=_decimal(schema))
         return index
 
-    def _holding(self, member: str, schema: dict[str, Any], pointer: str, space: str) -> int:
+    def _holding(self, member: str, schema: dict[str, Any], pointer: str, namespace: str) -> int:
         if member not in schema:
             raise invalid_document(f'a type of kind {schema["type"]} needs "{member}"', pointer, schema)
-        return self._add(AvroType(schema["type"], parts=(self.use(schema[member], f"{pointer}/{member}", space),)))
+        return self._add(AvroType(schema["type"], parts=(self.use(schema[member], f"{pointer}/{member}", namespace),)))
 
-    def _union(self, branches: list[Any], pointer: str, space: str) -> int:
-        uses: list[TypeReference] = []
+    def _union(self, branches: list[Any], pointer: str, namespace: str) -> int:
+        references: list[TypeReference] = []
         seen: set[tuple[str, str]] = set()
-        for at, branch in enumerate(branches):
+        for position, branch in enumerate(branches):
             if isinstance(branch, list):
-                raise invalid_document("a union may not be directly in a union", f"{pointer}/{at}", branch)
-            use = self.use(branch, f"{pointer}/{at}", space)
-            kind, name = self._identity(use)
+                raise invalid_document("a union may not be directly in a union", f"{pointer}/{position}", branch)
+            reference = self.use(branch, f"{pointer}/{position}", namespace)
+            kind, name = self._identity(reference)
             if (kind, name) in seen:
-                raise invalid_document(f"a union may have one {shorten_name(name or kind)} only", use.pointer, branch)
+                raise invalid_document(
+                    f"a union may have one {shorten_name(name or kind)} only", reference.pointer, branch
+                )
             seen.add((kind, name))
-            uses.append(use)
-        return self._add(AvroType("union", parts=tuple(uses)))
+            references.append(reference)
+        return self._add(AvroType("union", parts=tuple(references)))
 
-    def _identity(self, use: TypeReference) -> tuple[str, str]:
+    def _identity(self, reference: TypeReference) -> tuple[str, str]:
         """The identity of a union branch. Two named types with one name are equal, even of different kinds."""
-        found = self.types[use.type]
-        return ("", found.name) if found.kind in NAMED_TYPES else (found.kind, "")
+        avro_type = self.types[reference.type]
+        return ("", avro_type.name) if avro_type.kind in NAMED_TYPES else (avro_type.kind, "")
 
     def _aliases_are_unique(self) -> None:
         owners = dict(self._names)
-        for alias, index, pointer, written in self._aliases:
+        for alias, index, pointer, alias_member in self._aliases:
             if owners.setdefault(alias, index) != index:
-                raise invalid_document(f'"{shorten_name(alias)}" names two types', f"{pointer}/aliases", written)
+                raise invalid_document(f'"{shorten_name(alias)}" names two types', f"{pointer}/aliases", alias_member)
 
 
 def _space(name: str) -> str:
@@ -235,12 +239,12 @@ def _space(name: str) -> str:
 
 def _field_aliases_are_unique(fields: dict[str, RecordField], declared: list[Any]) -> None:
     owners = {name: name for name in fields}
-    for at, field in enumerate(fields.values()):
+    for position, field in enumerate(fields.values()):
         for alias in field.aliases:
             if owners.setdefault(alias, field.name) != field.name:
                 first, second = shorten_name(owners[alias]), shorten_name(field.name)
                 text = f'"{shorten_name(alias)}" names two fields, "{first}" and "{second}"'
-                raise invalid_document(text, f"{field.pointer}/aliases", declared[at]["aliases"])
+                raise invalid_document(text, f"{field.pointer}/aliases", declared[position]["aliases"])
 
 
 def _decimal(schema: dict[str, Any]) -> tuple[int, int] | None:
@@ -248,7 +252,12 @@ def _decimal(schema: dict[str, Any]) -> tuple[int, int] | None:
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     if schema.get("logicalType") != "decimal" or not isinstance(precision, int) or not isinstance(scale, int):
         return None
-    most = math.floor((8 * schema["size"] - 1) * math.log10(2)) if schema["type"] == "fixed" else precision
-    if isinstance(precision, bool) or isinstance(scale, bool) or not 0 <= scale <= precision <= most or precision == 0:
+    max_precision = math.floor((8 * schema["size"] - 1) * math.log10(2)) if schema["type"] == "fixed" else precision
+    if (
+        isinstance(precision, bool)
+        or isinstance(scale, bool)
+        or not 0 <= scale <= precision <= max_precision
+        or precision == 0
+    ):
         return None
     return precision, scale

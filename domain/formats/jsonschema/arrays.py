@@ -29,8 +29,8 @@ def _lengths(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     if reader.max_items is not None and (case.max_items is None or reader.max_items < case.max_items):
         text = f"The reader accepts at most {reader.max_items} items, the writer may emit more."
         yield Incompatibility("reader-maxitems", text, reader.location("maxItems"), case.location("maxItems", "type"))
-    alone = case.max_items is not None and case.max_items <= 1
-    if reader.unique and not alone and not any(node.unique for node in case.nodes):
+    has_one_item = case.max_items is not None and case.max_items <= 1
+    if reader.unique and not has_one_item and not any(node.unique for node in case.nodes):
         text = "The reader requires that all items differ, the writer does not."
         yield Incompatibility(
             "reader-uniqueitems", text, reader.location("uniqueItems"), case.location("uniqueItems", "type")
@@ -39,9 +39,9 @@ def _lengths(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
 
 def _items(comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     for index in range(_length(max(len(reader.prefix), case.positions) + 1, case)):
-        below = reader.prefix[index] if index < len(reader.prefix) else reader.items
-        if below is not None:
-            yield from _item(comparison, below, case, index)
+        subschema = reader.prefix[index] if index < len(reader.prefix) else reader.items
+        if subschema is not None:
+            yield from _item(comparison, subschema, case, index)
 
 
 def _length(positions: int, case: WriterCase) -> int:
@@ -50,82 +50,89 @@ def _length(positions: int, case: WriterCase) -> int:
 
 
 def _item(
-    comparison: JsonSchemaComparison, below: SchemaNode, case: WriterCase, index: int
+    comparison: JsonSchemaComparison, subschema: SchemaNode, case: WriterCase, index: int
 ) -> Iterator[Incompatibility]:
-    given = case.item(index)
-    if given:
-        yield from comparison.incompatibilities(below, given, case.closed)
-    elif not below.free:
+    writer_nodes = case.item(index)
+    if writer_nodes:
+        yield from comparison.incompatibilities(subschema, writer_nodes, case.closed)
+    elif not subschema.free:
         text = "The reader restricts items that the writer leaves open."
-        yield Incompatibility("reader-items", text, below.location(), case.location("items", "prefixItems", "type"))
+        yield Incompatibility("reader-items", text, subschema.location(), case.location("items", "prefixItems", "type"))
 
 
 def _contains(
-    comparison: JsonSchemaComparison, reader: SchemaNode, asked: SchemaNode, case: WriterCase
+    comparison: JsonSchemaComparison, reader: SchemaNode, reader_schema: SchemaNode, case: WriterCase
 ) -> Iterator[Incompatibility]:
-    given = [node for node in case.nodes if node.contains is not None]
+    containing_nodes = [node for node in case.nodes if node.contains is not None]
     # Any item may be the matching one, so the schemas that declare its members are not all known (closed=False).
-    enough = [
-        node for node in given if node.contains and not comparison.incompatibilities(asked, (node.contains,), False)
+    sufficient_nodes = [
+        node
+        for node in containing_nodes
+        if node.contains and not comparison.incompatibilities(reader_schema, (node.contains,), False)
     ]
-    all_of_them = _all_items(comparison, asked, case)
-    least = max((node.min_contains for node in enough), default=0)
-    if reader.min_contains > max(least, case.min_items if all_of_them else 0):
+    all_items_match = _all_items(comparison, reader_schema, case)
+    promised_count = max((node.min_contains for node in sufficient_nodes), default=0)
+    if reader.min_contains > max(promised_count, case.min_items if all_items_match else 0):
         text = f"The reader requires {reader.min_contains} items of a kind that the writer does not promise."
         yield Incompatibility("reader-contains", text, reader.location("contains"), case.location("contains", "type"))
-    if reader.max_contains is not None and not _at_most(comparison, reader.max_contains, asked, case):
+    if reader.max_contains is not None and not _at_most(comparison, reader.max_contains, reader_schema, case):
         text = f"The reader accepts at most {reader.max_contains} items of a kind, the writer may emit more."
         yield Incompatibility(
             "reader-maxcontains", text, reader.location("maxContains"), case.location("maxContains", "type")
         )
 
 
-def _all_items(comparison: JsonSchemaComparison, asked: SchemaNode, case: WriterCase) -> bool:
+def _all_items(comparison: JsonSchemaComparison, reader_schema: SchemaNode, case: WriterCase) -> bool:
     items = [case.item(index) for index in range(_length(case.positions + 1, case))]
-    return all(given and not comparison.incompatibilities(asked, given, case.closed) for given in items)
+    return all(
+        writer_nodes and not comparison.incompatibilities(reader_schema, writer_nodes, case.closed)
+        for writer_nodes in items
+    )
 
 
-def _at_most(comparison: JsonSchemaComparison, most: int, asked: SchemaNode, case: WriterCase) -> bool:
-    if case.max_items is not None and case.max_items <= most:
+def _at_most(comparison: JsonSchemaComparison, limit: int, reader_schema: SchemaNode, case: WriterCase) -> bool:
+    if case.max_items is not None and case.max_items <= limit:
         return True
-    counted = [node for node in case.nodes if node.contains is not None and node.max_contains is not None]
+    counting_nodes = [node for node in case.nodes if node.contains is not None and node.max_contains is not None]
     return any(
         node.max_contains is not None
-        and node.max_contains <= most
+        and node.max_contains <= limit
         and node.contains is not None
-        and not comparison.incompatibilities(node.contains, (asked,), False)
-        for node in counted
+        and not comparison.incompatibilities(node.contains, (reader_schema,), False)
+        for node in counting_nodes
     )
 
 
 def _unevaluated(
-    comparison: JsonSchemaComparison, reader: SchemaNode, asked: SchemaNode, case: WriterCase
+    comparison: JsonSchemaComparison, reader: SchemaNode, reader_schema: SchemaNode, case: WriterCase
 ) -> Iterator[Incompatibility]:
     evaluated = _evaluated(comparison, reader, case)
     if evaluated is None:
         return
     for index in range(evaluated, _length(max(evaluated, case.positions) + 1, case)):
-        yield from _item(comparison, asked, case, index)
+        yield from _item(comparison, reader_schema, case, index)
 
 
 def _evaluated(comparison: JsonSchemaComparison, node: SchemaNode, case: WriterCase) -> int | None:
     """How many items, counted from the first, a schema certainly evaluates; None: all."""
     if node.items is not None:
         return None
-    found: list[int | None] = [len(node.prefix)]
-    found += [_evaluated_below(comparison, each, case) for each in (*node.all_of, *([node.ref] if node.ref else []))]
+    counts: list[int | None] = [len(node.prefix)]
+    counts += [
+        _evaluated_below(comparison, subschema, case) for subschema in (*node.all_of, *([node.ref] if node.ref else []))
+    ]
     for branches in (node.any_of, node.one_of):
         # At least one branch applies, but which is unknown, so the minimum counts; branches that accept the whole case
         # apply.
-        found += [_fewest(_evaluated_below(comparison, each, case) for each in branches)]
-        found += [
-            _evaluated_below(comparison, each, case)
-            for each in branches
-            if not comparison.case_incompatibilities(each, case)
+        counts += [_fewest(_evaluated_below(comparison, subschema, case) for subschema in branches)]
+        counts += [
+            _evaluated_below(comparison, subschema, case)
+            for subschema in branches
+            if not comparison.case_incompatibilities(subschema, case)
         ]
     if node.then is not None and node.otherwise is not None:
-        found += [_fewest(_evaluated_below(comparison, each, case) for each in (node.then, node.otherwise))]
-    return None if None in found else max(each for each in found if each is not None)
+        counts += [_fewest(_evaluated_below(comparison, subschema, case) for subschema in (node.then, node.otherwise))]
+    return None if None in counts else max(subschema for subschema in counts if subschema is not None)
 
 
 def _evaluated_below(comparison: JsonSchemaComparison, node: SchemaNode, case: WriterCase) -> int | None:
@@ -134,5 +141,5 @@ def _evaluated_below(comparison: JsonSchemaComparison, node: SchemaNode, case: W
 
 def _fewest(counts: Iterable[int | None]) -> int | None:
     """The smallest count, where None is greater than any number; 0 for no counts."""
-    given = list(counts)
-    return min((each for each in given if each is not None), default=None if given else 0)
+    count_list = list(counts)
+    return min((each for each in count_list if each is not None), default=None if count_list else 0)

@@ -62,13 +62,13 @@ class JsonSchemaComparison:
         """Why a reader does not accept all values of a conjunction of the writer's schemas; empty if it does."""
         if reader.free or any(self.same(reader, node) for node in writer):
             return []
-        found: dict[Incompatibility, None] = {}
+        incompatibilities: dict[Incompatibility, None] = {}
         self._level += 1
         for case in self.cases(writer, closed):
-            if len(found) < MAX_INCOMPATIBILITIES and not self.is_empty(case):
-                found.update(dict.fromkeys(self.case_incompatibilities(reader, case)))
+            if len(incompatibilities) < MAX_INCOMPATIBILITIES and not self.is_empty(case):
+                incompatibilities.update(dict.fromkeys(self.case_incompatibilities(reader, case)))
         self._level -= 1
-        return list(found)
+        return list(incompatibilities)
 
     def cases(self, writer: SchemaNodes, closed: bool) -> list[WriterCase]:
         """The cases of a conjunction; repeated calls return the same objects."""
@@ -89,13 +89,13 @@ class JsonSchemaComparison:
             return [] if self._trusted[pair] < self._level else [_circular(reader, case)]
         self._step()
         self._trusted[pair] = self._level
-        found = self._accepts(reader, case)
-        if found:
+        incompatibilities = self._accepts(reader, case)
+        if incompatibilities:
             self._distrust(pair)
-            self._failed[pair] = found
+            self._failed[pair] = incompatibilities
         else:
             self._trusted[pair] = _FOREVER
-        return found
+        return incompatibilities
 
     def _distrust(self, name: object) -> None:
         """Forgets a result and all later ones, which may depend on it."""
@@ -117,12 +117,12 @@ class JsonSchemaComparison:
         values = case.values
         if values is not None:
             return list(_value_incompatibilities(reader, case, values))
-        found: dict[Incompatibility, None] = {}
+        incompatibilities: dict[Incompatibility, None] = {}
         for part in self._parts(reader, case):
-            found.update(dict.fromkeys(part))
-            if len(found) >= MAX_INCOMPATIBILITIES:
+            incompatibilities.update(dict.fromkeys(part))
+            if len(incompatibilities) >= MAX_INCOMPATIBILITIES:
                 break
-        return list(found)[:MAX_INCOMPATIBILITIES]
+        return list(incompatibilities)[:MAX_INCOMPATIBILITIES]
 
     def _parts(self, reader: SchemaNode, case: WriterCase) -> Iterator[Iterable[Incompatibility]]:
         if reader.remote is not None and not any(node.remote == reader.remote for node in case.nodes):
@@ -138,26 +138,27 @@ class JsonSchemaComparison:
         if reader.one_of and not self._stated(reader, case, "one_of"):
             yield self._sought(case, lambda part: self._one(reader, part), "oneOf", reader)
         if reader.negated is not None and not self._stated(reader, case, "negated"):
-            negated = reader.negated
-            yield self._sought(case, lambda part: self.is_disjoint(part, negated), "not", reader)
+            negated_schema = reader.negated
+            yield self._sought(case, lambda part: self.is_disjoint(part, negated_schema), "not", reader)
         if reader.condition is not None and not self._stated(reader, case, "condition", "then", "otherwise"):
             yield self._sought(case, lambda part: self._conditional(reader, part), "if", reader)
-        for name, below in reader.dependent_schemas.items():
+        for name, subschema in reader.dependent_schemas.items():
             if case.may_have(name) and "object" in case.kinds:
-                yield self.case_incompatibilities(below, case.with_node(f"with {name}", reader.requiring(name)))
+                yield self.case_incompatibilities(subschema, case.with_node(f"with {name}", reader.requiring(name)))
 
     def _stated(self, reader: SchemaNode, case: WriterCase, *keywords: str) -> bool:
         """Whether the writer has equal keywords, so that all its values satisfy those of the reader."""
         return any(
-            all(self._alike(getattr(reader, one), getattr(node, one)) for one in keywords) for node in case.nodes
+            all(self._alike(getattr(reader, attribute), getattr(node, attribute)) for attribute in keywords)
+            for node in case.nodes
         )
 
-    def _alike(self, one: SchemaNode | SchemaNodes | None, other: SchemaNode | SchemaNodes | None) -> bool:
-        if isinstance(one, SchemaNode) and isinstance(other, SchemaNode):
-            return self.same(one, other)
-        if isinstance(one, SchemaNode) or isinstance(other, SchemaNode) or one is None or other is None:
-            return one is other
-        return len(one) == len(other) and all(map(self.same, one, other))
+    def _alike(self, first: SchemaNode | SchemaNodes | None, other: SchemaNode | SchemaNodes | None) -> bool:
+        if isinstance(first, SchemaNode) and isinstance(other, SchemaNode):
+            return self.same(first, other)
+        if isinstance(first, SchemaNode) or isinstance(other, SchemaNode) or first is None or other is None:
+            return first is other
+        return len(first) == len(other) and all(map(self.same, first, other))
 
     def _any(self, reader: SchemaNode, case: WriterCase) -> bool:
         return any(not self.case_incompatibilities(branch, case) for branch in reader.any_of)
@@ -171,16 +172,18 @@ class JsonSchemaComparison:
     def _conditional(self, reader: SchemaNode, case: WriterCase) -> bool:
         condition = reader.condition
         assert condition is not None
-        holds = not self.case_incompatibilities(condition, case)
-        apart = not holds and self.is_disjoint(case, condition)
-        then = apart or reader.then is None or not self.case_incompatibilities(reader.then, case)
-        return then and (holds or reader.otherwise is None or not self.case_incompatibilities(reader.otherwise, case))
+        certainly_holds = not self.case_incompatibilities(condition, case)
+        never_holds = not certainly_holds and self.is_disjoint(case, condition)
+        accepts_then = never_holds or reader.then is None or not self.case_incompatibilities(reader.then, case)
+        return accepts_then and (
+            certainly_holds or reader.otherwise is None or not self.case_incompatibilities(reader.otherwise, case)
+        )
 
     def _sought(
-        self, case: WriterCase, holds: Callable[[WriterCase], bool], keyword: str, reader: SchemaNode
+        self, case: WriterCase, predicate: Callable[[WriterCase], bool], keyword: str, reader: SchemaNode
     ) -> Incompatibilities:
         """Empty where a condition holds for a case, or for each of its parts after some split."""
-        if self._holds(case, holds, _SPLITS):
+        if self._holds(case, predicate, _SPLITS):
             return []
         return [
             Incompatibility(
@@ -191,21 +194,21 @@ class JsonSchemaComparison:
             )
         ]
 
-    def _holds(self, case: WriterCase, holds: Callable[[WriterCase], bool], splits: int) -> bool:
-        if holds(case):
+    def _holds(self, case: WriterCase, predicate: Callable[[WriterCase], bool], splits: int) -> bool:
+        if predicate(case):
             return True
         if not splits:
             return False
         for parts in _split(case):
-            if all(self.is_empty(part) or self._holds(part, holds, splits - 1) for part in parts):
+            if all(self.is_empty(part) or self._holds(part, predicate, splits - 1) for part in parts):
                 return True
         return False
 
     def is_disjoint(self, case: WriterCase, other: SchemaNode) -> bool:
         """Whether certainly no value of a case is valid for another schema."""
         self._step()
-        together = [self._one_of_each(both) for both in writer_cases([other], case.closed, case)]
-        return all(self.is_empty(both, case) for both in together)
+        joint_cases = [self._one_of_each(joint_case) for joint_case in writer_cases([other], case.closed, case)]
+        return all(self.is_empty(joint_case, case) for joint_case in joint_cases)
 
     def is_empty(self, case: WriterCase, known: WriterCase | None = None) -> bool:
         """Whether a case certainly has no values.
@@ -251,10 +254,10 @@ def _value_incompatibilities(
     reader: SchemaNode, case: WriterCase, values: Sequence[object]
 ) -> Iterator[Incompatibility]:
     for value in values:
-        verdict = accepts_value(reader, value)
-        if not verdict:
-            known = "does not accept" if verdict is False else "is not known to accept"
-            text = f"The reader {known} the value {json_fragment(value)[:80]}, which the writer may emit."
+        is_accepted = accepts_value(reader, value)
+        if not is_accepted:
+            reason = "does not accept" if is_accepted is False else "is not known to accept"
+            text = f"The reader {reason} the value {json_fragment(value)[:80]}, which the writer may emit."
             where = reader.location("enum", "const", "type", "anyOf", "oneOf", "not", "$ref")
             yield Incompatibility("reader-value-missing", text, where, case.location("enum", "const", "type"))
             return
@@ -277,7 +280,7 @@ def _split(case: WriterCase) -> Iterator[list[WriterCase]]:
 
 def _member(case: WriterCase, name: str, allowed: dict[object, object] | None) -> WriterCase:
     """The part of a case in which a member has one value; allowed=None: in which the member is absent."""
-    at = case.member(name)[0]
-    below = SchemaNode(at.pointer, at.raw, never=allowed is None, allowed=allowed).seal()
-    node = SchemaNode(case.nodes[0].pointer, case.nodes[0].raw, properties={name: below}).seal()
+    member_node = case.member(name)[0]
+    value_node = SchemaNode(member_node.pointer, member_node.raw, never=allowed is None, allowed=allowed).seal()
+    node = SchemaNode(case.nodes[0].pointer, case.nodes[0].raw, properties={name: value_node}).seal()
     return case.with_node(f"member {name} {list(allowed or ())}", node)

@@ -43,14 +43,17 @@ _DRAFTS: Final = {
 
 def draft_of_format(name: str) -> JsonSchemaDraft:
     """The draft of a `format` value, in any letter case. Raises: InvalidDocument for an unknown one."""
-    found = _NAME.fullmatch(name)
-    if found is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         raise InvalidDocument(f"{name} is not a release of JSON Schema that this registry knows")
-    return _DRAFTS[found[1].lower()]
+    return _DRAFTS[match[1].lower()]
 
 
-def check_schema(draft: JsonSchemaDraft, schema: Any, size: int, at: str = "") -> None:
-    """Validates a schema against the meta-schema of a draft. at: pointer to the schema. Raises: InvalidDocument."""
+def check_schema(draft: JsonSchemaDraft, schema: Any, size: int, base_pointer: str = "") -> None:
+    """Validates a schema against the meta-schema of a draft. base_pointer: pointer to the schema.
+
+    Raises: InvalidDocument.
+    """
     validator = _validator(draft.number)
     if validator.is_valid(schema):
         return
@@ -58,11 +61,11 @@ def check_schema(draft: JsonSchemaDraft, schema: Any, size: int, at: str = "") -
     if text is None or path is None:
         error = next(iter(validator.iter_errors(schema)))
         text, path = error.message, error.instance_path
-    found = schema
+    value = schema
     for step in path:
-        found = found[step]
+        value = value[step]
     raise InvalidDocument(
-        _short(text), DocumentLocation(pointer=join_pointer(at, *path), fragment=json_fragment(found))
+        _short(text), DocumentLocation(pointer=join_pointer(base_pointer, *path), fragment=json_fragment(value))
     )
 
 
@@ -80,5 +83,5 @@ def _explain(draft: JsonSchemaDraft, schema: Any) -> tuple[str | None, list[Any]
     return (error.message, list(error.absolute_path)) if error else (None, None)
 
 
-def _short(text: str, most: int = 300) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _short(text: str, max_length: int = 300) -> str:
+    return text if len(text) <= max_length else text[: max_length - 1] + "…"

@@ -14,7 +14,7 @@ def has_no_values(comparison: JsonSchemaComparison, case: WriterCase, known: Wri
     if all(_no_value(comparison, case, known or case, kind) for kind in case.kinds):
         return True
     return known is not None and any(
-        not comparison.case_incompatibilities(refused, case.as_open) for refused in case.negated
+        not comparison.case_incompatibilities(negated_node, case.as_open) for negated_node in case.negated
     )
 
 
@@ -23,8 +23,8 @@ def _no_value(comparison: JsonSchemaComparison, case: WriterCase, known: WriterC
         case "integer" | "fraction":
             return _has_crossed_bounds(case)
         case "string":
-            longest = min((node.max_length for node in case.nodes if node.max_length is not None), default=None)
-            return longest is not None and longest < max(node.min_length for node in case.nodes)
+            max_length = min((node.max_length for node in case.nodes if node.max_length is not None), default=None)
+            return max_length is not None and max_length < max(node.min_length for node in case.nodes)
         case "array":
             return _no_array(comparison, case)
         case "object":
@@ -35,8 +35,8 @@ def _no_value(comparison: JsonSchemaComparison, case: WriterCase, known: WriterC
 def _has_crossed_bounds(case: WriterCase) -> bool:
     if case.lower is None or case.upper is None:
         return False
-    (low, above), (high, below) = case.lower, case.upper
-    return low > high or (low == high and (above or below))
+    (lower_value, lower_is_exclusive), (upper_value, upper_is_exclusive) = case.lower, case.upper
+    return lower_value > upper_value or (lower_value == upper_value and (lower_is_exclusive or upper_is_exclusive))
 
 
 def _no_array(comparison: JsonSchemaComparison, case: WriterCase) -> bool:
@@ -47,8 +47,10 @@ def _no_array(comparison: JsonSchemaComparison, case: WriterCase) -> bool:
 
 
 def _no_object(comparison: JsonSchemaComparison, case: WriterCase, known: WriterCase) -> bool:
-    most = min((node.max_properties for node in case.nodes if node.max_properties is not None), default=None)
-    if most is not None and most < max(len(case.required), *(node.min_properties for node in case.nodes)):
+    max_properties = min((node.max_properties for node in case.nodes if node.max_properties is not None), default=None)
+    if max_properties is not None and max_properties < max(
+        len(case.required), *(node.min_properties for node in case.nodes)
+    ):
         return True
     for name in case.required:
         if not known.may_have(name) or _is_nothing_allowed(comparison, case.member(name), case.closed):
@@ -59,4 +61,4 @@ def _no_object(comparison: JsonSchemaComparison, case: WriterCase, known: Writer
 
 
 def _is_nothing_allowed(comparison: JsonSchemaComparison, nodes: SchemaNodes, closed: bool) -> bool:
-    return bool(nodes) and all(comparison.is_empty(below) for below in comparison.cases(nodes, closed))
+    return bool(nodes) and all(comparison.is_empty(writer_case) for writer_case in comparison.cases(nodes, closed))

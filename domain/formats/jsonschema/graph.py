@@ -34,9 +34,9 @@ def build_graph(document: Any, draft: JsonSchemaDraft, text: bytes) -> tuple[Sch
     root = builder.node("", document, builder.resolver)
     builder.run()
     refuse_cycles(builder.nodes.values())
-    outlines: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    known_outlines: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     for node in builder.nodes.values():
-        node.seal(outlines)
+        node.seal(known_outlines)
     return root, len(builder.nodes)
 
 
@@ -59,8 +59,8 @@ class _Builder:
         try:
             registry: Registry[Any] = Registry()
             # Crawled once here; otherwise every reference would crawl the document again.
-            crawled = registry.with_resource(resource.id() or "", resource).crawl()
-            self.resolver = crawled.resolver(base_uri=resource.id() or "")
+            indexed_registry = registry.with_resource(resource.id() or "", resource).crawl()
+            self.resolver = indexed_registry.resolver(base_uri=resource.id() or "")
         except _BROKEN:
             raise InvalidDocument("an identifier in the document is not a URI", DocumentLocation(pointer="")) from None
 
@@ -79,25 +79,25 @@ class _Builder:
             if self.references:
                 self._refer(self.references.pop())
 
-    def _fill(self, waiting: _PendingNode) -> None:
-        node, raw = waiting.node, waiting.node.raw
+    def _fill(self, pending: _PendingNode) -> None:
+        node, raw = pending.node, pending.node.raw
         if isinstance(raw, bool):
             node.never = not raw
             return
-        resolver = waiting.resolver
+        resolver = pending.resolver
         if node.pointer:
             try:
                 resolver = resolver.in_subresource(self.draft.specification.create_resource(raw))
             except _BROKEN:
                 raise InvalidDocument("the identifier is not a URI", _node_location(node)) from None
 
-        def below(*steps: str | int) -> SchemaNode:
-            found = raw
+        def subschema(*steps: str | int) -> SchemaNode:
+            value = raw
             for step in steps:
-                found = found[step]
-            return self.node(join_pointer(node.pointer, *steps), found, resolver)
+                value = value[step]
+            return self.node(join_pointer(node.pointer, *steps), value, resolver)
 
-        fill_node(node, self.draft.number, SubschemaFactory(below))
+        fill_node(node, self.draft.number, SubschemaFactory(subschema))
         self._patterns(node)
         if node.has_keyword("$ref", "$dynamicRef", "$recursiveRef"):
             self.references.append(_PendingNode(node, resolver))
@@ -105,22 +105,22 @@ class _Builder:
     def _patterns(self, node: SchemaNode) -> None:
         for pattern in (*node.patterns, *node.by_pattern):
             if not is_pattern(pattern):
-                spot = node.location("pattern" if pattern in node.patterns else "patternProperties")
-                raise InvalidDocument(f'"{pattern[:100]}" is not a regular expression of ECMA-262', spot)
+                location = node.location("pattern" if pattern in node.patterns else "patternProperties")
+                raise InvalidDocument(f'"{pattern[:100]}" is not a regular expression of ECMA-262', location)
 
-    def _refer(self, waiting: _PendingNode) -> None:
-        node = waiting.node
-        found = [
-            self._target(node, waiting.resolver, keyword) for keyword in _reference_keywords(node, self.draft.number)
+    def _refer(self, pending: _PendingNode) -> None:
+        node = pending.node
+        candidates = [
+            self._target(node, pending.resolver, keyword) for keyword in _reference_keywords(node, self.draft.number)
         ]
-        targets = [target for target in found if target is not None]
+        targets = [target for target in candidates if target is not None]
         node.ref = targets[0] if targets else None
         node.all_of = (*node.all_of, *targets[1:])
 
     def _target(self, node: SchemaNode, resolver: Any, keyword: str) -> SchemaNode | None:
         """The target of a reference; None where it is outside of the document, which `node.remote` then records."""
         reference = node.raw[keyword]
-        spot = node.location(keyword)
+        location = node.location(keyword)
         if self._is_dynamic(keyword):
             # The reference equals only itself in the same document, which is the safe answer.
             node.remote = f"{reference} at {node.pointer} in sha256:{sha256(self.text).hexdigest()}"
@@ -130,15 +130,17 @@ class _Builder:
         except Unresolvable as error:
             if type(error) is not Unresolvable:
                 raise InvalidDocument(
-                    f'the reference "{reference[:100]}" leads to nothing in the document', spot
+                    f'the reference "{reference[:100]}" leads to nothing in the document', location
                 ) from None
             node.remote = urljoin(resolver._base_uri, reference)
             return None
         except _BROKEN:
-            raise InvalidDocument(f'the reference "{reference[:100]}" leads to nothing in the document', spot) from None
+            raise InvalidDocument(
+                f'the reference "{reference[:100]}" leads to nothing in the document', location
+            ) from None
         target = resolved.contents
         if not isinstance(target, bool) and not (isinstance(target, dict) and id(target) in self._places()):
-            raise InvalidDocument(f'the reference "{reference[:100]}" does not lead to a schema', spot)
+            raise InvalidDocument(f'the reference "{reference[:100]}" does not lead to a schema', location)
         if isinstance(target, bool):
             # Equal booleans are one object in Python, so the pointer of the reference identifies this node.
             return self.node(join_pointer(node.pointer, keyword), target, resolver)
@@ -172,18 +174,18 @@ def _reference_keywords(node: SchemaNode, number: int) -> list[str]:
 
 def _objects(document: Any) -> Iterator[tuple[int, tuple[str, Any]]]:
     """Every object of a document by its identity, with its pointer."""
-    waiting = [("", document)]
-    while waiting:
-        pointer, value = waiting.pop()
+    pending = [("", document)]
+    while pending:
+        pointer, value = pending.pop()
         if isinstance(value, dict):
             yield id(value), (pointer, value)
-            waiting.extend((join_pointer(pointer, name), item) for name, item in value.items())
+            pending.extend((join_pointer(pointer, name), item) for name, item in value.items())
         elif isinstance(value, list):
-            waiting.extend((join_pointer(pointer, index), item) for index, item in enumerate(value))
+            pending.extend((join_pointer(pointer, index), item) for index, item in enumerate(value))
 
 
-def _has_dynamic_anchor(place: tuple[str, Any]) -> bool:
-    return "$dynamicAnchor" in place[1] or place[1].get("$recursiveAnchor") is True
+def _has_dynamic_anchor(pointed_value: tuple[str, Any]) -> bool:
+    return "$dynamicAnchor" in pointed_value[1] or pointed_value[1].get("$recursiveAnchor") is True
 
 
 def _node_location(node: SchemaNode) -> DocumentLocation:
@@ -192,23 +194,23 @@ def _node_location(node: SchemaNode) -> DocumentLocation:
 
 def refuse_cycles(nodes: Iterable[SchemaNode]) -> None:
     """Refuses a schema that applies to the same value again, which never ends. Raises: InvalidDocument."""
-    done: set[int] = set()
+    finished: set[int] = set()
     for start in nodes:
-        if id(start) in done:
+        if id(start) in finished:
             continue
         path = {id(start)}
         stack = [(start, start.in_place_subschemas())]
         while stack:
-            node, below = stack[-1]
-            child = next(below, None)
+            node, subschemas = stack[-1]
+            child = next(subschemas, None)
             if child is None:
                 stack.pop()
                 path.discard(id(node))
-                done.add(id(node))
+                finished.add(id(node))
             elif id(child) in path:
                 raise InvalidDocument(
                     "the schema refers to itself without looking into the value", node.location("$ref", "type")
                 )
-            elif id(child) not in done:
+            elif id(child) not in finished:
                 path.add(id(child))
                 stack.append((child, child.in_place_subschemas()))

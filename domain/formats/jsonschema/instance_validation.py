@@ -22,32 +22,32 @@ def accepts_value(node: SchemaNode, value: Any) -> bool | None:
     return _all(_verdicts(node, value))
 
 
-def _all(verdicts: Iterable[bool | None]) -> bool | None:
+def _all(results: Iterable[bool | None]) -> bool | None:
     """False if any verdict is False, else None if one is None, else True."""
-    known: bool | None = True
-    for verdict in verdicts:
-        if verdict is False:
+    combined: bool | None = True
+    for result in results:
+        if result is False:
             return False
-        known = known if verdict else None
-    return known
+        combined = combined if result else None
+    return combined
 
 
-def _some(verdicts: Iterable[bool | None]) -> bool | None:
-    return _not(_all(_not(verdict) for verdict in verdicts))
+def _some(results: Iterable[bool | None]) -> bool | None:
+    return _not(_all(_not(result) for result in results))
 
 
-def _not(verdict: bool | None) -> bool | None:
-    return None if verdict is None else not verdict
+def _not(result: bool | None) -> bool | None:
+    return None if result is None else not result
 
 
 def _verdicts(node: SchemaNode, value: Any) -> Iterator[bool | None]:
-    found = kind_of_value(value)
+    kind = kind_of_value(value)
     yield not node.never
-    yield node.kinds is None or found in node.kinds
+    yield node.kinds is None or kind in node.kinds
     yield node.allowed is None or equality_key(value) in node.allowed
     yield None if node.remote is not None or node.others else True
     yield from _in_place(node, value)
-    match found:
+    match kind:
         case "string":
             yield from _string(node, value)
         case "array":
@@ -61,18 +61,26 @@ def _verdicts(node: SchemaNode, value: Any) -> Iterator[bool | None]:
 def _in_place(node: SchemaNode, value: Any) -> Iterator[bool | None]:
     if node.ref is not None:
         yield accepts_value(node.ref, value)
-    yield from (accepts_value(each, value) for each in node.all_of)
+    yield from (accepts_value(subschema, value) for subschema in node.all_of)
     if node.any_of:
-        yield _some(accepts_value(each, value) for each in node.any_of)
+        yield _some(accepts_value(subschema, value) for subschema in node.any_of)
     if node.one_of:
-        found = [accepts_value(each, value) for each in node.one_of]
-        yield False if found.count(True) > 1 else None if None in found else True in found
+        results = [accepts_value(subschema, value) for subschema in node.one_of]
+        yield False if results.count(True) > 1 else None if None in results else True in results
     if node.negated is not None:
         yield _not(accepts_value(node.negated, value))
     if node.condition is not None:
-        held = accepts_value(node.condition, value)
-        both = [True if each is None else accepts_value(each, value) for each in (node.then, node.otherwise)]
-        yield both[0] if held else both[1] if held is False else _all(both)
+        condition_result = accepts_value(node.condition, value)
+        branch_results = [
+            True if subschema is None else accepts_value(subschema, value) for subschema in (node.then, node.otherwise)
+        ]
+        yield (
+            branch_results[0]
+            if condition_result
+            else branch_results[1]
+            if condition_result is False
+            else _all(branch_results)
+        )
 
 
 def _string(node: SchemaNode, value: str) -> Iterator[bool | None]:
@@ -80,9 +88,9 @@ def _string(node: SchemaNode, value: str) -> Iterator[bool | None]:
     yield node.max_length is None or len(value) <= node.max_length
     yield from (matches_pattern(pattern, value) for pattern in node.patterns)
     yield True if node.precision is None and node.scale is None else None
-    for name, mark in node.marks:
+    for name, annotation in node.marks:
         # Only some validators assert formats: a text with the format is valid in all of them, others may be.
-        yield True if name == "format" and has_format(mark, value) else None
+        yield True if name == "format" and has_format(annotation, value) else None
 
 
 def _number(node: SchemaNode, value: Decimal) -> Iterator[bool | None]:
@@ -98,15 +106,17 @@ def _array(node: SchemaNode, value: list[Any]) -> Iterator[bool | None]:
     yield node.max_items is None or len(value) <= node.max_items
     yield not node.unique or len({equality_key(item) for item in value}) == len(value)
     for index, item in enumerate(value):
-        below = node.prefix[index] if index < len(node.prefix) else node.items
-        yield True if below is None else accepts_value(below, item)
+        subschema = node.prefix[index] if index < len(node.prefix) else node.items
+        yield True if subschema is None else accepts_value(subschema, item)
     if node.contains is not None:
-        found = [accepts_value(node.contains, item) for item in value]
-        least, most = found.count(True), len(found) - found.count(False)
+        results = [accepts_value(node.contains, item) for item in value]
+        certain_matches, possible_matches = results.count(True), len(results) - results.count(False)
         yield (
             None
-            if least != most
-            else node.min_contains <= least <= (len(value) if node.max_contains is None else node.max_contains)
+            if certain_matches != possible_matches
+            else node.min_contains
+            <= certain_matches
+            <= (len(value) if node.max_contains is None else node.max_contains)
         )
     yield True if node.unevaluated_items is None else None
 
@@ -117,8 +127,8 @@ def _object(node: SchemaNode, value: dict[str, Any]) -> Iterator[bool | None]:
     yield node.max_properties is None or len(value) <= node.max_properties
     for name, names in node.dependent_required.items():
         yield name not in value or names <= value.keys()
-    for name, below in node.dependent_schemas.items():
-        yield True if name not in value else accepts_value(below, value)
+    for name, subschema in node.dependent_schemas.items():
+        yield True if name not in value else accepts_value(subschema, value)
     for name, item in value.items():
         if node.names is not None:
             yield accepts_value(node.names, name)
@@ -127,13 +137,13 @@ def _object(node: SchemaNode, value: dict[str, Any]) -> Iterator[bool | None]:
 
 
 def _member(node: SchemaNode, name: str, item: Any) -> Iterator[bool | None]:
-    found = [matches_pattern(pattern, name) for pattern in node.by_pattern]
+    pattern_results = [matches_pattern(pattern, name) for pattern in node.by_pattern]
     if name in node.properties:
         yield accepts_value(node.properties[name], item)
-    for matched, below in zip(found, node.by_pattern.values(), strict=True):
-        if matched is not False:
-            verdict = accepts_value(below, item)
-            yield verdict if matched or verdict else None
-    if name not in node.properties and node.additional is not None and not any(found):
-        verdict = accepts_value(node.additional, item)
-        yield verdict if None not in found or verdict else None
+    for pattern_result, subschema in zip(pattern_results, node.by_pattern.values(), strict=True):
+        if pattern_result is not False:
+            result = accepts_value(subschema, item)
+            yield result if pattern_result or result else None
+    if name not in node.properties and node.additional is not None and not any(pattern_results):
+        result = accepts_value(node.additional, item)
+        yield result if None not in pattern_results or result else None

@@ -41,18 +41,18 @@ def keyword_incompatibilities(
 
 
 def _kinds(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
-    missing = case.kinds - (KINDS if reader.kinds is None else reader.kinds)
-    if missing == {"fraction"} and _is_integer_only(case):
+    refused_kinds = case.kinds - (KINDS if reader.kinds is None else reader.kinds)
+    if refused_kinds == {"fraction"} and _is_integer_only(case):
         return
-    if missing:
-        accepted = _kind_names(reader.kinds or KINDS)
-        text = f"The writer may emit {_kind_names(case.kinds)}, the reader accepts {accepted} only."
+    if refused_kinds:
+        accepted_text = _kind_names(reader.kinds or KINDS)
+        text = f"The writer may emit {_kind_names(case.kinds)}, the reader accepts {accepted_text} only."
         yield Incompatibility("reader-type", text, reader.location("type"), case.location("type"))
 
 
 def _is_integer_only(case: WriterCase) -> bool:
     """Whether all numbers of a case are integers, even those written with a fraction."""
-    return any(divides(Decimal(1), each) for node in case.nodes for each in node.multiples)
+    return any(divides(Decimal(1), multiple) for node in case.nodes for multiple in node.multiples)
 
 
 def _kind_names(kinds: frozenset[str]) -> str:
@@ -64,61 +64,70 @@ def _kind_names(kinds: frozenset[str]) -> str:
 
 
 def _numbers(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
-    for side, keywords, wide in (
+    for bound_name, keywords, direction in (
         ("lower", ("minimum", "exclusiveMinimum"), -1),
         ("upper", ("maximum", "exclusiveMaximum"), 1),
     ):
-        asked, given = getattr(reader, side), getattr(case, side)
-        if asked is not None and (given is None or not _within(asked, given, wide)):
-            text = f"The {side} bound of the reader is narrower than the writer's."
-            ordered = tuple(reversed(keywords)) if asked[1] else keywords
+        reader_bound, writer_bound = getattr(reader, bound_name), getattr(case, bound_name)
+        if reader_bound is not None and (writer_bound is None or not _within(reader_bound, writer_bound, direction)):
+            text = f"The {bound_name} bound of the reader is narrower than the writer's."
+            reader_keywords = tuple(reversed(keywords)) if reader_bound[1] else keywords
             yield Incompatibility(
-                f"reader-{keywords[0]}", text, reader.location(*ordered, "type"), case.location(*keywords, "type")
+                f"reader-{keywords[0]}",
+                text,
+                reader.location(*reader_keywords, "type"),
+                case.location(*keywords, "type"),
             )
-    whole = {Decimal(1)} if not case.kinds & {"fraction"} else set()
-    given_steps = whole.union(*(node.multiples for node in case.nodes))
+    implied_steps = {Decimal(1)} if not case.kinds & {"fraction"} else set()
+    given_steps = implied_steps.union(*(node.multiples for node in case.nodes))
     for step in reader.multiples:
-        if not any(divides(step, given) for given in given_steps):
+        if not any(divides(step, writer_bound) for writer_bound in given_steps):
             text = f"The writer may emit numbers that are no multiples of {str(step)[:40]}."
             yield Incompatibility(
                 "reader-multipleof", text, reader.location("multipleOf"), case.location("multipleOf", "type")
             )
 
 
-def _within(asked: tuple[Decimal, bool], given: tuple[Decimal, bool], wide: int) -> bool:
-    """Whether a bound is at least as wide as another. wide: the direction in which bounds become wider."""
-    if asked[0] == given[0]:
-        return given[1] or not asked[1]
-    return (asked[0] > given[0]) == (wide > 0)
+def _within(reader_bound: tuple[Decimal, bool], writer_bound: tuple[Decimal, bool], direction: int) -> bool:
+    """Whether a bound is at least as wide as another. direction: the direction in which bounds become wider."""
+    if reader_bound[0] == writer_bound[0]:
+        return writer_bound[1] or not reader_bound[1]
+    return (reader_bound[0] > writer_bound[0]) == (direction > 0)
 
 
 def _strings(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
-    given_least = max(node.min_length for node in case.nodes)
-    given_most = min((node.max_length for node in case.nodes if node.max_length is not None), default=None)
-    if reader.min_length > given_least:
-        text = f"The reader requires at least {reader.min_length} characters, the writer requires {given_least}."
+    min_length = max(node.min_length for node in case.nodes)
+    max_length = min((node.max_length for node in case.nodes if node.max_length is not None), default=None)
+    if reader.min_length > min_length:
+        text = f"The reader requires at least {reader.min_length} characters, the writer requires {min_length}."
         yield _difference("minLength", text, reader, case)
-    if reader.max_length is not None and (given_most is None or reader.max_length < given_most):
+    if reader.max_length is not None and (max_length is None or reader.max_length < max_length):
         text = f"The reader accepts at most {reader.max_length} characters, the writer may emit more."
         yield _difference("maxLength", text, reader, case)
     if not all(any(pattern in node.patterns for node in case.nodes) for pattern in reader.patterns):
         text = "The reader requires a pattern; only the same pattern in the writer is known to satisfy it."
         yield _difference("pattern", text, reader, case)
     yield from _digits(reader, case)
-    for name, mark in sorted(reader.marks):
-        if not any(_is_mark_kept(name, mark, given) for node in case.nodes for given in node.marks):
-            text = f"The reader relies on {name} {mark[:80]}, which the writer does not promise."
+    for name, annotation in sorted(reader.marks):
+        if not any(
+            _is_mark_kept(name, annotation, writer_annotation)
+            for node in case.nodes
+            for writer_annotation in node.marks
+        ):
+            text = f"The reader relies on {name} {annotation[:80]}, which the writer does not promise."
             yield _difference(name, text, reader, case)
 
 
 def _digits(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     """Why decimal numbers in texts are refused. `precision - scale` digits may precede the point."""
-    least, scale = (_least(getattr(node, name) for node in case.nodes) for name in ("precision", "scale"))
+    precision, scale = (_least(getattr(node, name) for node in case.nodes) for name in ("precision", "scale"))
     if reader.scale is not None and (scale is None or scale > reader.scale):
         text = f"The reader takes {reader.scale} digits after the decimal point, the writer may emit more."
         yield _difference("scale", text, reader, case)
     elif reader.precision is not None and (
-        least is None or least > reader.precision or least - (scale or 0) > reader.precision - (reader.scale or 0)
+        precision is None
+        or precision > reader.precision
+        or precision - (scale or 0) > reader.precision - (reader.scale or 0)
     ):
         text = f"The reader takes {reader.precision} digits, {reader.scale or 0} of them after the decimal point"
         yield _difference("precision", f"{text}, the writer may emit more.", reader, case)
@@ -140,8 +149,10 @@ _WIDER: Final[dict[str, frozenset[str]]] = {
 }
 
 
-def _is_mark_kept(name: str, asked: str, given: tuple[str, str]) -> bool:
-    return given[0] == name and (given[1] == asked or given[1] in _WIDER.get(asked, ()))
+def _is_mark_kept(name: str, reader_value: str, writer_annotation: tuple[str, str]) -> bool:
+    return writer_annotation[0] == name and (
+        writer_annotation[1] == reader_value or writer_annotation[1] in _WIDER.get(reader_value, ())
+    )
 
 
 def _difference(keyword: str, text: str, reader: SchemaNode, case: WriterCase) -> Incompatibility:

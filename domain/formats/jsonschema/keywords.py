@@ -21,50 +21,50 @@ class SubschemaFactory:
         return self.node(name) if isinstance(raw.get(name), (dict, bool)) else None
 
     def many(self, raw: dict[str, Any], name: str) -> tuple[SchemaNode, ...]:
-        found = raw.get(name)
-        return tuple(self.node(name, index) for index in range(len(found))) if isinstance(found, list) else ()
+        members = raw.get(name)
+        return tuple(self.node(name, index) for index in range(len(members))) if isinstance(members, list) else ()
 
     def named(self, raw: dict[str, Any], name: str) -> dict[str, SchemaNode]:
-        found = raw.get(name)
-        return {member: self.node(name, member) for member in found} if isinstance(found, dict) else NO_NODES
+        members = raw.get(name)
+        return {member: self.node(name, member) for member in members} if isinstance(members, dict) else NO_NODES
 
 
-def fill_node(node: SchemaNode, draft: int, below: SubschemaFactory) -> None:
+def fill_node(node: SchemaNode, draft: int, subschemas: SubschemaFactory) -> None:
     """Fills a node from its schema object, except for references, which `graph.py` resolves.
 
     draft: 4, 6, 7, 2019 or 2020. Keywords that a draft does not define are ignored.
     """
     raw: dict[str, Any] = node.raw
     for definitions in ("definitions", "$defs") if draft >= 2019 else ("definitions",):
-        below.named(raw, definitions)
+        subschemas.named(raw, definitions)
     if draft <= 7 and "$ref" in raw:
         return  # in these drafts, `$ref` disables the keywords next to it
-    _any_kind(node, raw, draft, below)
+    _any_kind(node, raw, draft, subschemas)
     _numbers(node, raw, draft)
     _strings(node, raw, draft)
-    _arrays(node, raw, draft, below)
-    _objects(node, raw, draft, below)
-    _dependencies(node, raw, draft, below)
+    _arrays(node, raw, draft, subschemas)
+    _objects(node, raw, draft, subschemas)
+    _dependencies(node, raw, draft, subschemas)
 
 
-def _any_kind(node: SchemaNode, raw: dict[str, Any], draft: int, below: SubschemaFactory) -> None:
+def _any_kind(node: SchemaNode, raw: dict[str, Any], draft: int, subschemas: SubschemaFactory) -> None:
     if "type" in raw:
         names = raw["type"] if isinstance(raw["type"], list) else [raw["type"]]
-        found = frozenset[str]().union(*(kinds_of_type(name) for name in names))
-        node.kinds = None if found == KINDS else found
+        kinds = frozenset[str]().union(*(kinds_of_type(name) for name in names))
+        node.kinds = None if kinds == KINDS else kinds
     if "enum" in raw:
         node.allowed = {equality_key(value): value for value in raw["enum"]}
     if "const" in raw and draft >= 6:
         const = equality_key(raw["const"])
         # A value must satisfy both `enum` and `const`.
         node.allowed = {const: raw["const"]} if node.allowed is None or const in node.allowed else {}
-    node.all_of = below.many(raw, "allOf")
-    node.any_of = below.many(raw, "anyOf")
-    node.one_of = below.many(raw, "oneOf")
-    node.negated = below.one(raw, "not")
+    node.all_of = subschemas.many(raw, "allOf")
+    node.any_of = subschemas.many(raw, "anyOf")
+    node.one_of = subschemas.many(raw, "oneOf")
+    node.negated = subschemas.one(raw, "not")
     if draft >= 7:
-        node.condition = below.one(raw, "if")
-        then, otherwise = below.one(raw, "then"), below.one(raw, "else")
+        node.condition = subschemas.one(raw, "if")
+        then, otherwise = subschemas.one(raw, "then"), subschemas.one(raw, "else")
         if node.condition is not None:
             node.then, node.otherwise = then, otherwise
             if then is None and otherwise is None and draft <= 7:
@@ -79,15 +79,25 @@ def _numbers(node: SchemaNode, raw: dict[str, Any], draft: int) -> None:
 
 
 def _bound(
-    raw: dict[str, Any], including: str, excluding: str, draft: int, stronger: Callable[[Decimal, Decimal], Decimal]
+    raw: dict[str, Any],
+    inclusive_name: str,
+    exclusive_name: str,
+    draft: int,
+    pick_stronger: Callable[[Decimal, Decimal], Decimal],
 ) -> NumberBound | None:
     if draft == 4:
-        return (to_decimal(raw[including]), raw.get(excluding) is True) if including in raw else None
-    found = [(to_decimal(raw[name]), name == excluding) for name in (including, excluding) if name in raw]
-    if len(found) < 2:
-        return found[0] if found else None
-    (inner, _), (outer, _) = found
-    return (outer, True) if inner == outer or stronger(inner, outer) == outer else (inner, False)
+        return (to_decimal(raw[inclusive_name]), raw.get(exclusive_name) is True) if inclusive_name in raw else None
+    bounds = [
+        (to_decimal(raw[name]), name == exclusive_name) for name in (inclusive_name, exclusive_name) if name in raw
+    ]
+    if len(bounds) < 2:
+        return bounds[0] if bounds else None
+    (inclusive_value, _), (exclusive_value, _) = bounds
+    return (
+        (exclusive_value, True)
+        if inclusive_value == exclusive_value or pick_stronger(inclusive_value, exclusive_value) == exclusive_value
+        else (inclusive_value, False)
+    )
 
 
 def _strings(node: SchemaNode, raw: dict[str, Any], draft: int) -> None:
@@ -95,54 +105,56 @@ def _strings(node: SchemaNode, raw: dict[str, Any], draft: int) -> None:
     node.max_length = _count(raw, "maxLength")
     if "pattern" in raw:
         node.patterns = frozenset({raw["pattern"]})
-    marks = ("format", "contentEncoding", "contentMediaType") if draft >= 7 else ("format",)
-    node.marks = frozenset((name, raw[name]) for name in marks if isinstance(raw.get(name), str))
+    annotation_names = ("format", "contentEncoding", "contentMediaType") if draft >= 7 else ("format",)
+    node.marks = frozenset((name, raw[name]) for name in annotation_names if isinstance(raw.get(name), str))
 
 
-def _arrays(node: SchemaNode, raw: dict[str, Any], draft: int, below: SubschemaFactory) -> None:
+def _arrays(node: SchemaNode, raw: dict[str, Any], draft: int, subschemas: SubschemaFactory) -> None:
     if draft >= 2020:
-        node.prefix, node.items = below.many(raw, "prefixItems"), below.one(raw, "items")
+        node.prefix, node.items = subschemas.many(raw, "prefixItems"), subschemas.one(raw, "items")
     elif isinstance(raw.get("items"), list):
-        node.prefix, node.items = below.many(raw, "items"), below.one(raw, "additionalItems")
+        node.prefix, node.items = subschemas.many(raw, "items"), subschemas.one(raw, "additionalItems")
     else:
-        node.items = below.one(raw, "items")
+        node.items = subschemas.one(raw, "items")
     node.min_items = _count(raw, "minItems") or 0
     node.max_items = _count(raw, "maxItems")
     node.unique = raw.get("uniqueItems") is True
     if draft >= 6:
-        node.contains = below.one(raw, "contains")
+        node.contains = subschemas.one(raw, "contains")
     if draft >= 2019:
-        node.unevaluated_items = below.one(raw, "unevaluatedItems")
+        node.unevaluated_items = subschemas.one(raw, "unevaluatedItems")
         if node.contains is not None:
             node.max_contains = _count(raw, "maxContains")
             node.min_contains = 1 if "minContains" not in raw else _count(raw, "minContains") or 0
 
 
-def _objects(node: SchemaNode, raw: dict[str, Any], draft: int, below: SubschemaFactory) -> None:
-    node.properties = below.named(raw, "properties")
-    node.by_pattern = below.named(raw, "patternProperties")
-    node.additional = below.one(raw, "additionalProperties")
+def _objects(node: SchemaNode, raw: dict[str, Any], draft: int, subschemas: SubschemaFactory) -> None:
+    node.properties = subschemas.named(raw, "properties")
+    node.by_pattern = subschemas.named(raw, "patternProperties")
+    node.additional = subschemas.one(raw, "additionalProperties")
     node.required = frozenset(raw.get("required", ()))
     node.min_properties = _count(raw, "minProperties") or 0
     node.max_properties = _count(raw, "maxProperties")
     if draft >= 6:
-        node.names = below.one(raw, "propertyNames")
+        node.names = subschemas.one(raw, "propertyNames")
     if draft >= 2019:
-        node.unevaluated = below.one(raw, "unevaluatedProperties")
+        node.unevaluated = subschemas.one(raw, "unevaluatedProperties")
 
 
-def _dependencies(node: SchemaNode, raw: dict[str, Any], draft: int, below: SubschemaFactory) -> None:
+def _dependencies(node: SchemaNode, raw: dict[str, Any], draft: int, subschemas: SubschemaFactory) -> None:
     if draft >= 2019:
-        node.dependent_schemas = below.named(raw, "dependentSchemas")
-        given = raw.get("dependentRequired", {})
-        node.dependent_required = {name: frozenset(found) for name, found in given.items()} or NO_NODES
+        node.dependent_schemas = subschemas.named(raw, "dependentSchemas")
+        required_by_name = raw.get("dependentRequired", {})
+        node.dependent_required = {
+            name: frozenset(dependency) for name, dependency in required_by_name.items()
+        } or NO_NODES
     # Newer drafts replace this keyword, but validators and meta-schemas still accept it. The new keywords win.
-    for name, found in raw.get("dependencies", {}).items():
-        if isinstance(found, list):
-            needed = frozenset(found) | node.dependent_required.get(name, frozenset())
-            node.dependent_required = node.dependent_required | {name: needed}
+    for name, dependency in raw.get("dependencies", {}).items():
+        if isinstance(dependency, list):
+            required_names = frozenset(dependency) | node.dependent_required.get(name, frozenset())
+            node.dependent_required = node.dependent_required | {name: required_names}
         elif name not in node.dependent_schemas:
-            node.dependent_schemas = node.dependent_schemas | {name: below.node("dependencies", name)}
+            node.dependent_schemas = node.dependent_schemas | {name: subschemas.node("dependencies", name)}
 
 
 def _count(raw: dict[str, Any], name: str) -> int | None:

@@ -82,29 +82,36 @@ class SchemaNode:
     free: bool = False
 
     def seal(self, known: dict[tuple[Any, ...], tuple[Any, ...]] | None = None) -> SchemaNode:
-        """The node, after computing `own`, `below` and `free` from its fields. known: shares equal `own` values."""
+        """The node, after computing `own_key`, `children_below` and `free` from its fields.
+
+        known: shares equal `own_key` values.
+        """
         # Most fields of a node have their default, so they are compared by identity first.
-        found: list[Any] = [
+        own_members: list[Any] = [
             (name, _hashable(value))
-            for (name, none), value in zip(_OWN.items(), _owned(self), strict=True)
-            if value is not none and value != none
+            for (name, default), value in zip(_OWN.items(), _owned(self), strict=True)
+            if value is not default and value != default
         ]
-        below: list[SchemaNode] = []
+        children_below: list[SchemaNode] = []
         for name, child in zip(_SINGLE, _singles(self), strict=True):
             if child is not None:
-                found.append(name)
-                below.append(child)
+                own_members.append(name)
+                children_below.append(child)
         for name in _LISTS:
             if children := getattr(self, name):
-                found.append((name, len(children)))
-                below += children
+                own_members.append((name, len(children)))
+                children_below += children
         for name in _MAPS:
-            if named := getattr(self, name):
-                keys = tuple(sorted(named))
-                found.append((name, keys))
-                below += [named[key] for key in keys]
-        own = tuple(found)
-        self.own, self.below, self.free = own if known is None else known.setdefault(own, own), tuple(below), not own
+            if children_by_name := getattr(self, name):
+                keys = tuple(sorted(children_by_name))
+                own_members.append((name, keys))
+                children_below += [children_by_name[key] for key in keys]
+        own_key = tuple(own_members)
+        self.own, self.below, self.free = (
+            own_key if known is None else known.setdefault(own_key, own_key),
+            tuple(children_below),
+            not own_key,
+        )
         return self
 
     def requiring(self, name: str) -> SchemaNode:

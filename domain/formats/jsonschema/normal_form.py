@@ -40,8 +40,8 @@ def _keyword(name: str, value: Any) -> Any:
     if name in _NAMED and isinstance(value, dict):
         return {member: _member(value[member]) for member in sorted(value)}
     if name in {"required", "type"} and isinstance(value, list) and all(isinstance(item, str) for item in value):
-        ordered = sorted(set(value))
-        return ordered[0] if name == "type" and len(ordered) == 1 else ordered
+        sorted_names = sorted(set(value))
+        return sorted_names[0] if name == "type" and len(sorted_names) == 1 else sorted_names
     return normalize_data(value)
 
 
@@ -69,8 +69,10 @@ def _number(value: Decimal) -> int | Decimal:
         return 0
     if exponent >= 0 and value.adjusted() < 18:
         return int(value)
-    kept = len(digits)
-    while digits[kept - 1] == 0:
-        kept -= 1
-    shorter = Decimal((sign, digits[:kept], exponent + len(digits) - kept))
-    return int(shorter) if shorter.adjusted() < 18 and shorter == shorter.to_integral_value() else shorter
+    digit_count = len(digits)
+    while digits[digit_count - 1] == 0:
+        digit_count -= 1
+    normalized = Decimal((sign, digits[:digit_count], exponent + len(digits) - digit_count))
+    return (
+        int(normalized) if normalized.adjusted() < 18 and normalized == normalized.to_integral_value() else normalized
+    )

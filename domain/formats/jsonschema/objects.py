@@ -36,28 +36,28 @@ def _required(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]
         yield Incompatibility(
             "reader-required", text, reader.location("required"), case.location("required", "properties")
         )
-    for name, needed in sorted(reader.dependent_required.items()):
-        if case.may_have(name) and not needed <= case.with_node(f"has {name}", reader.requiring(name)).required:
+    for name, required_names in sorted(reader.dependent_required.items()):
+        if case.may_have(name) and not required_names <= case.with_node(f"has {name}", reader.requiring(name)).required:
             text = f'The reader requires further members where "{name[:80]}" is, which the writer may leave out.'
-            given = case.location("dependentRequired", "dependencies", "required", "properties")
+            writer_location = case.location("dependentRequired", "dependencies", "required", "properties")
             yield Incompatibility(
-                "reader-dependentrequired", text, reader.location("dependentRequired", "dependencies"), given
+                "reader-dependentrequired", text, reader.location("dependentRequired", "dependencies"), writer_location
             )
 
 
 def _counts(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
-    least = max(len(case.required), *(node.min_properties for node in case.nodes))
-    if reader.min_properties > least:
-        text = f"The reader requires at least {reader.min_properties} members, the writer requires {least}."
+    writer_minimum = max(len(case.required), *(node.min_properties for node in case.nodes))
+    if reader.min_properties > writer_minimum:
+        text = f"The reader requires at least {reader.min_properties} members, the writer requires {writer_minimum}."
         yield Incompatibility(
             "reader-minproperties", text, reader.location("minProperties"), case.location("minProperties")
         )
     if reader.max_properties is None:
         return
-    most = [node.max_properties for node in case.nodes if node.max_properties is not None]
+    writer_maxima = [node.max_properties for node in case.nodes if node.max_properties is not None]
     if case.extras is None and not case.patterns:
-        most.append(sum(case.may_have(name) for name in case.members))
-    if not most or reader.max_properties < min(most):
+        writer_maxima.append(sum(case.may_have(name) for name in case.members))
+    if not writer_maxima or reader.max_properties < min(writer_maxima):
         text = f"The reader accepts at most {reader.max_properties} members, the writer may emit more."
         yield Incompatibility(
             "reader-maxproperties", text, reader.location("maxProperties"), case.location("maxProperties")
@@ -65,45 +65,53 @@ def _counts(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
 
 
 def _members(comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
-    for name, given in case.members.items():
-        if not any(node.never for node in given):
-            for below in _of_reader(reader, name):
-                yield from _member(comparison, below, reader, case, given, name)
+    for name, writer_nodes in case.members.items():
+        if not any(node.never for node in writer_nodes):
+            for subschema in _of_reader(reader, name):
+                yield from _member(comparison, subschema, reader, case, writer_nodes, name)
     yield from _open_members(comparison, reader, case)
 
 
 def _of_reader(reader: SchemaNode, name: str) -> list[SchemaNode]:
     """The reader's schemas for a member, including those that possibly apply to it."""
-    found = [below for pattern, below in reader.by_pattern.items() if matches_pattern(pattern, name) is not False]
+    subschemas = [
+        subschema for pattern, subschema in reader.by_pattern.items() if matches_pattern(pattern, name) is not False
+    ]
     if name in reader.properties:
-        return [reader.properties[name], *found]
+        return [reader.properties[name], *subschemas]
     if not any(matches_pattern(pattern, name) for pattern in reader.by_pattern) and reader.additional is not None:
-        found.append(reader.additional)
-    return found
+        subschemas.append(reader.additional)
+    return subschemas
 
 
 def _member(
     comparison: JsonSchemaComparison,
-    below: SchemaNode,
+    subschema: SchemaNode,
     reader: SchemaNode,
     case: WriterCase,
-    given: SchemaNodes,
+    writer_nodes: SchemaNodes,
     name: str,
 ) -> Iterator[Incompatibility]:
-    """Why a member that the writer emits is refused. given: the writer's schemas for it, none of which is `false`."""
-    if below.free or (given and all(comparison.is_empty(each) for each in comparison.cases(given, case.closed))):
+    """Why a member that the writer emits is refused.
+
+    writer_nodes: the writer's schemas for it, none of which is `false`.
+    """
+    if subschema.free or (
+        writer_nodes
+        and all(comparison.is_empty(writer_case) for writer_case in comparison.cases(writer_nodes, case.closed))
+    ):
         return
-    if below.never:
+    if subschema.never:
         text = f'The reader does not accept "{name[:80]}", which the writer may emit.'
-        where = reader.location("additionalProperties", "unevaluatedProperties", "properties")
-        there = given[0].location() if given else case.location("properties", "additionalProperties")
-        yield Incompatibility("reader-property-refused", text, where, there)
-    elif given:
-        yield from comparison.incompatibilities(below, given, case.closed)
+        reader_location = reader.location("additionalProperties", "unevaluatedProperties", "properties")
+        there = writer_nodes[0].location() if writer_nodes else case.location("properties", "additionalProperties")
+        yield Incompatibility("reader-property-refused", text, reader_location, there)
+    elif writer_nodes:
+        yield from comparison.incompatibilities(subschema, writer_nodes, case.closed)
     else:
         text = f'The reader restricts "{name[:80]}", the writer does not.'
         yield Incompatibility(
-            "reader-type", text, below.location("type"), case.location("properties", "additionalProperties")
+            "reader-type", text, subschema.location("type"), case.location("properties", "additionalProperties")
         )
 
 
@@ -112,59 +120,61 @@ def _open_members(comparison: JsonSchemaComparison, reader: SchemaNode, case: Wr
     # Members that the writer declares by a pattern are compared with the reader's schema for the same pattern, even if
     # the reader has further schemas for them.
     declared = {pattern for node in case.nodes for pattern in node.by_pattern}
-    other = [below for pattern, below in reader.by_pattern.items() if pattern not in declared]
+    other_patterns = [subschema for pattern, subschema in reader.by_pattern.items() if pattern not in declared]
     for pattern, node in case.patterns:
-        same = [reader.by_pattern[pattern]] if pattern in reader.by_pattern else []
-        for below in (*same, *other, *_of_pattern(reader, pattern, case)):
-            yield from _member(comparison, below, reader, case, () if node.free else (node,), pattern)
+        same_pattern = [reader.by_pattern[pattern]] if pattern in reader.by_pattern else []
+        for subschema in (*same_pattern, *other_patterns, *_of_pattern(reader, pattern, case)):
+            yield from _member(comparison, subschema, reader, case, () if node.free else (node,), pattern)
     if case.extras is None:
         return
-    for below in (*other, *([reader.additional] if reader.additional else [])):
-        yield from _member(comparison, below, reader, case, case.extras, "*")
-    for name, below in reader.properties.items():
+    for subschema in (*other_patterns, *([reader.additional] if reader.additional else [])):
+        yield from _member(comparison, subschema, reader, case, case.extras, "*")
+    for name, subschema in reader.properties.items():
         if name not in case.members and case.may_have(name):
-            yield from _member(comparison, below, reader, case, case.member(name), name)
+            yield from _member(comparison, subschema, reader, case, case.member(name), name)
 
 
 def _of_pattern(reader: SchemaNode, pattern: str, case: WriterCase) -> Iterator[SchemaNode]:
     """The reader's schemas, other than those by pattern, that may apply to members which match a pattern."""
-    for name, below in reader.properties.items():
+    for name, subschema in reader.properties.items():
         if name not in case.members and matches_pattern(pattern, name) is not False:
-            yield below
+            yield subschema
     if pattern not in reader.by_pattern and reader.additional is not None:
         yield reader.additional
 
 
 def _names(
-    comparison: JsonSchemaComparison, reader: SchemaNode, asked: SchemaNode, case: WriterCase
+    comparison: JsonSchemaComparison, reader: SchemaNode, names_schema: SchemaNode, case: WriterCase
 ) -> Iterator[Incompatibility]:
-    where = reader.location("propertyNames")
+    reader_location = reader.location("propertyNames")
     for name in case.members:
-        if case.may_have(name) and not accepts_value(asked, name):
+        if case.may_have(name) and not accepts_value(names_schema, name):
             text = f'The reader does not accept the name "{name[:80]}".'
-            yield Incompatibility("reader-propertynames", text, where, case.location("properties"))
-    given = tuple(node.names for node in case.nodes if node.names is not None)
-    if (case.extras is not None or case.patterns) and (not given or comparison.incompatibilities(asked, given, False)):
+            yield Incompatibility("reader-propertynames", text, reader_location, case.location("properties"))
+    writer_schemas = tuple(node.names for node in case.nodes if node.names is not None)
+    if (case.extras is not None or case.patterns) and (
+        not writer_schemas or comparison.incompatibilities(names_schema, writer_schemas, False)
+    ):
         text = "The reader restricts the names of members more than the writer."
         yield Incompatibility(
             "reader-propertynames",
             text,
-            where,
+            reader_location,
             case.location("propertyNames", "additionalProperties", "patternProperties"),
         )
 
 
 def _unevaluated(
-    comparison: JsonSchemaComparison, reader: SchemaNode, asked: SchemaNode, case: WriterCase
+    comparison: JsonSchemaComparison, reader: SchemaNode, reader_schema: SchemaNode, case: WriterCase
 ) -> Iterator[Incompatibility]:
-    for name, given in case.members.items():
+    for name, writer_nodes in case.members.items():
         if case.may_have(name) and not _evaluates(comparison, reader, case, name):
-            yield from _member(comparison, asked, reader, case, given, name)
+            yield from _member(comparison, reader_schema, reader, case, writer_nodes, name)
     for pattern, node in case.patterns:
         if not _evaluates_pattern(comparison, reader, case, pattern):
-            yield from _member(comparison, asked, reader, case, () if node.free else (node,), pattern)
+            yield from _member(comparison, reader_schema, reader, case, () if node.free else (node,), pattern)
     if case.extras is not None and not _evaluates_pattern(comparison, reader, case, None):
-        yield from _member(comparison, asked, reader, case, case.extras, "*")
+        yield from _member(comparison, reader_schema, reader, case, case.extras, "*")
 
 
 def _evaluates(comparison: JsonSchemaComparison, node: SchemaNode, case: WriterCase, name: str) -> bool:
@@ -174,8 +184,8 @@ def _evaluates(comparison: JsonSchemaComparison, node: SchemaNode, case: WriterC
     if any(matches_pattern(pattern, name) for pattern in node.by_pattern):
         return True
     return any(
-        below.unevaluated is not None or _evaluates(comparison, below, case, name)
-        for below in _in_force(comparison, node, case)
+        subschema.unevaluated is not None or _evaluates(comparison, subschema, case, name)
+        for subschema in _in_force(comparison, node, case)
     )
 
 
@@ -186,8 +196,8 @@ def _evaluates_pattern(
     if node.additional is not None or pattern in node.by_pattern:
         return True
     return any(
-        below.unevaluated is not None or _evaluates_pattern(comparison, below, case, pattern)
-        for below in _in_force(comparison, node, case)
+        subschema.unevaluated is not None or _evaluates_pattern(comparison, subschema, case, pattern)
+        for subschema in _in_force(comparison, node, case)
     )
 
 
@@ -196,4 +206,8 @@ def _in_force(comparison: JsonSchemaComparison, node: SchemaNode, case: WriterCa
     yield from node.all_of
     if node.ref is not None:
         yield node.ref
-    yield from (each for each in (*node.any_of, *node.one_of) if not comparison.case_incompatibilities(each, case))
+    yield from (
+        subschema
+        for subschema in (*node.any_of, *node.one_of)
+        if not comparison.case_incompatibilities(subschema, case)
+    )

@@ -42,23 +42,23 @@ def to_unicode_pattern(pattern: str) -> str:
 
 
 def _rewritten_tokens(tokens: list[re.Match[str]], groups: int) -> Iterator[str]:
-    inside, before = False, ""
-    for place, token in enumerate(tokens):
+    is_in_class, previous = False, ""
+    for index, token in enumerate(tokens):
         text = token[0]
         if token["number"]:
-            text = _numbered_escape(token["number"], 0 if inside else groups)
+            text = _numbered_escape(token["number"], 0 if is_in_class else groups)
         elif token["letter"]:
             text = "\\\\c" if token["letter"] == "c" else token["letter"]
-        elif inside and text == "-":
-            after = tokens[place + 1][0] if place + 1 < len(tokens) else ""
-            text = "\\-" if before.startswith(_MANY) or (before and after.startswith(_MANY)) else text
-        elif text == ("[" if inside else "]") or (text in ("{", "}") and not inside):
+        elif is_in_class and text == "-":
+            following = tokens[index + 1][0] if index + 1 < len(tokens) else ""
+            text = "\\-" if previous.startswith(_MANY) or (previous and following.startswith(_MANY)) else text
+        elif text == ("[" if is_in_class else "]") or (text in ("{", "}") and not is_in_class):
             text = "\\" + text
         elif text in ("[", "]"):
-            inside, before = text == "[", ""
+            is_in_class, previous = text == "[", ""
             yield text
             continue
-        before = text
+        previous = text
         yield text
 
 
@@ -72,10 +72,10 @@ def _numbered_escape(digits: str, groups: int) -> str:
 
 def _groups(pattern: str, tokens: list[re.Match[str]]) -> int:
     """The number of groups of an expression that a back reference can name."""
-    inside, found = False, 0
+    is_in_class, count = False, 0
     for token in tokens:
         if token[0] in ("[", "]"):
-            inside = token[0] == "["
-        elif token[0] == "(" and not inside:
-            found += _GROUP.match(pattern, token.start()) is not None
-    return found
+            is_in_class = token[0] == "["
+        elif token[0] == "(" and not is_in_class:
+            count += _GROUP.match(pattern, token.start()) is not None
+    return count

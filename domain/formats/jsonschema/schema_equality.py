@@ -15,29 +15,29 @@ class SchemaEquality:
         self._equal: set[NodePair] = set()
         self._different: set[NodePair] = set()
 
-    def __call__(self, one: SchemaNode, other: SchemaNode) -> bool:
+    def __call__(self, first_schema: SchemaNode, other: SchemaNode) -> bool:
         """Whether two schemas are equal with everything below them; a reference counts as its target."""
-        first = (id(one), id(other))
-        above: dict[NodePair, NodePair | None] = {first: None}
-        waiting = [(one, other)]
-        while waiting:
-            left, right = waiting.pop()
+        first = (id(first_schema), id(other))
+        parents: dict[NodePair, NodePair | None] = {first: None}
+        pending = [(first_schema, other)]
+        while pending:
+            left, right = pending.pop()
             pair = (id(left), id(right))
             if left is right or pair in self._equal:
                 continue
             if pair in self._different or left.own != right.own:
-                self._differ(pair, above)
+                self._differ(pair, parents)
                 return False
-            for below in zip(left.below, right.below, strict=True):
-                name = (id(below[0]), id(below[1]))
-                if name not in above:
-                    above[name] = pair
-                    waiting.append(below)
-        self._equal.update(above)
+            for child_pair in zip(left.below, right.below, strict=True):
+                name = (id(child_pair[0]), id(child_pair[1]))
+                if name not in parents:
+                    parents[name] = pair
+                    pending.append(child_pair)
+        self._equal.update(parents)
         return True
 
-    def _differ(self, pair: NodePair | None, above: dict[NodePair, NodePair | None]) -> None:
+    def _differ(self, pair: NodePair | None, parents: dict[NodePair, NodePair | None]) -> None:
         """Marks a pair as different, and all pairs from which it was reached."""
         while pair is not None:
             self._different.add(pair)
-            pair = above[pair]
+            pair = parents[pair]

@@ -81,7 +81,7 @@ def matches_pattern(pattern: str, text: str) -> bool | None:
 
 def supported_spelling(pattern: str) -> str | None:
     """An ECMA-262 expression in a spelling that the library supports; None where it is no expression."""
-    return next((one for one in _spellings(pattern) if _REGEX.is_valid(one)), None)
+    return next((spelling for spelling in _spellings(pattern) if _REGEX.is_valid(spelling)), None)
 
 
 def is_pattern(pattern: str) -> bool:

@@ -48,36 +48,40 @@ class WriterCase:
 
     @cached_property
     def kinds(self) -> frozenset[str]:
-        found = KINDS
+        kinds = KINDS
         for node in self.nodes:
             if node.never:
                 return frozenset()
-            found = found if node.kinds is None else found & node.kinds
-        return found
+            kinds = kinds if node.kinds is None else kinds & node.kinds
+        return kinds
 
     @cached_property
     def values(self) -> list[Any] | None:
         """All values, where the schemas list them; else None."""
-        listed = [node.allowed for node in self.nodes if node.allowed is not None]
-        if not listed and not self.kinds <= _FEW.keys():
+        allowed_values = [node.allowed for node in self.nodes if node.allowed is not None]
+        if not allowed_values and not self.kinds <= _FEW.keys():
             return None
-        few = {equality_key(value): value for name in sorted(self.kinds) for value in _FEW.get(name, ())}
-        found = listed[0] if listed else few
+        values_of_small_types = {
+            equality_key(value): value for name in sorted(self.kinds) for value in _FEW.get(name, ())
+        }
+        candidates = allowed_values[0] if allowed_values else values_of_small_types
         return [
-            value for value in found.values() if not any(accepts_value(node, value) is False for node in self.nodes)
+            value
+            for value in candidates.values()
+            if not any(accepts_value(node, value) is False for node in self.nodes)
         ]
 
     @cached_property
     def lower(self) -> NumberBound | None:
-        found = [node.lower for node in self.nodes if node.lower is not None]
-        best = max(found, default=None)
-        return best if best is None or self.kinds & NUMBERS != {"integer"} else _inclusive(best, 1)
+        bounds = [node.lower for node in self.nodes if node.lower is not None]
+        strongest = max(bounds, default=None)
+        return strongest if strongest is None or self.kinds & NUMBERS != {"integer"} else _inclusive(strongest, 1)
 
     @cached_property
     def upper(self) -> NumberBound | None:
-        found = [node.upper for node in self.nodes if node.upper is not None]
-        best = min(found, key=lambda bound: (bound[0], not bound[1]), default=None)
-        return best if best is None or self.kinds & NUMBERS != {"integer"} else _inclusive(best, -1)
+        bounds = [node.upper for node in self.nodes if node.upper is not None]
+        strongest = min(bounds, key=lambda bound: (bound[0], not bound[1]), default=None)
+        return strongest if strongest is None or self.kinds & NUMBERS != {"integer"} else _inclusive(strongest, -1)
 
     @cached_property
     def min_items(self) -> int:
@@ -85,59 +89,68 @@ class WriterCase:
 
     @cached_property
     def max_items(self) -> int | None:
-        stated = [node.max_items for node in self.nodes if node.max_items is not None]
-        refused = (index for index in range(self.positions + 1) if any(node.never for node in self.item(index)))
-        return min([*stated, *islice(refused, 1)], default=None)
+        limits = [node.max_items for node in self.nodes if node.max_items is not None]
+        refused_indexes = (index for index in range(self.positions + 1) if any(node.never for node in self.item(index)))
+        return min([*limits, *islice(refused_indexes, 1)], default=None)
 
     @cached_property
     def required(self) -> frozenset[str]:
-        found = frozenset[str]().union(*(node.required for node in self.nodes))
-        implied = [node.dependent_required for node in self.nodes if node.dependent_required]
+        names = frozenset[str]().union(*(node.required for node in self.nodes))
+        dependencies = [node.dependent_required for node in self.nodes if node.dependent_required]
         size = -1
-        while implied and size != len(found):
-            size = len(found)
-            found = found.union(*(more for each in implied for name, more in each.items() if name in found))
-        return found
+        while dependencies and size != len(names):
+            size = len(names)
+            names = names.union(
+                *(
+                    further_names
+                    for dependency in dependencies
+                    for name, further_names in dependency.items()
+                    if name in names
+                )
+            )
+        return names
 
     @cached_property
     def members(self) -> dict[str, SchemaNodes]:
         """The members that are declared by name, each with the schemas that apply to it together."""
         names = dict.fromkeys(name for node in self.nodes for name in node.properties)
         names.update(dict.fromkeys(sorted(self.required)))
-        waiting = list(names)
-        while waiting:  # a member that a declared member requires is declared too
-            name = waiting.pop()
-            needed = frozenset[str]().union(*(node.dependent_required.get(name, ()) for node in self.nodes))
-            waiting += (found := sorted(needed - names.keys()))
-            names.update(dict.fromkeys(found))
+        pending = list(names)
+        while pending:  # a member that a declared member requires is declared too
+            name = pending.pop()
+            required_names = frozenset[str]().union(*(node.dependent_required.get(name, ()) for node in self.nodes))
+            pending += (new_names := sorted(required_names - names.keys()))
+            names.update(dict.fromkeys(new_names))
         return {name: self.member(name) for name in names}
 
     def member(self, name: str) -> SchemaNodes:
         """The schemas that apply to a member, declared or not."""
-        found: dict[int, SchemaNode] = {}
+        subschemas: dict[int, SchemaNode] = {}
         for node in self.nodes:
-            for below in _of_member(node, name):
-                if not below.free:
-                    found[id(below)] = below
-        found.update((id(below), below) for below in self._leftover(name) if not below.free)
-        return tuple(found.values())
+            for subschema in _of_member(node, name):
+                if not subschema.free:
+                    subschemas[id(subschema)] = subschema
+        subschemas.update((id(subschema), subschema) for subschema in self._leftover(name) if not subschema.free)
+        return tuple(subschemas.values())
 
     @cached_property
     def declares(self) -> bool:
         """Whether members that no schema declares are never present."""
         return self.closed and any(
-            not below.never for node in self.nodes for below in (*node.properties.values(), *node.by_pattern.values())
+            not subschema.never
+            for node in self.nodes
+            for subschema in (*node.properties.values(), *node.by_pattern.values())
         )
 
     @cached_property
     def extras(self) -> SchemaNodes | None:
         """The schemas for members without a declared name; None where there are no such members."""
-        found = [node.additional for node in self.nodes if node.additional is not None]
-        found += [node.unevaluated for node in self._with_unevaluated if node.unevaluated is not None]
-        if any(node.never for node in found):
+        subschemas = [node.additional for node in self.nodes if node.additional is not None]
+        subschemas += [node.unevaluated for node in self._with_unevaluated if node.unevaluated is not None]
+        if any(node.never for node in subschemas):
             return None
-        saying = tuple(node for node in found if not node.free)
-        return saying if saying or not self.declares else None
+        restricting = tuple(node for node in subschemas if not node.free)
+        return restricting if restricting or not self.declares else None
 
     @cached_property
     def _with_unevaluated(self) -> list[SchemaNode]:
@@ -157,10 +170,10 @@ class WriterCase:
     def _leftover(self, name: str) -> Iterator[SchemaNode]:
         """The `unevaluatedProperties` schemas that apply to a member."""
         # An unknown alternative may evaluate a required member, so its schema must count too.
-        inside = None if self.loose and name in self.required else self._inside
+        holding_ids = None if self.loose and name in self.required else self._inside
         for node in self._with_unevaluated:
-            looked_at = any(_looks_at(each, name) for each in _same_value_nodes(node, inside))
-            if node.unevaluated is not None and not looked_at:
+            is_evaluated = any(_looks_at(subschema, name) for subschema in _same_value_nodes(node, holding_ids))
+            if node.unevaluated is not None and not is_evaluated:
                 yield node.unevaluated
 
     @cached_property
@@ -170,8 +183,8 @@ class WriterCase:
     @cached_property
     def patterns(self) -> list[tuple[str, SchemaNode]]:
         """The members that are declared by patterns, as (pattern, schema)."""
-        found = [each for node in self.nodes for each in node.by_pattern.items()]
-        return [(pattern, below) for pattern, below in found if not below.never]
+        pattern_items = [pattern_item for node in self.nodes for pattern_item in node.by_pattern.items()]
+        return [(pattern, subschema) for pattern, subschema in pattern_items if not subschema.never]
 
     def may_have(self, name: str) -> bool:
         """Whether a member may be present."""
@@ -183,30 +196,32 @@ class WriterCase:
 
     def item(self, index: int) -> SchemaNodes:
         """The schemas that apply to an item; an index beyond `positions` means all further items."""
-        found = []
+        subschemas = []
         for node in self.nodes:
-            below = node.prefix[index] if index < len(node.prefix) else node.items
-            found += [below] if below is not None and not below.free else []
-        return (*found, *(below for first, below in self._unevaluated_items if index >= first))
+            subschema = node.prefix[index] if index < len(node.prefix) else node.items
+            subschemas += [subschema] if subschema is not None and not subschema.free else []
+        return (*subschemas, *(subschema for first, subschema in self._unevaluated_items if index >= first))
 
     @cached_property
     def _unevaluated_items(self) -> list[tuple[int, SchemaNode]]:
         """The schemas for items that no other schema for the same value evaluates, each with its first index."""
-        found: list[tuple[int, SchemaNode]] = []
+        indexed_subschemas: list[tuple[int, SchemaNode]] = []
         for node in self.nodes:
             if node.unevaluated_items is not None:
-                beside = list(_same_value_nodes(node, None if self.loose else self._inside))
-                if not any(each.items is not None or each.contains is not None for each in beside) and not any(
-                    each.unevaluated_items is not None for each in beside if each is not node
-                ):
-                    found.append((max(len(each.prefix) for each in beside), node.unevaluated_items))
-        return found
+                same_value_nodes = list(_same_value_nodes(node, None if self.loose else self._inside))
+                if not any(
+                    each.items is not None or each.contains is not None for each in same_value_nodes
+                ) and not any(each.unevaluated_items is not None for each in same_value_nodes if each is not node):
+                    indexed_subschemas.append(
+                        (max(len(each.prefix) for each in same_value_nodes), node.unevaluated_items)
+                    )
+        return indexed_subschemas
 
     @cached_property
     def positions(self) -> int:
         """The number of items that have a schema of their own."""
-        stated = [len(node.prefix) for node in self.nodes]
-        return max(stated + [first for first, _ in self._unevaluated_items], default=0)
+        prefix_lengths = [len(node.prefix) for node in self.nodes]
+        return max(prefix_lengths + [first for first, _ in self._unevaluated_items], default=0)
 
     def with_node(self, name: str, *nodes: SchemaNode) -> WriterCase:
         """The part of the case for which further schemas hold. name: a cache key that identifies these schemas."""
@@ -236,17 +251,20 @@ class WriterCase:
         return next((node for node in self.nodes if node.ref is None), self.nodes[0]).location()
 
 
-def _same_value_nodes(start: SchemaNode, inside: frozenset[int] | None) -> Iterator[SchemaNode]:
-    """A schema and those that apply to the same value through it. inside: ids of those that hold; None: all may."""
-    seen, waiting = {id(start)}, [start]
-    while waiting:
-        node = waiting.pop()
+def _same_value_nodes(start: SchemaNode, holding_ids: frozenset[int] | None) -> Iterator[SchemaNode]:
+    """A schema and those that apply to the same value through it.
+
+    holding_ids: ids of those that hold; None: all may.
+    """
+    seen, pending = {id(start)}, [start]
+    while pending:
+        node = pending.pop()
         yield node
-        for below in node.in_place_subschemas():
-            held = below is not node.negated and (inside is None or id(below) in inside)
-            if held and id(below) not in seen:
-                seen.add(id(below))
-                waiting.append(below)
+        for child in node.in_place_subschemas():
+            is_holding = child is not node.negated and (holding_ids is None or id(child) in holding_ids)
+            if is_holding and id(child) not in seen:
+                seen.add(id(child))
+                pending.append(child)
 
 
 def _looks_at(node: SchemaNode, name: str) -> bool:
@@ -261,53 +279,60 @@ def _of_member(node: SchemaNode, name: str) -> Iterator[SchemaNode]:
     if name in node.properties:
         evaluated = True
         yield node.properties[name]
-    for pattern, below in node.by_pattern.items():
-        found = matches_pattern(pattern, name)
+    for pattern, subschema in node.by_pattern.items():
+        is_match = matches_pattern(pattern, name)
         # A pattern that cannot be evaluated may match or not, so it neither restricts the member nor leaves it
         # undeclared.
-        evaluated = evaluated or found is not False
-        if found:
-            yield below
+        evaluated = evaluated or is_match is not False
+        if is_match:
+            yield subschema
     if not evaluated and node.additional is not None:
         yield node.additional
 
 
 def _inclusive(bound: NumberBound, step: int) -> NumberBound:
     """An equivalent inclusive bound for integers. step: 1 for a lower bound, -1 for an upper one."""
-    value, excluded = bound
+    value, is_exclusive = bound
     if abs(value.adjusted()) > 20 or len(value.as_tuple().digits) > 25:
         return bound
-    whole = value.to_integral_value(ROUND_CEILING if step > 0 else ROUND_FLOOR)
-    return (whole + step if excluded and whole == value else whole, False)
+    rounded = value.to_integral_value(ROUND_CEILING if step > 0 else ROUND_FLOOR)
+    return (rounded + step if is_exclusive and rounded == value else rounded, False)
 
 
-def writer_cases(start: Sequence[SchemaNode], closed: bool, base: WriterCase | None = None) -> list[WriterCase]:
+def writer_cases(start: Sequence[SchemaNode], closed: bool, base_case: WriterCase | None = None) -> list[WriterCase]:
     """The cases of a conjunction of schemas; together they cover all values that it allows.
 
-    base: a case to which the schemas are added.
+    base_case: a case to which the schemas are added.
     """
     seed = _PartialCase({}, (), [], False)
-    if base is not None:
-        seed = _PartialCase({id(node): node for node in base.nodes}, base.negated, [], base.loose)
+    if base_case is not None:
+        seed = _PartialCase({id(node): node for node in base_case.nodes}, base_case.negated, [], base_case.loose)
     first = seed.grown(tuple(start), ())
-    done: list[_PartialCase] = []
-    waiting = [first]
-    while waiting:
-        partial = waiting.pop()
-        if not partial.groups:
-            done.append(partial)
+    finished: list[_PartialCase] = []
+    pending = [first]
+    while pending:
+        partial_case = pending.pop()
+        if not partial_case.groups:
+            finished.append(partial_case)
             continue
-        (alternatives, loose), *rest = partial.groups
-        rested = _PartialCase(partial.nodes, partial.negated, rest, partial.loose or loose)
-        waiting.extend(rested.grown(nodes, negated) for nodes, negated in reversed(alternatives))
-        if len(done) + len(waiting) > MAX_CASES:
+        (alternatives, is_loose), *other_groups = partial_case.groups
+        without_first_group = _PartialCase(
+            partial_case.nodes, partial_case.negated, other_groups, partial_case.loose or is_loose
+        )
+        pending.extend(without_first_group.grown(nodes, negated) for nodes, negated in reversed(alternatives))
+        if len(finished) + len(pending) > MAX_CASES:
             # One case as a whole. Its alternatives are unknown, so it may have members that no known schema declares.
             return [WriterCase(tuple(first.nodes.values()), first.negated, closed=False, loose=True)]
-    found = {frozenset(p.nodes): WriterCase(tuple(p.nodes.values()), p.negated, closed, p.loose) for p in done}
-    if base is not None:
-        for case in found.values():
-            case.declares = base.declares  # a reader's schemas declare no members
-    return [case for case in found.values() if case.kinds]
+    cases_by_nodes = {
+        frozenset(finished_case.nodes): WriterCase(
+            tuple(finished_case.nodes.values()), finished_case.negated, closed, finished_case.loose
+        )
+        for finished_case in finished
+    }
+    if base_case is not None:
+        for case in cases_by_nodes.values():
+            case.declares = base_case.declares  # a reader's schemas declare no members
+    return [case for case in cases_by_nodes.values() if case.kinds]
 
 
 #: Alternatives, each with the schemas that hold and those that do not, and whether several may hold at once.
@@ -321,10 +346,10 @@ class _PartialCase:
     groups: list[_Group]
     loose: bool
 
-    def grown(self, more: SchemaNodes, negated: SchemaNodes) -> _PartialCase:
+    def grown(self, new_nodes: SchemaNodes, new_negated: SchemaNodes) -> _PartialCase:
         """The case with further schemas, and all schemas for the same value that they refer to."""
-        nodes, groups, refused = dict(self.nodes), list(self.groups), [*self.negated, *negated]
-        stack = list(reversed(more))
+        nodes, groups, all_negated = dict(self.nodes), list(self.groups), [*self.negated, *new_negated]
+        stack = list(reversed(new_nodes))
         while stack:
             node = stack.pop()
             if id(node) in nodes:
@@ -334,9 +359,9 @@ class _PartialCase:
             if node.ref is not None:
                 stack.append(node.ref)
             if node.negated is not None:
-                refused.append(node.negated)
+                all_negated.append(node.negated)
             groups.extend(_groups(node))
-        return _PartialCase(nodes, tuple(refused), groups, self.loose)
+        return _PartialCase(nodes, tuple(all_negated), groups, self.loose)
 
 
 def _groups(node: SchemaNode) -> Iterator[_Group]:
@@ -344,12 +369,18 @@ def _groups(node: SchemaNode) -> Iterator[_Group]:
         yield [((branch,), ()) for branch in node.any_of], True
     if node.one_of:
         branches = node.one_of
-        yield [((one,), tuple(other for other in branches if other is not one)) for one in branches], False
+        yield (
+            [
+                ((chosen_branch,), tuple(other for other in branches if other is not chosen_branch))
+                for chosen_branch in branches
+            ],
+            False,
+        )
     if node.condition is not None:
-        then = (node.condition, *([node.then] if node.then else []))
-        otherwise = (node.otherwise,) if node.otherwise else ()
-        yield [(then, ()), (otherwise, (node.condition,))], False
-    for name, below in node.dependent_schemas.items():
-        never = SchemaNode(node.pointer, False, never=True).seal()
-        absent = SchemaNode(node.pointer, node.raw, properties={name: never}).seal()
-        yield [((node.requiring(name), below), ()), ((absent,), ())], False
+        then_nodes = (node.condition, *([node.then] if node.then else []))
+        else_nodes = (node.otherwise,) if node.otherwise else ()
+        yield [(then_nodes, ()), (else_nodes, (node.condition,))], False
+    for name, subschema in node.dependent_schemas.items():
+        never_node = SchemaNode(node.pointer, False, never=True).seal()
+        absent_node = SchemaNode(node.pointer, node.raw, properties={name: never_node}).seal()
+        yield [((node.requiring(name), subschema), ()), ((absent_node,), ())], False

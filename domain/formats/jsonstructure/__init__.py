@@ -50,13 +50,13 @@ def _check(value: Any) -> None:
         raise InvalidDocument(
             "the document is not a JSON object", DocumentLocation(pointer="", fragment=json_fragment(value))
         )
-    named = value.get("$schema")
-    if not isinstance(named, str):
+    metaschema_uri = value.get("$schema")
+    if not isinstance(metaschema_uri, str):
         raise InvalidDocument("the document does not name its meta-schema in `$schema`", DocumentLocation(pointer=""))
-    if _OTHER_LANGUAGE.match(named):
+    if _OTHER_LANGUAGE.match(metaschema_uri):
         raise InvalidDocument(
             "the document is declared as JSON Schema",
-            DocumentLocation(pointer="/$schema", fragment=json_fragment(named)),
+            DocumentLocation(pointer="/$schema", fragment=json_fragment(metaschema_uri)),
         )
     for error in _errors(value):
         pointer = error.path.removeprefix("#")
@@ -68,12 +68,12 @@ def _check(value: Any) -> None:
 def _errors(value: Any) -> list[Any]:
     """The errors that the library finds. It gets a copy, because it may modify its input."""
     try:
-        found: list[Any] = SchemaValidator(extended=True).validate(_library_copy(value))
+        errors: list[Any] = SchemaValidator(extended=True).validate(_library_copy(value))
     except (ValueError, TypeError, LookupError, AttributeError):
         raise InvalidDocument(
             "the document has values where JSON Structure has none", DocumentLocation(pointer="")
         ) from None
-    return found
+    return errors
 
 
 def _library_copy(value: Any) -> Any:
@@ -84,11 +84,17 @@ def _library_copy(value: Any) -> Any:
         return int(value) if value.as_tuple().exponent == 0 else float(value)
     if not isinstance(value, dict):
         return value
-    found = {name: _library_copy(item) for name, item in value.items()}
-    sets = found.get("required")
-    if isinstance(sets, list) and sets and all(isinstance(each, list) for each in sets):
-        found["required"] = list(dict.fromkeys(name for each in sets for name in each if isinstance(name, str)))
-    return found
+    members = {name: _library_copy(item) for name, item in value.items()}
+    required_sets = members.get("required")
+    if (
+        isinstance(required_sets, list)
+        and required_sets
+        and all(isinstance(required_set, list) for required_set in required_sets)
+    ):
+        members["required"] = list(
+            dict.fromkeys(name for required_set in required_sets for name in required_set if isinstance(name, str))
+        )
+    return members
 
 
 def _at(value: Any, pointer: str) -> str:

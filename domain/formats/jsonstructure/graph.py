@@ -41,131 +41,142 @@ class _Builder:
         self.more: list[SchemaNode] = []
         self.waiting: list[tuple[SchemaNode, dict[str, str]]] = []
 
-    def node(self, pointer: str, raw: Any, selected: dict[str, str] | None = None) -> SchemaNode:
-        """The node at a pointer. selected: a property that an inline union adds to its alternative, with its value."""
-        name = (pointer, *(selected or {}).items())
+    def node(self, pointer: str, raw: Any, selector_values: dict[str, str] | None = None) -> SchemaNode:
+        """The node at a pointer.
+
+        selector_values: a property that an inline union adds to its alternative, with its value.
+        """
+        name = (pointer, *(selector_values or {}).items())
         if name not in self.nodes:
             self.nodes[name] = node = SchemaNode(pointer, raw)
-            self.waiting.append((node, selected or {}))
+            self.waiting.append((node, selector_values or {}))
         return self.nodes[name]
 
     def run(self) -> None:
         while self.waiting:
-            node, selected = self.waiting.pop()
+            node, selector_values = self.waiting.pop()
             if isinstance(node.raw, bool):
                 node.never = not node.raw
             elif isinstance(node.raw, str):
                 types.fill_primitive(node, node.raw)
             elif isinstance(node.raw, dict):
-                self._fill(node, selected)
+                self._fill(node, selector_values)
 
-    def reference(self, pointer: str, raw: Any, target: Any, selected: dict[str, str] | None = None) -> SchemaNode:
+    def reference(
+        self, pointer: str, raw: Any, target: Any, selector_values: dict[str, str] | None = None
+    ) -> SchemaNode:
         """The node that a reference leads to. Raises: InvalidDocument."""
-        found = self._found(target)
-        if not isinstance(found, dict):
-            where = DocumentLocation(pointer=pointer, fragment=json_fragment(raw))
-            raise InvalidDocument(f'the reference "{str(target)[:100]}" leads to no type in the document', where)
-        return self.node(str(target).removeprefix("#"), found, selected)
+        definition = self._found(target)
+        if not isinstance(definition, dict):
+            location = DocumentLocation(pointer=pointer, fragment=json_fragment(raw))
+            raise InvalidDocument(f'the reference "{str(target)[:100]}" leads to no type in the document', location)
+        return self.node(str(target).removeprefix("#"), definition, selector_values)
 
     def _found(self, target: Any) -> Any:
         if not isinstance(target, str) or not target.startswith("#/"):
             return _NOWHERE
-        found: Any = self.document
+        value: Any = self.document
         for step in target[2:].split("/"):
-            if not isinstance(found, dict):
+            if not isinstance(value, dict):
                 return _NOWHERE
-            found = found.get(step.replace("~1", "/").replace("~0", "~"), _NOWHERE)
-        return found
+            value = value.get(step.replace("~1", "/").replace("~0", "~"), _NOWHERE)
+        return value
 
-    def _fill(self, node: SchemaNode, selected: dict[str, str]) -> None:
+    def _fill(self, node: SchemaNode, selector_values: dict[str, str]) -> None:
         raw = node.raw
 
-        def below(*steps: str | int) -> SchemaNode:
-            found = raw
+        def subschema(*steps: str | int) -> SchemaNode:
+            value = raw
             for step in steps:
-                found = found[step]
-            return self.node(join_pointer(node.pointer, *steps), found)
+                value = value[step]
+            return self.node(join_pointer(node.pointer, *steps), value)
 
         kind = raw.get("type")
         if isinstance(kind, dict):
-            self._referred(node, kind, selected)
+            self._referred(node, kind, selector_values)
         elif isinstance(kind, list):
-            node.any_of = tuple(self._member(node, index, each) for index, each in enumerate(kind))
+            node.any_of = tuple(self._member(node, index, alternative) for index, alternative in enumerate(kind))
         elif isinstance(kind, str):
             types.fill_primitive(node, kind)
-            self._compound(node, kind, below, selected)
+            self._compound(node, kind, subschema, selector_values)
         types.fill_value_keywords(node, raw)
-        types.fill_combinations(node, raw, below)
+        types.fill_combinations(node, raw, subschema)
         if kind == "tuple":
             # A tuple maps positions to property names, so different names make a different tuple.
             node.others |= {("tuple", dumps(raw.get("tuple")).decode())}
             node.min_items = len(node.prefix)
 
-    def _referred(self, node: SchemaNode, kind: dict[str, Any], selected: dict[str, str]) -> None:
-        place = join_pointer(node.pointer, "type")
+    def _referred(self, node: SchemaNode, kind: dict[str, Any], selector_values: dict[str, str]) -> None:
+        pointer = join_pointer(node.pointer, "type")
         node.ref = (
-            self.reference(place, kind, kind["$ref"], selected) if "$ref" in kind else self.node(place, kind, selected)
+            self.reference(pointer, kind, kind["$ref"], selector_values)
+            if "$ref" in kind
+            else self.node(pointer, kind, selector_values)
         )
 
-    def _member(self, node: SchemaNode, index: int, each: Any) -> SchemaNode:
+    def _member(self, node: SchemaNode, index: int, alternative: Any) -> SchemaNode:
         """The node of one type of a union."""
-        place = join_pointer(node.pointer, "type", index)
-        if isinstance(each, dict) and "$ref" in each:
-            return self.reference(place, each, each["$ref"])
-        return self.node(place, each)
+        pointer = join_pointer(node.pointer, "type", index)
+        if isinstance(alternative, dict) and "$ref" in alternative:
+            return self.reference(pointer, alternative, alternative["$ref"])
+        return self.node(pointer, alternative)
 
-    def _compound(self, node: SchemaNode, kind: str, below: types.NodeFactory, selected: dict[str, str]) -> None:
+    def _compound(
+        self, node: SchemaNode, kind: str, subschema: types.NodeFactory, selector_values: dict[str, str]
+    ) -> None:
         raw = node.raw
         match kind:
             case "object":
-                self._object(node, below, selected)
+                self._object(node, subschema, selector_values)
             case "map":
-                node.kinds, node.additional = frozenset({"object"}), below("values") if "values" in raw else None
+                node.kinds, node.additional = frozenset({"object"}), subschema("values") if "values" in raw else None
             case "array" | "set":
-                node.kinds, node.items = frozenset({"array"}), below("items") if "items" in raw else None
+                node.kinds, node.items = frozenset({"array"}), subschema("items") if "items" in raw else None
                 node.unique = kind == "set"
             case "tuple":
-                found = self._properties(node)
+                properties = self._properties(node)
                 node.kinds = frozenset({"array"})
-                node.prefix = tuple(found[name] for name in raw.get("tuple", []) if name in found)
+                node.prefix = tuple(properties[name] for name in raw.get("tuple", []) if name in properties)
                 node.items = self._kept(SchemaNode(node.pointer, False, never=True))
             case "choice":
-                self._choice(node, below)
+                self._choice(node, subschema)
 
-    def _object(self, node: SchemaNode, below: types.NodeFactory, selected: dict[str, str]) -> None:
+    def _object(self, node: SchemaNode, subschema: types.NodeFactory, selector_values: dict[str, str]) -> None:
         raw = node.raw
         node.kinds, node.properties = frozenset({"object"}), self._properties(node)
         for base in self._bases(raw):
             node.required |= {name for name in base[1].get("required", []) if isinstance(name, str)}
-        for name, value in selected.items():
-            only = SchemaNode(node.pointer, value, kinds=frozenset({"string"}), allowed={("string", value): value})
-            node.properties[name] = self._kept(only)
+        for name, value in selector_values.items():
+            selector_node = SchemaNode(
+                node.pointer, value, kinds=frozenset({"string"}), allowed={("string", value): value}
+            )
+            node.properties[name] = self._kept(selector_node)
             node.required |= {name}
         if raw.get("abstract") is not True and isinstance(raw.get("additionalProperties"), (dict, bool)):
-            node.additional = below("additionalProperties")
+            node.additional = subschema("additionalProperties")
         self.more.extend(types.fill_required(node, raw, ()))
 
     def _properties(self, node: SchemaNode) -> dict[str, SchemaNode]:
         """The properties of a type and of all types that it extends; the nearest definition wins."""
-        found: dict[str, SchemaNode] = {}
+        properties: dict[str, SchemaNode] = {}
         for pointer, raw in (*reversed(self._bases(node.raw)), (node.pointer, node.raw)):
-            for name, below in raw.get("properties", {}).items():
-                found[name] = self.node(join_pointer(pointer, "properties", name), below)
-        return found
+            for name, property_schema in raw.get("properties", {}).items():
+                properties[name] = self.node(join_pointer(pointer, "properties", name), property_schema)
+        return properties
 
     def _bases(self, raw: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         """The types that a type extends, nearest first, each once."""
-        found: dict[str, dict[str, Any]] = {}
-        waiting = _targets(raw)
-        while waiting:
-            target = waiting.pop(0)
+        bases: dict[str, dict[str, Any]] = {}
+        pending = _targets(raw)
+        while pending:
+            target = pending.pop(0)
             base = self._found(target)
-            if isinstance(base, dict) and target not in found:
-                found[target] = base
-                waiting = [*_targets(base), *waiting]
-        return [(target.removeprefix("#"), base) for target, base in found.items()]
+            if isinstance(base, dict) and target not in bases:
+                bases[target] = base
+                pending = [*_targets(base), *pending]
+        return [(target.removeprefix("#"), base) for target, base in bases.items()]
 
-    def _choice(self, node: SchemaNode, below: types.NodeFactory) -> None:
+    def _choice(self, node: SchemaNode, subschema: types.NodeFactory) -> None:
         raw = node.raw
         choices = raw.get("choices", {})
         selector = raw.get("selector")
@@ -176,9 +187,12 @@ class _Builder:
             )
             return
         node.kinds = frozenset({"object"})
-        made = [types.tagged_alternative(node, name, below("choices", name)) for name in choices]
-        self.more += [*made, *(each.additional for each in made if each.additional is not None)]
-        node.one_of = tuple(made)
+        alternatives = [types.tagged_alternative(node, name, subschema("choices", name)) for name in choices]
+        self.more += [
+            *alternatives,
+            *(alternative.additional for alternative in alternatives if alternative.additional is not None),
+        ]
+        node.one_of = tuple(alternatives)
 
     def _kept(self, node: SchemaNode) -> SchemaNode:
         self.more.append(node)
@@ -186,5 +200,5 @@ class _Builder:
 
 
 def _targets(raw: dict[str, Any]) -> list[str]:
-    found = raw.get("$extends", [])
-    return [each for each in (found if isinstance(found, list) else [found]) if isinstance(each, str)]
+    extended = raw.get("$extends", [])
+    return [target for target in (extended if isinstance(extended, list) else [extended]) if isinstance(target, str)]

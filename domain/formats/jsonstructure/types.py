@@ -41,13 +41,17 @@ NodeFactory = Callable[..., SchemaNode]
 def fill_primitive(node: SchemaNode, name: str) -> None:
     """Fills a node from the name of a type; `any` and compound types change nothing here."""
     if name in _INTEGERS or name == "integer":
-        low, high = _INTEGERS["int32" if name == "integer" else name]
-        node.kinds, node.lower, node.upper = frozenset({"integer"}), (Decimal(low), False), (Decimal(high), False)
+        minimum, maximum = _INTEGERS["int32" if name == "integer" else name]
+        node.kinds, node.lower, node.upper = (
+            frozenset({"integer"}),
+            (Decimal(minimum), False),
+            (Decimal(maximum), False),
+        )
     elif name in _FLOATS or name == "number":
         node.kinds = NUMBERS
         if name in _FLOATS:
-            most = Decimal(_FLOATS[name])
-            node.lower, node.upper = (-most, False), (most, False)
+            largest = Decimal(_FLOATS[name])
+            node.lower, node.upper = (-largest, False), (largest, False)
     elif name in _STRINGS:
         node.kinds, node.marks = frozenset({"string"}), frozenset({("type", name)})
     elif name in {"string", "null", "boolean"}:
@@ -62,8 +66,8 @@ def fill_value_keywords(node: SchemaNode, raw: dict[str, Any]) -> None:
         node.allowed = {equality_key(value): value for value in raw["enum"]}
     if "const" in raw:
         node.allowed = {equality_key(raw["const"]): raw["const"]}
-    for name, side in (("minimum", "lower"), ("exclusiveMinimum", "lower"), ("maximum", "upper")):
-        _bound(node, raw, name, side)
+    for name, bound_name in (("minimum", "lower"), ("exclusiveMinimum", "lower"), ("maximum", "upper")):
+        _bound(node, raw, name, bound_name)
     _bound(node, raw, "exclusiveMaximum", "upper")
     if _is_number(raw.get("multipleOf")):
         node.multiples = frozenset({to_decimal(raw["multipleOf"])})
@@ -74,8 +78,8 @@ def fill_value_keywords(node: SchemaNode, raw: dict[str, Any]) -> None:
     node.unique = node.unique or raw.get("uniqueItems") is True
     if isinstance(raw.get("pattern"), str):
         node.patterns = frozenset({raw["pattern"]})
-    marks = {(name, raw[name]) for name in ("format", "contentEncoding", "contentMediaType") if name in raw}
-    node.marks |= {(name, value) for name, value in marks if isinstance(value, str)}
+    annotation_pairs = {(name, raw[name]) for name in ("format", "contentEncoding", "contentMediaType") if name in raw}
+    node.marks |= {(name, value) for name, value in annotation_pairs if isinstance(value, str)}
     node.others = frozenset((name, json_text.dumps(raw[name]).decode()) for name in _OTHERS if name in raw)
 
 
@@ -83,9 +87,9 @@ def fill_combinations(node: SchemaNode, raw: dict[str, Any], make: NodeFactory) 
     """Fills a node with the keywords of the extension for conditional composition."""
     if _COMBINING.isdisjoint(raw):
         return
-    for name, term in (("allOf", "all_of"), ("anyOf", "any_of"), ("oneOf", "one_of")):
+    for name, attribute in (("allOf", "all_of"), ("anyOf", "any_of"), ("oneOf", "one_of")):
         if isinstance(raw.get(name), list):
-            setattr(node, term, tuple(make(name, index) for index in range(len(raw[name]))))
+            setattr(node, attribute, tuple(make(name, index) for index in range(len(raw[name]))))
     if isinstance(raw.get("not"), dict):
         node.negated = make("not")
     if isinstance(raw.get("if"), dict):
@@ -94,37 +98,44 @@ def fill_combinations(node: SchemaNode, raw: dict[str, Any], make: NodeFactory) 
         node.otherwise = make("else") if isinstance(raw.get("else"), dict) else None
 
 
-def fill_required(node: SchemaNode, raw: dict[str, Any], extra: Iterable[SchemaNode]) -> list[SchemaNode]:
-    """Fills a node with required properties. Returns `extra` and the nodes of alternatives, of which one must hold."""
-    found = raw.get("required", [])
-    node.required |= {name for name in found if isinstance(name, str)}
-    alternatives = [each for each in found if isinstance(each, list)]
+def fill_required(node: SchemaNode, raw: dict[str, Any], other_nodes: Iterable[SchemaNode]) -> list[SchemaNode]:
+    """Fills a node with required properties.
+
+    Returns `other_nodes` and the nodes of alternatives, of which one must hold.
+    """
+    required = raw.get("required", [])
+    node.required |= {name for name in required if isinstance(name, str)}
+    alternatives = [alternative for alternative in required if isinstance(alternative, list)]
     if alternatives:
-        node.one_of = tuple(SchemaNode(node.pointer, raw, required=frozenset(each)) for each in alternatives)
-    return [*extra, *node.one_of]
+        node.one_of = tuple(
+            SchemaNode(node.pointer, raw, required=frozenset(alternative)) for alternative in alternatives
+        )
+    return [*other_nodes, *node.one_of]
 
 
-def tagged_alternative(node: SchemaNode, name: str, below: SchemaNode) -> SchemaNode:
+def tagged_alternative(node: SchemaNode, name: str, member_schema: SchemaNode) -> SchemaNode:
     """One alternative of a tagged union: an object with a single member."""
-    closed = SchemaNode(node.pointer, False, never=True)
+    no_members = SchemaNode(node.pointer, False, never=True)
     return SchemaNode(
         join_pointer(node.pointer, "choices", name),
-        below.raw,
+        member_schema.raw,
         kinds=frozenset({"object"}),
-        properties={name: below},
+        properties={name: member_schema},
         required=frozenset({name}),
-        additional=closed,
+        additional=no_members,
     )
 
 
-def _bound(node: SchemaNode, raw: dict[str, Any], name: str, side: str) -> None:
+def _bound(node: SchemaNode, raw: dict[str, Any], name: str, bound_name: str) -> None:
     if not _is_number(raw.get(name)):
         return
-    asked: NumberBound = (to_decimal(raw[name]), name.startswith("exclusive"))
-    given: NumberBound | None = getattr(node, side)
-    stronger = given is None or (asked[0] > given[0] if side == "lower" else asked[0] < given[0])
-    if stronger or (given is not None and asked[0] == given[0] and asked[1]):
-        setattr(node, side, asked)
+    new_bound: NumberBound = (to_decimal(raw[name]), name.startswith("exclusive"))
+    current_bound: NumberBound | None = getattr(node, bound_name)
+    is_stronger = current_bound is None or (
+        new_bound[0] > current_bound[0] if bound_name == "lower" else new_bound[0] < current_bound[0]
+    )
+    if is_stronger or (current_bound is not None and new_bound[0] == current_bound[0] and new_bound[1]):
+        setattr(node, bound_name, new_bound)
 
 
 def _is_number(value: object) -> TypeGuard[int | float | Decimal]:

@@ -29,15 +29,15 @@ def parse(document: bytes, name: str) -> dict[str, Any]:
     About 10 ms for 2 kB. Raises: InvalidDocument, with a pointer, or with the line of a syntax error.
     """
     try:
-        found = load_document(document)
-        if not isinstance(found, dict):
+        value = load_document(document)
+        if not isinstance(value, dict):
             raise InvalidDocument(
-                "the document is not an object", DocumentLocation(pointer="", fragment=json_fragment(found))
+                "the document is not an object", DocumentLocation(pointer="", fragment=json_fragment(value))
             )
-        _check(found, name.rpartition("/")[2])
+        _check(value, name.rpartition("/")[2])
     except RecursionError:
         raise InvalidDocument("the document nests its parts too deeply, or a part refers to itself alone") from None
-    return found
+    return value
 
 
 def canonical_form(parsed: dict[str, Any]) -> bytes:
@@ -50,62 +50,62 @@ def canonical_form(parsed: dict[str, Any]) -> bytes:
 # -- validity ---------------------------------------------------------------------------------------------------------
 
 
-def _check(found: dict[str, Any], version: str) -> None:
+def _check(value: dict[str, Any], version: str) -> None:
     family = ".".join(version.split(".")[:2])
     keyword = "swagger" if family == "2.0" else "openapi"
-    declared = found.get(keyword)
+    declared = value.get(keyword)
     if not isinstance(declared, str):
         raise InvalidDocument(
-            f"the document does not have `{keyword}`", DocumentLocation(pointer="", fragment=json_fragment(found))
+            f"the document does not have `{keyword}`", DocumentLocation(pointer="", fragment=json_fragment(value))
         )
     if declared != version and ".".join(declared.split(".")[:2]) != version:
         text = f"the document is of version {declared[:20]}, but its format names {version}"
         raise InvalidDocument(text, DocumentLocation(pointer=f"/{keyword}", fragment=json_fragment(declared)))
-    validator, shaped = VALIDATORS[family], with_supported_patterns(found)
+    validator, checkable = VALIDATORS[family], with_supported_patterns(value)
     try:
-        if (error := metaschema_error(family, shaped)) is not None:
-            raise _invalid_document(found, error, error.instance_path)
-        if not _has_outside_references(found):
+        if (error := metaschema_error(family, checkable)) is not None:
+            raise _invalid_document(value, error, error.instance_path)
+        if not _has_outside_references(value):
             # Not the library's `iter_errors`, which keeps every document in memory for ever.
-            checker = validator(SchemaPath.from_dict(shaped, handlers=_NoFetching()))
+            checker = validator(SchemaPath.from_dict(checkable, handlers=_NoFetching()))
             for error in checker.root_validator(checker.schema_path):
-                raise _invalid_document(found, error, _path_of_error(shaped, error))
+                raise _invalid_document(value, error, _path_of_error(checkable, error))
     except (InvalidDocument, RecursionError):
         raise
     except Unresolvable as error:
         raise InvalidDocument(
             f"the reference {error.ref} leads to nothing in the document"[:500],
-            DocumentLocation(pointer=reference_pointer(found, error.ref)),
+            DocumentLocation(pointer=reference_pointer(value, error.ref)),
         ) from None
     except Exception as error:  # the library may raise anything for untrusted documents
         raise InvalidDocument(f"the document cannot be checked: {type(error).__name__}: {error}"[:500]) from None
 
 
-def _path_of_error(found: Any, error: Any) -> list[Any]:
+def _path_of_error(value: Any, error: Any) -> list[Any]:
     """The path of an error across parts; for an error in a default, its path starts at the default."""
     path = list(getattr(error, "absolute_path", ()))
-    return path_in_default(found, getattr(error, "schema", None), path, getattr(error, "instance", None))
+    return path_in_default(value, getattr(error, "schema", None), path, getattr(error, "instance", None))
 
 
-def _invalid_document(found: Any, error: Any, path: Sequence[Any]) -> InvalidDocument:
+def _invalid_document(value: Any, error: Any, path: Sequence[Any]) -> InvalidDocument:
     text = str(getattr(error, "message", error)).partition("\n")[0].rstrip(".")
-    return InvalidDocument(text[:500], location_at(found, path))
+    return InvalidDocument(text[:500], location_at(value, path))
 
 
-def _has_outside_references(found: Any) -> bool:
+def _has_outside_references(document: Any) -> bool:
     """Whether a document refers to anything outside of itself, or changes its base URI."""
-    waiting = [found]
-    while waiting:
-        value = waiting.pop()
+    pending = [document]
+    while pending:
+        value = pending.pop()
         if isinstance(value, dict):
             for name in ("$ref", "$dynamicRef", "$recursiveRef"):
                 if isinstance(value.get(name), str) and not value[name].startswith("#"):
                     return True
             if any(isinstance(value.get(name), str) for name in ("$id", "$schema", "$self", "jsonSchemaDialect")):
                 return True
-            waiting.extend(value.values())
+            pending.extend(value.values())
         elif isinstance(value, list):
-            waiting.extend(value)
+            pending.extend(value)
     return False
 
 

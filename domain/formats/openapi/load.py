@@ -24,10 +24,10 @@ def load_document(document: bytes) -> Any:
         raise InvalidDocument("the document is empty", DocumentLocation(line=1))
     if text.lstrip()[0] not in '{["':
         return _from_yaml(text)
-    found = _from_json(text)
-    if isinstance(found, str):  # YAML inside of a JSON string, which may contain invalid characters
-        return _from_yaml(found.encode("utf-8", "replace").decode())
-    return found
+    value = _from_json(text)
+    if isinstance(value, str):  # YAML inside of a JSON string, which may contain invalid characters
+        return _from_yaml(value.encode("utf-8", "replace").decode())
+    return value
 
 
 def _from_json(text: str) -> Any:
@@ -47,13 +47,14 @@ def _from_json(text: str) -> Any:
 
 
 def _dict_of_unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        duplicate = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
         raise InvalidDocument(
-            f"the name {twice[:50]!r} occurs twice in an object", DocumentLocation(fragment=json_fragment(twice))
+            f"the name {duplicate[:50]!r} occurs twice in an object",
+            DocumentLocation(fragment=json_fragment(duplicate)),
         )
-    return made
+    return members
 
 
 def _number(text: str) -> float:
@@ -123,13 +124,13 @@ class _YamlConverter:
         return _scalar(node)
 
     def _pairs(self, node: Any, depth: int) -> Iterator[tuple[str, Any]]:
-        seen = set()
+        known_names = set()
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise _invalid_at(key, "a name has to be text")
-            if key.value in seen:
+            if key.value in known_names:
                 raise _invalid_at(key, f"the name {key.value[:50]!r} occurs twice in an object")
-            seen.add(key.value)
+            known_names.add(key.value)
             yield key.value, self.value(value, depth + 1)
 
 

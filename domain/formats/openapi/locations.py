@@ -20,29 +20,29 @@ def path_in_default(document: Any, schema: Any, path: Sequence[Any], value: Any)
 
     schema: the schema that the value was checked against. path: from the default to the value.
     """
-    waiting: list[tuple[list[Any], Any]] = [([], document)]
-    while waiting:
-        way, found = waiting.pop()
-        if isinstance(found, dict):
-            if "default" in found and (_at(found["default"], path) == value if path else found == schema):
-                return [*way, "default", *path]
-            waiting.extend(([*way, name], part) for name, part in found.items())
-        elif isinstance(found, list):
-            waiting.extend(([*way, at], part) for at, part in enumerate(found))
+    pending: list[tuple[list[Any], Any]] = [([], document)]
+    while pending:
+        current_path, current = pending.pop()
+        if isinstance(current, dict):
+            if "default" in current and (_at(current["default"], path) == value if path else current == schema):
+                return [*current_path, "default", *path]
+            pending.extend(([*current_path, name], part) for name, part in current.items())
+        elif isinstance(current, list):
+            pending.extend(([*current_path, index], part) for index, part in enumerate(current))
     return []
 
 
-def reference_pointer(found: Any, fragment: str) -> str | None:
+def reference_pointer(document: Any, fragment: str) -> str | None:
     """The pointer to a reference whose URI ends with a fragment; None where there is none."""
-    waiting = [("", found)]
-    while waiting:
-        pointer, value = waiting.pop()
+    pending = [("", document)]
+    while pending:
+        pointer, value = pending.pop()
         if isinstance(value, dict):
             if isinstance(value.get("$ref"), str) and value["$ref"].endswith(fragment):
                 return f"{pointer}/$ref"
-            waiting.extend((join_pointer(pointer, name), part) for name, part in value.items())
+            pending.extend((join_pointer(pointer, name), part) for name, part in value.items())
         elif isinstance(value, list):
-            waiting.extend((f"{pointer}/{at}", part) for at, part in enumerate(value))
+            pending.extend((f"{pointer}/{index}", part) for index, part in enumerate(value))
     return None
 
 
@@ -55,9 +55,9 @@ def json_fragment(value: Any) -> str:
 
 def _at(value: Any, path: Sequence[Any]) -> Any:
     """The value at a path; None where there is none."""
-    for part in path:
+    for step in path:
         try:
-            value = value[part] if isinstance(value, list) else value[str(part)]
+            value = value[step] if isinstance(value, list) else value[str(step)]
         except (LookupError, TypeError):
             return None
     return value

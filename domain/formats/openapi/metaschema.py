@@ -26,8 +26,8 @@ VALIDATORS: Final[Mapping[str, Any]] = {
 
 def metaschema_error(version: str, document: Any) -> Any:
     """The first error of a document against the meta-schema of a version; None where it is valid."""
-    found = next(_validator(version).iter_errors(document), None)
-    return None if found is None else _innermost(found)
+    error = next(_validator(version).iter_errors(document), None)
+    return None if error is None else _innermost(error)
 
 
 def with_supported_patterns(value: Any) -> Any:
@@ -36,14 +36,14 @@ def with_supported_patterns(value: Any) -> Any:
     It also changes members named `pattern` in examples, so use the result for validation only.
     """
     if isinstance(value, list):
-        made: Any = [with_supported_patterns(each) for each in value]
-        return made if any(new is not old for new, old in zip(made, value, strict=True)) else value
+        rewritten: Any = [with_supported_patterns(member) for member in value]
+        return rewritten if any(new is not old for new, old in zip(rewritten, value, strict=True)) else value
     if not isinstance(value, dict):
         return value
-    made = {name: with_supported_patterns(each) for name, each in value.items()}
+    rewritten = {name: with_supported_patterns(member) for name, member in value.items()}
     if isinstance(value.get("pattern"), str):
-        made["pattern"] = supported_spelling(value["pattern"]) or value["pattern"]
-    return made if any(made[name] is not each for name, each in value.items()) else value
+        rewritten["pattern"] = supported_spelling(value["pattern"]) or value["pattern"]
+    return rewritten if any(rewritten[name] is not member for name, member in value.items()) else value
 
 
 def _innermost(error: Any) -> Any:
@@ -55,7 +55,7 @@ def _innermost(error: Any) -> Any:
     if not branches:
         return error
     return max(
-        (_innermost(one) for branch in branches for one in branch),
+        (_innermost(nested_error) for branch in branches for nested_error in branch),
         key=lambda one: (len(one.instance_path), getattr(one.kind, "property", None) != "$ref"),
         default=error,
     )

@@ -44,7 +44,7 @@ def parse(document: bytes, name: str) -> ProtoDocument:
     _check_language(source, language, name)
     resolved = compile_source(source)
     assert resolved.compiled.descriptor is not None
-    imports = (" ".join(token.text for token in one.tokens[1:-1]) for one in source.imports)
+    imports = (" ".join(token.text for token in statement.tokens[1:-1]) for statement in source.imports)
     return document_from_descriptor(
         resolved.compiled.descriptor, source.text, imports, resolved.opaque, resolved.options
     )
@@ -68,12 +68,13 @@ def incompatibilities(
 
 def _check_language(source: ProtoSource, language: str, name: str) -> None:
     """Raises: InvalidDocument where the document declares another language than its format."""
-    said = source.language
-    if said is not None:
-        found = f'{said.tokens[0].text} = "{said.value}"'
-        if found != language:
+    statement = source.language
+    if statement is not None:
+        declared_language = f'{statement.tokens[0].text} = "{statement.value}"'
+        if declared_language != language:
             raise InvalidDocument(
-                f"the document says {found}, but {name} requires {language}", source.location(said.tokens[0].start)
+                f"the document says {declared_language}, but {name} requires {language}",
+                source.location(statement.tokens[0].start),
             )
     # Any other first token is an error that the compiler reports better.
     elif language != _LANGUAGES["2"] and source.tokens[0].text in _FIRST:

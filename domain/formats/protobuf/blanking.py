@@ -10,12 +10,12 @@ from domain.formats.protobuf.source import ProtoToken
 
 def blank_out(text: str, parts: Iterable[Sequence[ProtoToken]]) -> str:
     """The text with spaces in place of each part's tokens; line breaks stay."""
-    done, at = [], 0
+    pieces, offset = [], 0
     for start, end in sorted((part[0].start, part[-1].end) for part in parts):
-        if start >= at:
-            done += [text[at:start], re.sub(r"[^\n]", " ", text[start:end])]
-            at = end
-    return "".join([*done, text[at:]])
+        if start >= offset:
+            pieces += [text[offset:start], re.sub(r"[^\n]", " ", text[start:end])]
+            offset = end
+    return "".join([*pieces, text[offset:]])
 
 
 def custom_options(tokens: Sequence[ProtoToken]) -> Iterator[Sequence[ProtoToken]]:
@@ -25,8 +25,8 @@ def custom_options(tokens: Sequence[ProtoToken]) -> Iterator[Sequence[ProtoToken
     """
     index = 0
     while index < len(tokens):
-        following = tokens[index + 1].text if index + 1 < len(tokens) else ""
-        if tokens[index].text == "option" and following == "(":
+        next_text = tokens[index + 1].text if index + 1 < len(tokens) else ""
+        if tokens[index].text == "option" and next_text == "(":
             end = _end(tokens, index, ";")
             yield tokens[index : end + 1]
         elif tokens[index].text == "[":
@@ -39,28 +39,28 @@ def custom_options(tokens: Sequence[ProtoToken]) -> Iterator[Sequence[ProtoToken
 
 def _custom_members(tokens: Sequence[ProtoToken], start: int, end: int) -> Iterator[Sequence[ProtoToken]]:
     members: list[tuple[int, int]] = []
-    at = start + 1
-    while at < end:
-        comma = min(_end(tokens, at, ","), end)
-        members.append((at, comma))
-        at = comma + 1
-    custom = [tokens[first].text == "(" for first, _ in members]
-    if custom and all(custom):
+    index = start + 1
+    while index < end:
+        comma = min(_end(tokens, index, ","), end)
+        members.append((index, comma))
+        index = comma + 1
+    custom_flags = [tokens[first].text == "(" for first, _ in members]
+    if custom_flags and all(custom_flags):
         yield tokens[start : end + 1]
         return
-    kept = False
-    for (first, last), painted in zip(members, custom, strict=True):
-        if painted:
-            yield tokens[first - 1 : last] if kept else tokens[first : last + 1]
-        kept = kept or not painted
+    has_kept = False
+    for (first, last), is_custom in zip(members, custom_flags, strict=True):
+        if is_custom:
+            yield tokens[first - 1 : last] if has_kept else tokens[first : last + 1]
+        has_kept = has_kept or not is_custom
 
 
-def _end(tokens: Sequence[ProtoToken], start: int, mark: str) -> int:
+def _end(tokens: Sequence[ProtoToken], start: int, end_mark: str) -> int:
     """The index of the mark that ends the current part, ignoring nested brackets; without one, of the last token."""
     depth = 0
     for index in range(start, len(tokens)):
         text = tokens[index].text
-        if depth == 0 and text == mark:
+        if depth == 0 and text == end_mark:
             return index
         depth += (text in ("{", "[", "(")) - (text in ("}", "]", ")"))
         if depth < 0:

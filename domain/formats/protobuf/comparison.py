@@ -34,8 +34,8 @@ def find_incompatibilities(
     newer: which document replaces the other. None: unknown; then everything is allowed that either order allows.
     """
     if newer is None:
-        either = find_incompatibilities(reader, writer, "reader")
-        return either and min(either, find_incompatibilities(reader, writer, "writer"), key=len)
+        as_reader = find_incompatibilities(reader, writer, "reader")
+        return as_reader and min(as_reader, find_incompatibilities(reader, writer, "writer"), key=len)
     pair = _DocumentPair(reader, writer, newer)
     return list(islice(_differences(pair), MAX_INCOMPATIBILITIES))
 
@@ -110,30 +110,32 @@ def _messages(pair: _DocumentPair, before: ProtoMessage, after: ProtoMessage) ->
 def _removed(
     pair: _DocumentPair, field: ProtoField, before: ProtoMessage, after: ProtoMessage
 ) -> Iterator[Incompatibility]:
-    what = f'field {field.number} "{field.name}" of {before.name}'
+    subject = f'field {field.number} "{field.name}" of {before.name}'
     if pair.newer == "writer":
         # SC-36 allows a removal for backward compatibility only, although a reader would use the field's default.
-        rule, text = "field-removed", f"{what} is read, but no longer written"
+        rule, text = "field-removed", f"{subject} is read, but no longer written"
         if field.required:
-            rule, text = "required-field-missing", f"{what} is required by the reader and not known to the writer"
+            rule, text = "required-field-missing", f"{subject} is required by the reader and not known to the writer"
         yield pair.changed(rule, text, field.line, after.line)
         return
-    missing = [] if after.reserved.range_of(field.number) else ["number"]
+    unreserved = [] if after.reserved.range_of(field.number) else ["number"]
     # The name of an extension is not in the message's scope, so the message cannot reserve it.
-    missing += [] if field.extension or field.name in after.reserved.names else ["name"]
-    if missing:
-        text = f"{what} was removed and its {' and '.join(missing)} not reserved"
+    unreserved += [] if field.extension or field.name in after.reserved.names else ["name"]
+    if unreserved:
+        text = f"{subject} was removed and its {' and '.join(unreserved)} not reserved"
         yield pair.changed("field-removed-not-reserved", text, field.line, after.line)
 
 
 def _added(
     pair: _DocumentPair, field: ProtoField, before: ProtoMessage, after: ProtoMessage
 ) -> Iterator[Incompatibility]:
-    what = f'field {field.number} "{field.name}" of {before.name}'
-    if held := before.reserved.range_of(field.number):
-        yield pair.changed("reserved-number-used", f"{what} takes a number that was reserved", held.line, field.line)
+    subject = f'field {field.number} "{field.name}" of {before.name}'
+    if reserved_range := before.reserved.range_of(field.number):
+        yield pair.changed(
+            "reserved-number-used", f"{subject} takes a number that was reserved", reserved_range.line, field.line
+        )
     if field.required and pair.newer == "reader":
-        text = f"{what} is required by the reader and not known to the writer"
+        text = f"{subject} is required by the reader and not known to the writer"
         yield pair.changed("required-field-missing", text, before.line, field.line)
 
 
@@ -141,23 +143,23 @@ def _fields(
     pair: _DocumentPair, before: ProtoField, after: ProtoField, message: ProtoMessage
 ) -> Iterator[Incompatibility]:
     """Compares a field that has its number in both documents."""
-    what = f"field {before.number} of {message.name}"
+    subject = f"field {before.number} of {message.name}"
     reader, writer = (after, before) if pair.newer == "reader" else (before, after)
     if reader.required and not writer.required:
-        text = f"{what} is required by the reader and may be left out by the writer"
+        text = f"{subject} is required by the reader and may be left out by the writer"
         yield pair.found("required-field-optional", text, reader.line, writer.line)
     if not may_become_repeated(before, after):
-        was, now = ("repeated" if one.repeated else "singular" for one in (before, after))
-        text = f"{what} was {was} and is {now}, which {before.kind} does not allow"
+        old_cardinality, new_cardinality = ("repeated" if field.repeated else "singular" for field in (before, after))
+        text = f"{subject} was {old_cardinality} and is {new_cardinality}, which {before.kind} does not allow"
         yield pair.changed("field-cardinality-changed", text, before.line, after.line)
     entries = pair.before.messages.get(before.type), pair.after.messages.get(after.type)
     if any(entry is not None and entry.entry for entry in entries):
-        yield from _entries(pair, before, after, entries, what)
+        yield from _entries(pair, before, after, entries, subject)
     elif not is_wider(before, after, pair.before, pair.after):
-        text = f"{what} was {_type(before)} and is {_type(after)}, which is not as wide or not the same on the wire"
+        text = f"{subject} was {_type(before)} and is {_type(after)}, which is not as wide or not the same on the wire"
         yield pair.changed("field-type-changed", text, before.line, after.line)
     elif writer.implicit and not (reader.implicit or reader.repeated) and not reads_as_zero(reader, pair.reader):
-        text = f"{what} is not written when it is zero, and then read as another default"
+        text = f"{subject} is not written when it is zero, and then read as another default"
         yield pair.found("default-not-zero", text, reader.line, writer.line)
 
 
@@ -166,16 +168,16 @@ def _entries(
     before: ProtoField,
     after: ProtoField,
     entries: tuple[ProtoMessage | None, ProtoMessage | None],
-    what: str,
+    subject: str,
 ) -> Iterator[Incompatibility]:
     """Compares map entries. A map is a repeated message with key and value, so each may replace the other."""
-    older, newer = entries
-    if older is None or newer is None or {before.kind, after.kind} != {"message"}:
-        text = f"{what} was {_type(before, older)} and is {_type(after, newer)}"
+    old_entry, new_entry = entries
+    if old_entry is None or new_entry is None or {before.kind, after.kind} != {"message"}:
+        text = f"{subject} was {_type(before, old_entry)} and is {_type(after, new_entry)}"
         yield pair.changed("field-type-changed", text, before.line, after.line)
         return
-    for found in _messages(pair, older, newer):
-        yield pair.changed(found.rule, f"{what}, a map: {found.text}", before.line, after.line)
+    for incompatibility in _messages(pair, old_entry, new_entry):
+        yield pair.changed(incompatibility.rule, f"{subject}, a map: {incompatibility.text}", before.line, after.line)
 
 
 def _type(field: ProtoField, message: ProtoMessage | None = None) -> str:
@@ -184,33 +186,33 @@ def _type(field: ProtoField, message: ProtoMessage | None = None) -> str:
 
 def _oneofs(pair: _DocumentPair, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
     """Refuses a oneof with fields that can be written together: the reader would keep only the last of them."""
-    held: dict[str, dict[str | int, ProtoField]] = {}
+    fields_by_oneof: dict[str, dict[str | int, ProtoField]] = {}
     for number, field in reader.fields.items():
         other = writer.fields.get(number)
         if field.oneof and other is not None:
-            held.setdefault(field.oneof, {}).setdefault(other.oneof or number, field)
-    for oneof, apart in held.items():
-        if len(apart) > 1:
-            numbers = " and ".join(str(field.number) for field in islice(apart.values(), 2))
+            fields_by_oneof.setdefault(field.oneof, {}).setdefault(other.oneof or number, field)
+    for oneof, separate_fields in fields_by_oneof.items():
+        if len(separate_fields) > 1:
+            numbers = " and ".join(str(field.number) for field in islice(separate_fields.values(), 2))
             text = f'oneof "{oneof}" of {reader.name} holds one of the fields {numbers}, which can be written together'
-            first = next(iter(apart.values()))
+            first = next(iter(separate_fields.values()))
             yield pair.found("oneof-joins-fields", text, first.line, writer.fields[first.number].line)
 
 
 def _enums(pair: _DocumentPair, before: ProtoEnum, after: ProtoEnum) -> Iterator[Incompatibility]:
     for number, value in before.values.items():
-        now = after.numbers.get(value.name)
-        if now is not None and now != number:
-            text = f'value "{value.name}" of {before.name} had number {number} and has {now}'
-            yield pair.changed("enum-number-changed", text, value.line, after.values[now].line)
+        new_number = after.numbers.get(value.name)
+        if new_number is not None and new_number != number:
+            text = f'value "{value.name}" of {before.name} had number {number} and has {new_number}'
+            yield pair.changed("enum-number-changed", text, value.line, after.values[new_number].line)
         elif number not in after.values:
             # SC-36 knows no reservation of values: the name of a written number must not disappear.
             text = f'value {number} "{value.name}" of {before.name} was removed'
             yield pair.changed("enum-value-removed", text, value.line, after.line)
     for number, value in after.values.items():
-        if number not in before.values and (held := before.reserved.range_of(number)):
+        if number not in before.values and (reserved_range := before.reserved.range_of(number)):
             text = f'value {number} "{value.name}" of {before.name} takes a number that was reserved'
-            yield pair.changed("reserved-number-used", text, held.line, value.line)
+            yield pair.changed("reserved-number-used", text, reserved_range.line, value.line)
     for name, number in after.numbers.items():
         if name in before.reserved.names:
             text = f'{before.name} had reserved the name "{name}"'
@@ -227,22 +229,24 @@ def _reservations(
     names: Mapping[str, object],
 ) -> Iterator[Incompatibility]:
     """Reports removed reservations, because a later document could reuse them; those in use are reported elsewhere."""
-    for held in before.ranges:
-        number = _uncovered(held, after, numbers)
+    for reserved_range in before.ranges:
+        number = _uncovered(reserved_range, after, numbers)
         if number is not None:
             text = f"{name} does not reserve number {number} any more"
-            yield pair.changed("reservation-removed", text, held.line, None)
-    for kept, line in before.names.items():
-        if kept not in after.names and kept not in names:
-            yield pair.changed("reservation-removed", f'{name} does not reserve the name "{kept}" any more', line, None)
+            yield pair.changed("reservation-removed", text, reserved_range.line, None)
+    for reserved_name, line in before.names.items():
+        if reserved_name not in after.names and reserved_name not in names:
+            yield pair.changed(
+                "reservation-removed", f'{name} does not reserve the name "{reserved_name}" any more', line, None
+            )
 
 
-def _uncovered(held: ReservedRange, after: Reservations, numbers: Mapping[int, object]) -> int | None:
+def _uncovered(reserved_range: ReservedRange, after: Reservations, numbers: Mapping[int, object]) -> int | None:
     """The first number of a range that is neither reserved nor used; None where there is none."""
-    number = held.first
-    while number <= held.last:
-        if cover := after.range_of(number):
-            number = cover.last + 1
+    number = reserved_range.first
+    while number <= reserved_range.last:
+        if covering_range := after.range_of(number):
+            number = covering_range.last + 1
         elif number in numbers:
             number += 1
         else:
@@ -253,20 +257,23 @@ def _uncovered(held: ReservedRange, after: Reservations, numbers: Mapping[int, o
 def _services(pair: _DocumentPair) -> Iterator[Incompatibility]:
     """Compares services: a method may be added, but not removed, and its types must not change."""
     for name, service in pair.before.services.items():
-        other = pair.after.services.get(name)
-        if other is None:
+        new_service = pair.after.services.get(name)
+        if new_service is None:
             yield pair.changed("service-removed", f"service {name} was removed or renamed", service.line, None)
             continue
         for method in service.methods.values():
-            what = f"method {method.name} of {name}"
-            now = other.methods.get(method.name)
-            if now is None:
-                yield pair.changed("method-removed", f"{what} was removed or renamed", method.line, other.line)
-            elif not _same(pair, method, now):
-                yield pair.changed("method-changed", f"{what} has another input or output", method.line, now.line)
+            subject = f"method {method.name} of {name}"
+            new_method = new_service.methods.get(method.name)
+            if new_method is None:
+                yield pair.changed("method-removed", f"{subject} was removed or renamed", method.line, new_service.line)
+            elif not _same(pair, method, new_method):
+                yield pair.changed(
+                    "method-changed", f"{subject} has another input or output", method.line, new_method.line
+                )
 
 
 def _same(pair: _DocumentPair, before: ProtoMethod, after: ProtoMethod) -> bool:
     return before.streams == after.streams and all(
-        is_same_type(one, other, pair.before, pair.after) for one, other in zip(before.types, after.types, strict=True)
+        is_same_type(old_type, new_type, pair.before, pair.after)
+        for old_type, new_type in zip(before.types, after.types, strict=True)
     )

@@ -27,20 +27,24 @@ _UNPACKED: Final = frozenset(("string", "bytes", "message", "group", "opaque"))
 
 
 def document_from_descriptor(
-    file: d.FileDescriptorProto, text: str, imports: Iterable[str], opaque: frozenset[str], unchecked: tuple[str, ...]
+    file: d.FileDescriptorProto,
+    text: str,
+    imports: Iterable[str],
+    opaque_types: frozenset[str],
+    unchecked: tuple[str, ...],
 ) -> ProtoDocument:
     """The document in the form for comparisons. O(its elements)."""
-    reading = _DescriptorReader(file, opaque)
-    reading.read()
-    lines = reading.lines
+    reader = _DescriptorReader(file, opaque_types)
+    reader.read()
+    lines = reader.lines
     file.ClearField("source_code_info")
     return ProtoDocument(
         package=file.package,
         package_line=lines.get((2,)),
-        messages=reading.messages,
-        enums=reading.enums,
-        services=reading.services,
-        opaque=opaque,
+        messages=reader.messages,
+        enums=reader.enums,
+        services=reader.services,
+        opaque=opaque_types,
         descriptor=file.SerializeToString(),
         imports=tuple(imports),
         unchecked=unchecked,
@@ -51,91 +55,106 @@ def document_from_descriptor(
 class _DescriptorReader:
     """Collects the elements of a document."""
 
-    def __init__(self, file: d.FileDescriptorProto, opaque: frozenset[str]) -> None:
-        self._file, self._opaque = file, opaque
-        self.lines = {tuple(one.path): one.span[0] + 1 for one in file.source_code_info.location}
+    def __init__(self, file: d.FileDescriptorProto, opaque_types: frozenset[str]) -> None:
+        self._file, self._opaque = file, opaque_types
+        self.lines = {tuple(location.path): location.span[0] + 1 for location in file.source_code_info.location}
         self.messages: dict[str, ProtoMessage] = {}
         self.enums: dict[str, ProtoEnum] = {}
         self.services: dict[str, ProtoService] = {}
         self._extensions: dict[str, dict[int, ProtoField]] = {}
 
     def read(self) -> None:
-        file, held = self._file, features.features_of_file(self._file)
-        self._types(file.package, (4,), file.message_type, (5,), file.enum_type, held)
-        self._extend(file.package, (7,), file.extension, held)
+        file, feature_set = self._file, features.features_of_file(self._file)
+        self._types(file.package, (4,), file.message_type, (5,), file.enum_type, feature_set)
+        self._extend(file.package, (7,), file.extension, feature_set)
         for index, service in enumerate(file.service):
             name = _join(file.package, service.name)
             self.services[name] = ProtoService(name, self._methods(service, (6, index)), self.lines.get((6, index)))
         for name, extensions in self._extensions.items():
-            known = self.messages.get(name, ProtoMessage(name, {}))
-            fields = {**extensions, **known.fields}
-            self.messages[name] = ProtoMessage(name, fields, known.reserved, known.entry, known.line)
+            message = self.messages.get(name, ProtoMessage(name, {}))
+            fields = {**extensions, **message.fields}
+            self.messages[name] = ProtoMessage(name, fields, message.reserved, message.entry, message.line)
 
     def _types(
         self,
         scope: str,
-        at: _Path,
+        path: _Path,
         messages: Iterable[d.DescriptorProto],
-        enums_at: _Path,
+        enums_path: _Path,
         enums: Iterable[d.EnumDescriptorProto],
-        held: Features,
+        feature_set: Features,
     ) -> None:
         for index, message in enumerate(messages):
-            self._message(_join(scope, message.name), (*at, index), message, held)
+            self._message(_join(scope, message.name), (*path, index), message, feature_set)
         for index, enum in enumerate(enums):
-            self._enum(_join(scope, enum.name), (*enums_at, index), enum, held)
+            self._enum(_join(scope, enum.name), (*enums_path, index), enum, feature_set)
 
-    def _message(self, name: str, at: _Path, message: d.DescriptorProto, held: Features) -> None:
-        held = held.override_with(message.options.features)
+    def _message(self, name: str, path: _Path, message: d.DescriptorProto, feature_set: Features) -> None:
+        feature_set = feature_set.override_with(message.options.features)
         entry = message.options.map_entry
-        entries = {f".{name}.{one.name}" for one in message.nested_type if one.options.map_entry}
+        entries = {f".{name}.{element.name}" for element in message.nested_type if element.options.map_entry}
         fields = {}
         for index, field in enumerate(message.field):
             oneof = field.HasField("oneof_index") and not field.proto3_optional
-            holder = message.oneof_decl[field.oneof_index] if oneof else None
+            oneof_declaration = message.oneof_decl[field.oneof_index] if oneof else None
             fields[field.number] = self._field(
                 field,
-                (*at, 2, index),
-                held if holder is None else held.override_with(holder.options.features),
-                prefixed=entry or field.type_name in entries,
-                oneof="" if holder is None else holder.name,
+                (*path, 2, index),
+                feature_set
+                if oneof_declaration is None
+                else feature_set.override_with(oneof_declaration.options.features),
+                is_map_part=entry or field.type_name in entries,
+                oneof="" if oneof_declaration is None else oneof_declaration.name,
             )
         ranges = (
-            ReservedRange(one.start, one.end - 1, self.lines.get((*at, 9, i)))
-            for i, one in enumerate(message.reserved_range)
+            ReservedRange(element.start, element.end - 1, self.lines.get((*path, 9, range_index)))
+            for range_index, element in enumerate(message.reserved_range)
         )
-        names = {one: self.lines.get((*at, 10, index)) for index, one in enumerate(message.reserved_name)}
+        names = {element: self.lines.get((*path, 10, index)) for index, element in enumerate(message.reserved_name)}
         reserved = Reservations(tuple(sorted(ranges)), names)
-        self.messages[name] = ProtoMessage(name, fields, reserved, entry, self.lines.get(at))
-        self._types(name, (*at, 3), message.nested_type, (*at, 4), message.enum_type, held)
-        self._extend(name, (*at, 6), message.extension, held)
+        self.messages[name] = ProtoMessage(name, fields, reserved, entry, self.lines.get(path))
+        self._types(name, (*path, 3), message.nested_type, (*path, 4), message.enum_type, feature_set)
+        self._extend(name, (*path, 6), message.extension, feature_set)
 
-    def _extend(self, scope: str, at: _Path, extensions: Iterable[d.FieldDescriptorProto], held: Features) -> None:
+    def _extend(
+        self, scope: str, path: _Path, extensions: Iterable[d.FieldDescriptorProto], feature_set: Features
+    ) -> None:
         for index, extension in enumerate(extensions):
-            read = self._field(extension, (*at, index), held, scope)
-            self._extensions.setdefault(extension.extendee.removeprefix("."), {})[read.number] = read
+            extension_field = self._field(extension, (*path, index), feature_set, scope)
+            self._extensions.setdefault(extension.extendee.removeprefix("."), {})[extension_field.number] = (
+                extension_field
+            )
 
     def _field(
         self,
         field: d.FieldDescriptorProto,
-        at: _Path,
-        held: Features,
+        path: _Path,
+        feature_set: Features,
         scope: str = "",
-        prefixed: bool = False,
+        is_map_part: bool = False,
         oneof: str = "",
     ) -> ProtoField:
-        """The field. scope: of an extension. prefixed: it is a map or inside of one, and therefore never delimited."""
-        held = held.override_with(field.options.features)
+        """The field.
+
+        scope: of an extension. is_map_part: it is a map or inside of one, and therefore never delimited.
+        """
+        feature_set = feature_set.override_with(field.options.features)
         kind, name = _KINDS[field.type], field.type_name.removeprefix(".")
         repeated = field.label == d.FieldDescriptorProto.LABEL_REPEATED
         extension = bool(field.extendee)
-        if kind == "message" and held.message == d.FeatureSet.DELIMITED and not prefixed:
+        if kind == "message" and feature_set.message == d.FeatureSet.DELIMITED and not is_map_part:
             kind = "group"
         if name in self._opaque:
             kind = "opaque"
-        plain = not repeated and not extension and not field.proto3_optional and kind not in ("message", "group")
-        required = field.label == d.FieldDescriptorProto.LABEL_REQUIRED or held.presence == d.FeatureSet.LEGACY_REQUIRED
-        packs = field.options.packed if field.options.HasField("packed") else held.repeated == d.FeatureSet.PACKED
+        may_be_implicit = (
+            not repeated and not extension and not field.proto3_optional and kind not in ("message", "group")
+        )
+        required = (
+            field.label == d.FieldDescriptorProto.LABEL_REQUIRED or feature_set.presence == d.FeatureSet.LEGACY_REQUIRED
+        )
+        is_packed = (
+            field.options.packed if field.options.HasField("packed") else feature_set.repeated == d.FeatureSet.PACKED
+        )
         return ProtoField(
             number=field.number,
             name=_join(scope, field.name) if extension else field.name,
@@ -143,44 +162,47 @@ class _DescriptorReader:
             type=name,
             repeated=repeated,
             required=required and not repeated and not extension,
-            implicit=plain and held.presence == d.FeatureSet.IMPLICIT and not field.HasField("oneof_index"),
-            packed=repeated and packs and kind not in _UNPACKED,
+            implicit=may_be_implicit
+            and feature_set.presence == d.FeatureSet.IMPLICIT
+            and not field.HasField("oneof_index"),
+            packed=repeated and is_packed and kind not in _UNPACKED,
             oneof=oneof,
             default=field.default_value if field.HasField("default_value") else None,
             extension=extension,
-            line=self.lines.get(at),
+            line=self.lines.get(path),
         )
 
-    def _enum(self, name: str, at: _Path, enum: d.EnumDescriptorProto, held: Features) -> None:
-        held = held.override_with(enum.options.features)
+    def _enum(self, name: str, path: _Path, enum: d.EnumDescriptorProto, feature_set: Features) -> None:
+        feature_set = feature_set.override_with(enum.options.features)
         values: dict[int, ProtoEnumValue] = {}
         for index, value in enumerate(enum.value):
-            values.setdefault(value.number, ProtoEnumValue(value.name, self.lines.get((*at, 2, index))))
+            values.setdefault(value.number, ProtoEnumValue(value.name, self.lines.get((*path, 2, index))))
         ranges = (
-            ReservedRange(one.start, one.end, self.lines.get((*at, 4, i))) for i, one in enumerate(enum.reserved_range)
+            ReservedRange(element.start, element.end, self.lines.get((*path, 4, range_index)))
+            for range_index, element in enumerate(enum.reserved_range)
         )
         self.enums[name] = ProtoEnum(
             name=name,
             values=values,
             numbers={value.name: value.number for value in enum.value},
             first=enum.value[0].number,
-            closed=held.enum == d.FeatureSet.CLOSED,
+            closed=feature_set.enum == d.FeatureSet.CLOSED,
             reserved=Reservations(
                 tuple(sorted(ranges)),
-                {one: self.lines.get((*at, 5, index)) for index, one in enumerate(enum.reserved_name)},
+                {element: self.lines.get((*path, 5, index)) for index, element in enumerate(enum.reserved_name)},
             ),
-            line=self.lines.get(at),
+            line=self.lines.get(path),
         )
 
-    def _methods(self, service: d.ServiceDescriptorProto, at: _Path) -> dict[str, ProtoMethod]:
+    def _methods(self, service: d.ServiceDescriptorProto, path: _Path) -> dict[str, ProtoMethod]:
         return {
-            one.name: ProtoMethod(
-                one.name,
-                (one.input_type.removeprefix("."), one.output_type.removeprefix(".")),
-                (one.client_streaming, one.server_streaming),
-                self.lines.get((*at, 2, index)),
+            method.name: ProtoMethod(
+                method.name,
+                (method.input_type.removeprefix("."), method.output_type.removeprefix(".")),
+                (method.client_streaming, method.server_streaming),
+                self.lines.get((*path, 2, index)),
             )
-            for index, one in enumerate(service.method)
+            for index, method in enumerate(service.method)
         }
 
 

@@ -20,13 +20,13 @@ class Features(NamedTuple):
     repeated: int
     message: int
 
-    def override_with(self, said: d.FeatureSet) -> Features:
-        """These features, overridden by those that `said` sets."""
+    def override_with(self, overrides: d.FeatureSet) -> Features:
+        """These features, overridden by those that `overrides` sets."""
         return Features(
-            said.field_presence or self.presence,
-            said.enum_type or self.enum,
-            said.repeated_field_encoding or self.repeated,
-            said.message_encoding or self.message,
+            overrides.field_presence or self.presence,
+            overrides.enum_type or self.enum,
+            overrides.repeated_field_encoding or self.repeated,
+            overrides.message_encoding or self.message,
         )
 
 

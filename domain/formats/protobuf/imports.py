@@ -45,7 +45,7 @@ class CompiledDocument:
 
 def compile_source(source: ProtoSource) -> CompiledDocument:
     """The compiled document, with stub declarations for unknown imports. Raises: InvalidDocument."""
-    unknown = [one for one in source.imports if one.value not in well_known_imports()]
+    unknown = [statement for statement in source.imports if statement.value not in well_known_imports()]
     if unknown:
         return _with_opaque_types(source, unknown)
     compiled = compile_text(source.text)
@@ -56,62 +56,68 @@ def compile_source(source: ProtoSource) -> CompiledDocument:
 
 def _with_opaque_types(source: ProtoSource, unknown: Sequence[ProtoStatement]) -> CompiledDocument:
     options = list(custom_options(source.tokens))
-    text = blank_out(source.text, (*options, *(one.tokens for one in unknown)))
-    at, package = unknown[0].tokens[0].start, _package(source)
+    text = blank_out(source.text, (*options, *(statement.tokens for statement in unknown)))
+    insert_offset, package = unknown[0].tokens[0].start, _package(source)
     declared: _DeclaredTypes = {}
-    missed: list[CompilerError] = []
+    missing_type_errors: list[CompilerError] = []
     for _ in range(_ROUNDS):
-        beside = _documents(declared)
-        imports = "".join(f'import "{name}"; ' for name in beside)
-        compiled = compile_text(text[:at] + imports + text[at:], beside)
+        stub_documents = _documents(declared)
+        imports = "".join(f'import "{name}"; ' for name in stub_documents)
+        compiled = compile_text(text[:insert_offset] + imports + text[insert_offset:], stub_documents)
         if compiled.descriptor is not None:
-            shown = tuple(" ".join(token.text for token in tokens) for tokens in options)
-            return CompiledDocument(compiled, frozenset(declared), shown)
-        missed += [flaw for flaw in compiled.flaws if _MISSING.match(flaw.text)]
-        learnt = _with_parents(_with_missing_types(declared, compiled.flaws, source, package))
-        if learnt == declared:
+            option_texts = tuple(" ".join(token.text for token in tokens) for tokens in options)
+            return CompiledDocument(compiled, frozenset(declared), option_texts)
+        missing_type_errors += [error for error in compiled.flaws if _MISSING.match(error.text)]
+        extended = _with_parents(_with_missing_types(declared, compiled.flaws, source, package))
+        if extended == declared:
             break
-        declared = learnt
-    raise _invalid_document(source, _error_to_report(compiled.flaws, missed, package))
+        declared = extended
+    raise _invalid_document(source, _error_to_report(compiled.flaws, missing_type_errors, package))
 
 
-def _error_to_report(flaws: Sequence[CompilerError], missed: Sequence[CompilerError], package: str) -> CompilerError:
+def _error_to_report(
+    errors: Sequence[CompilerError], missing_type_errors: Sequence[CompilerError], package: str
+) -> CompilerError:
     """The error to report: one that imports cannot fix, such as a type missing inside of the document's own types."""
-    for flaw in flaws:
-        if taken := _TAKEN.match(flaw.text):
-            inner = (one for one in missed if f"{_missing_type(one, package)}.".startswith(f"{taken[1]}."))
-            return next(inner, flaw)
-    return next((one for one in flaws if not _MISSING.match(one.text)), flaws[0])
+    for error in errors:
+        if taken_name := _TAKEN.match(error.text):
+            nested_errors = (
+                candidate
+                for candidate in missing_type_errors
+                if f"{_missing_type(candidate, package)}.".startswith(f"{taken_name[1]}.")
+            )
+            return next(nested_errors, error)
+    return next((candidate for candidate in errors if not _MISSING.match(candidate.text)), errors[0])
 
 
-def _missing_type(flaw: CompilerError, package: str) -> str:
-    missing = _MISSING.match(flaw.text)
-    return _full_name(missing[1], missing[2], package) if missing else ""
+def _missing_type(error: CompilerError, package: str) -> str:
+    match = _MISSING.match(error.text)
+    return _full_name(match[1], match[2], package) if match else ""
 
 
 def _with_missing_types(
-    declared: _DeclaredTypes, flaws: Sequence[CompilerError], source: ProtoSource, package: str
+    declared: _DeclaredTypes, errors: Sequence[CompilerError], source: ProtoSource, package: str
 ) -> _DeclaredTypes:
     """The types to declare, extended by the types and kinds that the compiler's errors reveal."""
-    known = dict(declared)
+    extended = dict(declared)
     enums: set[int] = set()
-    for flaw in flaws:
-        if _MISSING.match(flaw.text):
-            known.setdefault(_missing_type(flaw, package), None)
-        elif (value := _VALUE.match(flaw.text)) and value[1] in known:
-            known[value[1]] = (known[value[1]] or frozenset()) | {value[2]}
-        elif flaw.text.startswith(_NO_MESSAGE) and flaw.line is not None:
-            enums.add(flaw.line)
-    for name in _types_with_default(known, enums, source) if enums else ():
-        known[name] = known[name] or frozenset()
-    return known
+    for error in errors:
+        if _MISSING.match(error.text):
+            extended.setdefault(_missing_type(error, package), None)
+        elif (enum_value := _VALUE.match(error.text)) and enum_value[1] in extended:
+            extended[enum_value[1]] = (extended[enum_value[1]] or frozenset()) | {enum_value[2]}
+        elif error.text.startswith(_NO_MESSAGE) and error.line is not None:
+            enums.add(error.line)
+    for name in _types_with_default(extended, enums, source) if enums else ():
+        extended[name] = extended[name] or frozenset()
+    return extended
 
 
-def _full_name(written: str, resolved: str | None, package: str) -> str:
+def _full_name(type_name: str, resolved: str | None, package: str) -> str:
     """The full name of a type: without dots it is in the document's package, with dots it is absolute."""
-    if resolved is not None or written.startswith("."):
-        return (resolved or written).removeprefix(".")
-    return written if "." in written or not package else f"{package}.{written}"
+    if resolved is not None or type_name.startswith("."):
+        return (resolved or type_name).removeprefix(".")
+    return type_name if "." in type_name or not package else f"{package}.{type_name}"
 
 
 def _with_parents(declared: _DeclaredTypes) -> _DeclaredTypes:
@@ -134,47 +140,55 @@ def _owner(name: str, declared: _DeclaredTypes) -> str | None:
 
 def _types_with_default(declared: _DeclaredTypes, lines: set[int], source: ProtoSource) -> Iterator[str]:
     """The declared types of fields with defaults in the given lines: messages have no defaults, so these are enums."""
-    simple: dict[str, list[str]] = defaultdict(list)
+    names_by_suffix: dict[str, list[str]] = defaultdict(list)
     for name in declared:
-        simple[name.rpartition(".")[2]].append(name)
-    words: list[str] = []
-    at, first, now = 0, 1, 1
+        names_by_suffix[name.rpartition(".")[2]].append(name)
+    pending_words: list[str] = []
+    offset, first_line, current_line = 0, 1, 1
     for token in source.tokens:
-        now += source.text.count("\n", at, token.start)
-        at = token.start
+        current_line += source.text.count("\n", offset, token.start)
+        offset = token.start
         if token.text not in ("{", "}", ";"):
-            words.append(token.text)
+            pending_words.append(token.text)
             continue
-        if "default" in words and "=" in words and not lines.isdisjoint(range(first, now + 1)):
-            written = "".join(word for word in words[: words.index("=") - 1] if word not in _LABELS).lstrip(".")
-            named = simple.get(written.rpartition(".")[2], ())
-            yield from (name for name in named if f".{name}".endswith(f".{written}"))
-        words, first = [], now
+        if (
+            "default" in pending_words
+            and "=" in pending_words
+            and not lines.isdisjoint(range(first_line, current_line + 1))
+        ):
+            type_name = "".join(
+                word for word in pending_words[: pending_words.index("=") - 1] if word not in _LABELS
+            ).lstrip(".")
+            matching_names = names_by_suffix.get(type_name.rpartition(".")[2], ())
+            yield from (name for name in matching_names if f".{name}".endswith(f".{type_name}"))
+        pending_words, first_line = [], current_line
 
 
 def _documents(declared: _DeclaredTypes) -> dict[str, str]:
     """Documents that declare the types, one for each package and kind."""
-    inside: dict[str | None, list[str]] = defaultdict(list)
+    names_by_owner: dict[str | None, list[str]] = defaultdict(list)
     for name in declared:
-        inside[_owner(name, declared)].append(name)
-    bodies: dict[tuple[str, bool], list[str]] = defaultdict(list)
-    for name in inside[None]:
-        bodies[name.rpartition(".")[0], declared[name] is None].append(_declaration(name, declared, inside))
+        names_by_owner[_owner(name, declared)].append(name)
+    declarations: dict[tuple[str, bool], list[str]] = defaultdict(list)
+    for name in names_by_owner[None]:
+        declarations[name.rpartition(".")[0], declared[name] is None].append(
+            _declaration(name, declared, names_by_owner)
+        )
     return {
         _BESIDE % index: f'syntax = "proto{2 if messages else 3}"; '
         + (f"package {package}; " if package else "")
-        + "".join(lines)
-        for index, ((package, messages), lines) in enumerate(bodies.items())
+        + "".join(texts)
+        for index, ((package, messages), texts) in enumerate(declarations.items())
     }
 
 
-def _declaration(name: str, declared: _DeclaredTypes, inside: dict[str | None, list[str]]) -> str:
-    values, simple = declared[name], name.rpartition(".")[2]
+def _declaration(name: str, declared: _DeclaredTypes, names_by_owner: dict[str | None, list[str]]) -> str:
+    values, simple_name = declared[name], name.rpartition(".")[2]
     if values is not None:
-        rest = "".join(f"{value} = {number}; " for number, value in enumerate(sorted(values), 1))
-        return f"enum {simple} {{ {name.replace('.', '_')}_0 = 0; {rest}}} "
-    inner = "".join(_declaration(other, declared, inside) for other in inside.get(name, ()))
-    return f"message {simple} {{ extensions 1 to max; {inner}}} "
+        other_values = "".join(f"{value} = {number}; " for number, value in enumerate(sorted(values), 1))
+        return f"enum {simple_name} {{ {name.replace('.', '_')}_0 = 0; {other_values}}} "
+    nested = "".join(_declaration(other, declared, names_by_owner) for other in names_by_owner.get(name, ()))
+    return f"message {simple_name} {{ extensions 1 to max; {nested}}} "
 
 
 def _package(source: ProtoSource) -> str:
@@ -183,16 +197,18 @@ def _package(source: ProtoSource) -> str:
     for index, token in enumerate(tokens):
         depth += (token.text == "{") - (token.text == "}")
         if depth == 0 and token.text == "package" and (index == 0 or tokens[index - 1].text in (";", "}")):
-            end = next((at for at in range(index, len(tokens)) if tokens[at].text == ";"), len(tokens))
-            return "".join(part.text for part in tokens[index + 1 : end])
+            end = next(
+                (position for position in range(index, len(tokens)) if tokens[position].text == ";"), len(tokens)
+            )
+            return "".join(name_token.text for name_token in tokens[index + 1 : end])
     return ""
 
 
-def _invalid_document(source: ProtoSource, flaw: CompilerError) -> InvalidDocument:
-    line = flaw.line
+def _invalid_document(source: ProtoSource, error: CompilerError) -> InvalidDocument:
+    line = error.line
     if line is None and (number := next(_reserved_field_numbers(source), None)):
         line = source.text.count("\n", 0, number.start) + 1
-    return InvalidDocument(flaw.text, None if line is None else line_location(source.text, line))
+    return InvalidDocument(error.text, None if line is None else line_location(source.text, line))
 
 
 def _reserved_field_numbers(source: ProtoSource) -> Iterator[ProtoToken]:

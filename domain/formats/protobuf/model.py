@@ -50,8 +50,8 @@ class Reservations:
 
     def range_of(self, number: int) -> ReservedRange | None:
         """The range that contains a number; None where none does. O(log ranges)."""
-        at = bisect_right(self.ranges, number, key=lambda one: one.first) - 1
-        return self.ranges[at] if at >= 0 and number <= self.ranges[at].last else None
+        index = bisect_right(self.ranges, number, key=lambda one: one.first) - 1
+        return self.ranges[index] if index >= 0 and number <= self.ranges[index].last else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ def normal_form(parsed: ProtoDocument) -> bytes:
     file.ClearField("name")
     for field in ("dependency", "public_dependency", "weak_dependency", "option_dependency"):
         file.ClearField(field)
-    packs = {"proto3": True, "": False, "proto2": False}.get(file.syntax)
+    packed_by_default = {"proto3": True, "": False, "proto2": False}.get(file.syntax)
     _sort(file.message_type)
     _sort(file.enum_type)
     _sort(file.extension, _EXTENSION)
@@ -32,13 +32,13 @@ def normal_form(parsed: ProtoDocument) -> bytes:
     for service in file.service:
         _sort(service.method)
     for message in file.message_type:
-        _message(message, packs)
+        _message(message, packed_by_default)
     for enum in file.enum_type:
         _enum(enum)
-    _fields(file.extension, packs)
-    rest = "".join(f"\0{text}" for text in (*sorted(parsed.imports), *parsed.unchecked))
+    _fields(file.extension, packed_by_default)
+    unsorted_suffix = "".join(f"\0{text}" for text in (*sorted(parsed.imports), *parsed.unchecked))
     encoded: bytes = file.SerializeToString(deterministic=True)
-    return encoded + rest.encode()
+    return encoded + unsorted_suffix.encode()
 
 
 _NAME: Final = attrgetter("name")
@@ -51,15 +51,15 @@ def _sort(members: Any, key: Any = _NAME) -> None:
     members.sort(key=key)
 
 
-def _message(message: d.DescriptorProto, packs: bool | None) -> None:
-    order = sorted(range(len(message.oneof_decl)), key=lambda index: message.oneof_decl[index].name)
-    moved = {old: new for new, old in enumerate(order)}
+def _message(message: d.DescriptorProto, packed_by_default: bool | None) -> None:
+    old_indexes = sorted(range(len(message.oneof_decl)), key=lambda index: message.oneof_decl[index].name)
+    new_index_by_old = {old: new for new, old in enumerate(old_indexes)}
     _sort(message.oneof_decl)
     for field in message.field:
         if field.HasField("oneof_index"):
-            field.oneof_index = moved[field.oneof_index]
-    _fields(message.field, packs)
-    _fields(message.extension, packs)
+            field.oneof_index = new_index_by_old[field.oneof_index]
+    _fields(message.field, packed_by_default)
+    _fields(message.extension, packed_by_default)
     _sort(message.field, _NUMBER)
     _sort(message.extension, _EXTENSION)
     _sort(message.nested_type)
@@ -67,15 +67,19 @@ def _message(message: d.DescriptorProto, packs: bool | None) -> None:
     _sort(message.reserved_range, _BY_START)
     _sort(message.extension_range, _BY_START)
     message.reserved_name.sort()
-    for inner in message.nested_type:
-        _message(inner, packs)
+    for nested in message.nested_type:
+        _message(nested, packed_by_default)
     for enum in message.enum_type:
         _enum(enum)
 
 
-def _fields(fields: Sequence[d.FieldDescriptorProto], packs: bool | None) -> None:
+def _fields(fields: Sequence[d.FieldDescriptorProto], packed_by_default: bool | None) -> None:
     for field in fields:
-        if packs is not None and field.options.HasField("packed") and field.options.packed == packs:
+        if (
+            packed_by_default is not None
+            and field.options.HasField("packed")
+            and field.options.packed == packed_by_default
+        ):
             field.options.ClearField("packed")
             if not field.options.ByteSize():
                 field.ClearField("options")
@@ -83,10 +87,11 @@ def _fields(fields: Sequence[d.FieldDescriptorProto], packs: bool | None) -> Non
 
 def _enum(enum: d.EnumDescriptorProto) -> None:
     first, *others = enum.value
-    kept = [
-        d.EnumValueDescriptorProto.FromString(one.SerializeToString()) for one in (first, *sorted(others, key=_NUMBER))
+    sorted_values = [
+        d.EnumValueDescriptorProto.FromString(enum_value.SerializeToString())
+        for enum_value in (first, *sorted(others, key=_NUMBER))
     ]
     del enum.value[:]
-    enum.value.extend(kept)
+    enum.value.extend(sorted_values)
     _sort(enum.reserved_range, _BY_START)
     enum.reserved_name.sort()

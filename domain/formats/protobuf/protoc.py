@@ -51,22 +51,24 @@ class CompilerResult:
     flaws: tuple[CompilerError, ...] = ()
 
 
-def compile_text(text: str, others: Mapping[str, str] | None = None) -> CompilerResult:
-    """The result of compiling a document. others: further documents by file name. A millisecond for 2 kB."""
+def compile_text(text: str, other_documents: Mapping[str, str] | None = None) -> CompilerResult:
+    """The result of compiling a document. other_documents: further documents by file name. A millisecond for 2 kB."""
     with TemporaryDirectory(prefix="protobuf-") as name:
         folder = Path(name)
-        for other, content in (others or {}).items():
+        for other, content in (other_documents or {}).items():
             (folder / other).write_text(content, encoding="utf-8", newline="")
         (folder / FILE_NAME).write_text(text, encoding="utf-8", newline="")
-        done = _run(folder)
-        if done:
+        succeeded = _run(folder)
+        if succeeded:
             try:
                 return CompilerResult(FileDescriptorSet.FromString((folder / "out").read_bytes()).file[-1])
             except (DecodeError, IndexError, OSError):
                 return CompilerResult(None, (CompilerError("the compiler gave no descriptor"),))
-        with (folder / "said").open("rb") as said:
-            heard = said.read(_HEARD).decode("utf-8", "replace")
-    return CompilerResult(None, tuple(_compiler_errors(heard)) or (CompilerError("the compiler refuses the document"),))
+        with (folder / "said").open("rb") as error_file:
+            error_output = error_file.read(_HEARD).decode("utf-8", "replace")
+    return CompilerResult(
+        None, tuple(_compiler_errors(error_output)) or (CompilerError("the compiler refuses the document"),)
+    )
 
 
 def _run(folder: Path) -> bool:
@@ -78,21 +80,21 @@ def _run(folder: Path) -> bool:
         f"-o{folder / 'out'}",
         FILE_NAME,
     ]
-    with (folder / "said").open("wb") as said:
+    with (folder / "said").open("wb") as error_file:
         if sys.stderr is not None:
             sys.stderr.flush()
-        kept = os.dup(2)
-        os.dup2(said.fileno(), 2)
+        original_stderr = os.dup(2)
+        os.dup2(error_file.fileno(), 2)
         try:
             status: int = _protoc_compiler.run_main([argument.encode() for argument in arguments])
             return status == 0
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(original_stderr, 2)
+            os.close(original_stderr)
 
 
-def _compiler_errors(said: str) -> Iterator[CompilerError]:
-    for match in _ERROR.finditer(said):
+def _compiler_errors(error_output: str) -> Iterator[CompilerError]:
+    for match in _ERROR.finditer(error_output):
         line, column, text = match.groups()
         yield CompilerError(text.strip().rstrip("."), int(line) if line else None, int(column) if column else None)
 

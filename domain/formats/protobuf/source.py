@@ -90,8 +90,8 @@ def read_source(document: bytes) -> ProtoSource:
     return ProtoSource(
         text,
         tokens,
-        next((one for one in statements if one.tokens[0].text in ("syntax", "edition")), None),
-        tuple(one for one in statements if one.tokens[0].text == "import"),
+        next((statement for statement in statements if statement.tokens[0].text in ("syntax", "edition")), None),
+        tuple(statement for statement in statements if statement.tokens[0].text == "import"),
     )
 
 
@@ -111,35 +111,39 @@ def line_fragment(lines: Sequence[str], line: int | None) -> str | None:
 
 
 def _tokens(text: str) -> Iterator[ProtoToken]:
-    at = 0
-    while at < len(text):
-        match = _TOKEN.match(text, at)
+    offset = 0
+    while offset < len(text):
+        match = _TOKEN.match(text, offset)
         if match is None:
-            flaw = "a string does not end in its line" if text[at] in "\"'" else f"unexpected character {text[at]!r}"
-            raise InvalidDocument(flaw, offset_location(text, at))
+            problem = (
+                "a string does not end in its line"
+                if text[offset] in "\"'"
+                else f"unexpected character {text[offset]!r}"
+            )
+            raise InvalidDocument(problem, offset_location(text, offset))
         if match.lastgroup != "space":
-            yield ProtoToken(str(match.lastgroup), match.group(), at)
-        at = match.end()
+            yield ProtoToken(str(match.lastgroup), match.group(), offset)
+        offset = match.end()
 
 
 def _check_limits(text: str, tokens: Sequence[ProtoToken]) -> None:
     """Raises: InvalidDocument where the compiler would overflow its stack or take too long."""
     depth = dots = ranges = parentheses = 0
-    listing = False
+    is_in_range_list = False
     for token in tokens:
-        mark = token.text
+        text_of_token = token.text
         if token.kind == "word":
-            listing = listing or mark in ("reserved", "extensions")
+            is_in_range_list = is_in_range_list or text_of_token in ("reserved", "extensions")
             continue
-        depth += (mark in ("{", "[", "(", "<")) - (mark in ("}", "]", ")", ">"))
-        parentheses += (mark == "(") - (mark == ")")
-        if mark not in (".", "(", ")"):
+        depth += (text_of_token in ("{", "[", "(", "<")) - (text_of_token in ("}", "]", ")", ">"))
+        parentheses += (text_of_token == "(") - (text_of_token == ")")
+        if text_of_token not in (".", "(", ")"):
             dots = 0
-        elif mark == "." and not parentheses:
+        elif text_of_token == "." and not parentheses:
             dots += 1
-        listing = listing and mark not in (";", "{", "}")
-        ranges += listing and mark == ","
-        flaw = (
+        is_in_range_list = is_in_range_list and text_of_token not in (";", "{", "}")
+        ranges += is_in_range_list and text_of_token == ","
+        problem = (
             f"brackets nest more than {MAX_NESTING} deep"
             if depth > MAX_NESTING
             else f"a name has more than {MAX_NAME_PARTS} parts"
@@ -148,8 +152,8 @@ def _check_limits(text: str, tokens: Sequence[ProtoToken]) -> None:
             if ranges > MAX_RANGES
             else None
         )
-        if flaw:
-            raise InvalidDocument(flaw, offset_location(text, token.start))
+        if problem:
+            raise InvalidDocument(problem, offset_location(text, token.start))
 
 
 def _statements(tokens: Sequence[ProtoToken]) -> Iterator[ProtoStatement]:

@@ -30,12 +30,12 @@ _ONE_BY_ONE: Final = frozenset(("string", "bytes", "message"))
 def is_wider(older: ProtoField, newer: ProtoField, before: ProtoDocument, after: ProtoDocument) -> bool:
     """Whether the newer type has every value of the older one, with the same encoding."""
     if older.kind in _NAMED and newer.kind in _NAMED:
-        alike = older.kind == newer.kind or "opaque" in (older.kind, newer.kind)
-        return alike and is_same_type(older.type, newer.type, before, after)
+        is_same_kind = older.kind == newer.kind or "opaque" in (older.kind, newer.kind)
+        return is_same_kind and is_same_type(older.type, newer.type, before, after)
     if older.kind == "enum":
         enum = before.enums.get(older.type)
-        negative = enum is None or min(enum.values) < 0
-        return newer.kind in _SIGNED or (newer.kind in _UNSIGNED and not negative)
+        has_negative_values = enum is None or min(enum.values) < 0
+        return newer.kind in _SIGNED or (newer.kind in _UNSIGNED and not has_negative_values)
     if newer.kind == "enum":
         # An open enum holds every number; a closed one moves unknown numbers to the unknown fields.
         enum = after.enums.get(newer.type)
@@ -43,16 +43,16 @@ def is_wider(older: ProtoField, newer: ProtoField, before: ProtoDocument, after:
     return older.kind == newer.kind or newer.kind in _WIDER.get(older.kind, ())
 
 
-def is_same_type(one: str, other: str, before: ProtoDocument, after: ProtoDocument) -> bool:
+def is_same_type(first: str, other: str, before: ProtoDocument, after: ProtoDocument) -> bool:
     """Whether two names mean the same type.
 
     Types from unavailable imports are known by the name in the document, which may lack enclosing packages. So one name
     may be a suffix of the other.
     """
-    if one == other:
+    if first == other:
         return True
-    if one in before.opaque or other in after.opaque:
-        return one.endswith(f".{other}") or other.endswith(f".{one}")
+    if first in before.opaque or other in after.opaque:
+        return first.endswith(f".{other}") or other.endswith(f".{first}")
     return False
 
 

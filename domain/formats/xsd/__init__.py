@@ -41,25 +41,25 @@ def parse(document: bytes, name: str) -> XsdDocument:
     if root.tag != _ROOT:
         raise InvalidDocument(f"the root element is not xs:schema of {XS}", location_at(text, root.start))
     resource = None
-    starts: dict[int, int] = {}
+    offsets: dict[int, int] = {}
     try:
         resource = XMLResource(text.encode(), defuse="always", allow="none")
         # Both trees are of the same document, so they have their elements in the same order.
         pairs = zip(resource.root.iter(), root.iter(), strict=True)
-        starts = {id(element): node.start for element, node in pairs}
+        offsets = {id(element): node.start for element, node in pairs}
         version = XMLSchema11 if name.rpartition("/")[2].startswith("1.1") else XMLSchema10
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            built = version(resource, loader_class=_loader(stub_schemas(root, text)), defuse="always", allow="none")
-            return build_schema(built, text, starts)
+            schema = version(resource, loader_class=_loader(stub_schemas(root, text)), defuse="always", allow="none")
+            return build_schema(schema, text, offsets)
     except InvalidDocument:
         raise
     except RecursionError:
         raise InvalidDocument("the document nests its parts too deeply") from None
     except Exception as error:  # the library may raise anything for untrusted documents
-        start = starts.get(id(getattr(error, "elem", None)))
+        offset = offsets.get(id(getattr(error, "elem", None)))
         raise InvalidDocument(
-            f"the document is not a valid schema: {_reason(error)}", location_at(text, start)
+            f"the document is not a valid schema: {_reason(error)}", location_at(text, offset)
         ) from None
 
 
@@ -79,7 +79,7 @@ def incompatibilities(
     return XsdComparison(reader, writer).incompatibilities()
 
 
-def _loader(taken: Mapping[str, str]) -> type[SchemaLoader]:
+def _loader(stub_texts: Mapping[str, str]) -> type[SchemaLoader]:
     """A loader that reads no schema locations; it uses stub schemas for imports and includes."""
 
     class Loader(SchemaLoader):
@@ -91,7 +91,7 @@ def _loader(taken: Mapping[str, str]) -> type[SchemaLoader]:
                         schema.parse_error("an import has to name another namespace", node)
                     schema.imported_namespaces.append(namespace)
             if schema is self.maps.validator:
-                for namespace, text in taken.items():
+                for namespace, text in stub_texts.items():
                     schema.add_schema(text, namespace)
 
     return Loader

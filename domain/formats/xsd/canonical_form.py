@@ -33,8 +33,8 @@ def canonical_form(root: XmlElement) -> bytes:
     name. O(n log n).
     """
     target = root.attributes.get("targetNamespace", "")
-    found = sorted({uri for node in _significant_nodes(root) for uri in _namespaces(node)} - {XS, XML, target, ""})
-    prefixes = {uri: f"n{number}" for number, uri in enumerate(found, 1)} | {XS: "xs", XML: "xml"}
+    namespaces = sorted({uri for node in _significant_nodes(root) for uri in _namespaces(node)} - {XS, XML, target, ""})
+    prefixes = {uri: f"n{number}" for number, uri in enumerate(namespaces, 1)} | {XS: "xs", XML: "xml"}
     if target not in ("", XS, XML):
         prefixes[target] = "tns"
     declared = "".join(
@@ -46,27 +46,29 @@ def canonical_form(root: XmlElement) -> bytes:
 
 
 def _significant_nodes(root: XmlElement) -> Iterator[XmlElement]:
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
+    pending = [root]
+    while pending:
+        node = pending.pop()
         yield node
-        waiting.extend(child for child in node.children if not _is_annotation(child))
+        pending.extend(child for child in node.children if not _is_annotation(child))
 
 
 def _namespaces(node: XmlElement) -> set[str]:
-    named = {name[1:].partition("}")[0] for name in (node.tag, *node.attributes) if name.startswith("{")}
+    namespaces = {name[1:].partition("}")[0] for name in (node.tag, *node.attributes) if name.startswith("{")}
     for name, value in node.attributes.items():
         if name in _NAMES:
-            named |= {node.resolve(part)[0] for part in value.split()}
+            namespaces |= {node.resolve(qname)[0] for qname in value.split()}
         elif name in _PATHS:
-            named |= {node.scope[found[2]] for found in PREFIX_PATTERN.finditer(value) if found[2] in node.scope}
-    return named
+            namespaces |= {node.scope[match[2]] for match in PREFIX_PATTERN.finditer(value) if match[2] in node.scope}
+    return namespaces
 
 
 def _schema_text(root: XmlElement, prefixes: dict[str, str], declared: str) -> str:
-    first = [_element(node, prefixes) for node in root.children if node.tag not in _FREE and not _is_annotation(node)]
-    rest = sorted(_element(node, prefixes) for node in root.children if node.tag in _FREE)
-    return _element_text(root, prefixes, declared, "".join([*first, *rest]))
+    ordered_texts = [
+        _element(node, prefixes) for node in root.children if node.tag not in _FREE and not _is_annotation(node)
+    ]
+    sorted_texts = sorted(_element(node, prefixes) for node in root.children if node.tag in _FREE)
+    return _element_text(root, prefixes, declared, "".join([*ordered_texts, *sorted_texts]))
 
 
 def _is_annotation(node: XmlElement) -> bool:

@@ -49,8 +49,8 @@ class XsdComparison:
         if not writer.elements:  # a library of types, for the elements of other documents
             self._library()
         while self._waiting and len(self._told) < MAX_INCOMPATIBILITIES:
-            path, ours, theirs, start, other = self._waiting.pop()
-            self._types(path, ours, theirs, start, other)
+            path, writer_index, reader_index, writer_offset, reader_offset = self._waiting.pop()
+            self._types(path, writer_index, reader_index, writer_offset, reader_offset)
         return self._told[:MAX_INCOMPATIBILITIES]
 
     def _tell(self, rule: str, text: str, reader: int | None, writer: int | None) -> None:
@@ -69,235 +69,359 @@ class XsdComparison:
             self._elements(_short(name), element, other)
 
     def _library(self) -> None:
-        for name, place in self._writer.named.items():
-            found = self._writer.types[place]
+        for name, index in self._writer.named.items():
+            definition = self._writer.types[index]
             if name in self._reader.named:
-                self._push(f"type {_short(name)}", place, self._reader.named[name], found.start, None)
+                self._push(f"type {_short(name)}", index, self._reader.named[name], definition.start, None)
             else:
-                self._tell("type-unknown", f"the reader does not define the type {_short(name)}", None, found.start)
+                self._tell(
+                    "type-unknown", f"the reader does not define the type {_short(name)}", None, definition.start
+                )
 
-    def _push(self, path: str, ours: int, theirs: int, start: int | None, other: int | None) -> None:
-        if (ours, theirs) not in self._seen:
-            self._seen.add((ours, theirs))
-            self._waiting.append((path, ours, theirs, start, other))
+    def _push(
+        self, path: str, writer_index: int, reader_index: int, writer_offset: int | None, reader_offset: int | None
+    ) -> None:
+        if (writer_index, reader_index) not in self._seen:
+            self._seen.add((writer_index, reader_index))
+            self._waiting.append((path, writer_index, reader_index, writer_offset, reader_offset))
 
     # -- elements and types ---------------------------------------------------------------------------------------
 
-    def _elements(self, path: str, ours: ElementDeclaration, theirs: ElementDeclaration) -> None:
-        if ours.nillable and not theirs.nillable:
+    def _elements(self, path: str, writer_element: ElementDeclaration, reader_element: ElementDeclaration) -> None:
+        if writer_element.nillable and not reader_element.nillable:
             self._tell(
-                "nillable-removed", f"{path} may be nil, which the reader does not allow", theirs.start, ours.start
+                "nillable-removed",
+                f"{path} may be nil, which the reader does not allow",
+                reader_element.start,
+                writer_element.start,
             )
-        if ours.default is not None and theirs.default is None and not self._takes_nothing(theirs.type):
-            text = f"{path} may be empty and mean {ours.default}, the reader has neither a default nor takes it empty"
-            self._tell("default-removed", text, theirs.start, ours.start)
-        if theirs.fixed is not None and ours.fixed != theirs.fixed:
-            text = f"{path} need not be {theirs.fixed}, which the reader has as its only value"
-            self._tell("fixed-value-changed", text, theirs.start, ours.start)
-        for identity in sorted(set(theirs.identities) - set(ours.identities)):
+        if (
+            writer_element.default is not None
+            and reader_element.default is None
+            and not self._takes_nothing(reader_element.type)
+        ):
+            text = f"{path} may be empty and mean {writer_element.default}, the reader has neither a default nor takes it empty"
+            self._tell("default-removed", text, reader_element.start, writer_element.start)
+        if reader_element.fixed is not None and writer_element.fixed != reader_element.fixed:
+            text = f"{path} need not be {reader_element.fixed}, which the reader has as its only value"
+            self._tell("fixed-value-changed", text, reader_element.start, writer_element.start)
+        for identity in sorted(set(reader_element.identities) - set(writer_element.identities)):
             text = f"{path} need not satisfy {_without_namespaces(identity)}, which the reader expects"
-            self._tell("identity-constraint-added", text, theirs.start, ours.start)
-        if [test for test, _ in ours.alternatives] != [test for test, _ in theirs.alternatives]:
+            self._tell("identity-constraint-added", text, reader_element.start, writer_element.start)
+        if [test for test, _ in writer_element.alternatives] != [test for test, _ in reader_element.alternatives]:
             text = f"{path} chooses its type by other tests than the reader does"
-            self._tell("alternatives-changed", text, theirs.start, ours.start)
+            self._tell("alternatives-changed", text, reader_element.start, writer_element.start)
         else:
-            for (_, mine), (_, other) in zip(ours.alternatives, theirs.alternatives, strict=True):
-                self._push(path, mine, other, ours.start, theirs.start)
-        self._push(path, ours.type, theirs.type, ours.start, theirs.start)
-        self._substituted(path, ours, theirs)
+            for (_, writer_index), (_, reader_index) in zip(
+                writer_element.alternatives, reader_element.alternatives, strict=True
+            ):
+                self._push(path, writer_index, reader_index, writer_element.start, reader_element.start)
+        self._push(path, writer_element.type, reader_element.type, writer_element.start, reader_element.start)
+        self._substituted(path, writer_element, reader_element)
 
-    def _substituted(self, path: str, ours: ElementDeclaration, theirs: ElementDeclaration) -> None:
+    def _substituted(self, path: str, writer_element: ElementDeclaration, reader_element: ElementDeclaration) -> None:
         """Compares the types that a document may select with `xsi:type`."""
-        mine, other = self._writer.types[ours.type], self._reader.types[theirs.type]
-        if not isinstance(mine, ComplexType) or not isinstance(other, ComplexType) or other.name == _ANY:
+        writer_type, reader_type = self._writer.types[writer_element.type], self._reader.types[reader_element.type]
+        if (
+            not isinstance(writer_type, ComplexType)
+            or not isinstance(reader_type, ComplexType)
+            or reader_type.name == _ANY
+        ):
             return
-        for name, how in mine.derived.items():
-            place = self._writer.named.get(name)
-            if how & (ours.block | mine.block):
+        for name, derivations in writer_type.derived.items():
+            index = self._writer.named.get(name)
+            if derivations & (writer_element.block | writer_type.block):
                 continue
-            if place is None or getattr(self._writer.types[place], "abstract", False):
+            if index is None or getattr(self._writer.types[index], "abstract", False):
                 continue
-            start = self._writer.types[place].start
-            if blocked := other.derived.get(name, frozenset()) & (theirs.block | other.block):
-                text = f"{path} may have the type {_short(name)}, and the reader blocks each {min(blocked)}"
-                self._tell("derived-type-blocked", text, theirs.start, start)
+            writer_offset = self._writer.types[index].start
+            if blocked_derivations := reader_type.derived.get(name, frozenset()) & (
+                reader_element.block | reader_type.block
+            ):
+                text = f"{path} may have the type {_short(name)}, and the reader blocks each {min(blocked_derivations)}"
+                self._tell("derived-type-blocked", text, reader_element.start, writer_offset)
                 continue
-            if name in other.derived and name in self._reader.named:
-                self._push(f"{path} ({_short(name)})", place, self._reader.named[name], start, None)
+            if name in reader_type.derived and name in self._reader.named:
+                self._push(f"{path} ({_short(name)})", index, self._reader.named[name], writer_offset, None)
             else:
                 text = f"{path} may have the type {_short(name)}, which the reader does not have for it"
-                self._tell("derived-type-unknown", text, other.start, start)
+                self._tell("derived-type-unknown", text, reader_type.start, writer_offset)
 
-    def _takes_nothing(self, place: int) -> bool:
+    def _takes_nothing(self, index: int) -> bool:
         """Whether a type of the reader accepts an element without content."""
-        found = self._reader.types[place]
-        if isinstance(found, ComplexType) and found.text is None:
-            return is_nullable(found.content)
-        text = self._reader.types[found.text] if isinstance(found, ComplexType) and found.text is not None else found
+        definition = self._reader.types[index]
+        if isinstance(definition, ComplexType) and definition.text is None:
+            return is_nullable(definition.content)
+        text = (
+            self._reader.types[definition.text]
+            if isinstance(definition, ComplexType) and definition.text is not None
+            else definition
+        )
         if isinstance(text, SimpleType) and text.kind == "list":
             return not (text.shortest or text.patterns or text.values is not None)
         return simple_type_mismatch(EMPTY_TEXT, text, (), self._reader.types) is None
 
-    def _types(self, path: str, ours: int, theirs: int, start: int | None, other: int | None) -> None:
-        mine, their = self._writer.types[ours], self._reader.types[theirs]
-        if isinstance(mine, ComplexType) and mine.abstract and not path.startswith("type "):
+    def _types(
+        self, path: str, writer_index: int, reader_index: int, writer_offset: int | None, reader_offset: int | None
+    ) -> None:
+        writer_type, reader_type = self._writer.types[writer_index], self._reader.types[reader_index]
+        if isinstance(writer_type, ComplexType) and writer_type.abstract and not path.startswith("type "):
             return  # no document contains this type itself
-        if isinstance(their, ComplexType) and their.abstract and not path.startswith("type "):
+        if isinstance(reader_type, ComplexType) and reader_type.abstract and not path.startswith("type "):
             self._tell(
-                "type-abstract", f"{path} has a type that is abstract for the reader", their.start or other, start
+                "type-abstract",
+                f"{path} has a type that is abstract for the reader",
+                reader_type.start or reader_offset,
+                writer_offset,
             )
-        elif isinstance(their, SimpleType):
-            self._into_text(path, ours, theirs, start, other)
-        elif isinstance(mine, SimpleType):
-            self._text_into(path, ours, their, start, other)
+        elif isinstance(reader_type, SimpleType):
+            self._into_text(path, writer_index, reader_index, writer_offset, reader_offset)
+        elif isinstance(writer_type, SimpleType):
+            self._text_into(path, writer_index, reader_type, writer_offset, reader_offset)
         else:
-            self._complex(path, mine, their, mine.start or start, their.start or other)
+            self._complex(
+                path, writer_type, reader_type, writer_type.start or writer_offset, reader_type.start or reader_offset
+            )
 
-    def _into_text(self, path: str, ours: int, theirs: int, start: int | None, other: int | None) -> None:
-        mine = self._writer.types[ours]
-        if isinstance(mine, ComplexType):
-            for attribute in mine.attributes.values():
-                self._unknown(path, attribute, other)
-            if mine.other_attributes:
-                self._open_attributes(path, start, other)
-            if mine.text is None:
+    def _into_text(
+        self, path: str, writer_index: int, reader_index: int, writer_offset: int | None, reader_offset: int | None
+    ) -> None:
+        writer_type = self._writer.types[writer_index]
+        if isinstance(writer_type, ComplexType):
+            for attribute in writer_type.attributes.values():
+                self._unknown(path, attribute, reader_offset)
+            if writer_type.other_attributes:
+                self._open_attributes(path, writer_offset, reader_offset)
+            if writer_type.text is None:
                 text = f"{path} may have elements or no text, the reader expects plain text"
-                self._tell("content-kind-changed", text, other, mine.start or start)
+                self._tell("content-kind-changed", text, reader_offset, writer_type.start or writer_offset)
                 return
-            ours = mine.text
-        self._text(path, ours, theirs, start, other)
+            writer_index = writer_type.text
+        self._text(path, writer_index, reader_index, writer_offset, reader_offset)
 
-    def _text(self, path: str, ours: int, theirs: int, start: int | None, other: int | None) -> None:
-        mine, their = self._writer.types[ours], self._reader.types[theirs]
-        if flaw := simple_type_mismatch(mine, their, self._writer.types, self._reader.types):
-            self._tell(flaw[0], f"{path} {flaw[1]}", their.start or other, mine.start or start)
+    def _text(
+        self, path: str, writer_index: int, reader_index: int, writer_offset: int | None, reader_offset: int | None
+    ) -> None:
+        writer_type, reader_type = self._writer.types[writer_index], self._reader.types[reader_index]
+        if mismatch := simple_type_mismatch(writer_type, reader_type, self._writer.types, self._reader.types):
+            self._tell(
+                mismatch[0],
+                f"{path} {mismatch[1]}",
+                reader_type.start or reader_offset,
+                writer_type.start or writer_offset,
+            )
 
-    def _text_into(self, path: str, ours: int, their: ComplexType, start: int | None, other: int | None) -> None:
+    def _text_into(
+        self,
+        path: str,
+        writer_index: int,
+        reader_type: ComplexType,
+        writer_offset: int | None,
+        reader_offset: int | None,
+    ) -> None:
         """Compares plain text of the writer with a complex type of the reader."""
-        for attribute in their.attributes.values():
+        for attribute in reader_type.attributes.values():
             if attribute.required:
-                self._missing(path, attribute, start)
-        self._text_content(path, ours, their, start, other)
+                self._missing(path, attribute, writer_offset)
+        self._text_content(path, writer_index, reader_type, writer_offset, reader_offset)
 
-    def _text_content(self, path: str, ours: int, their: ComplexType, start: int | None, other: int | None) -> None:
-        if their.text is not None:
-            self._text(path, ours, their.text, start, other)
-        elif not (their.mixed and is_nullable(their.content)):
+    def _text_content(
+        self,
+        path: str,
+        writer_index: int,
+        reader_type: ComplexType,
+        writer_offset: int | None,
+        reader_offset: int | None,
+    ) -> None:
+        if reader_type.text is not None:
+            self._text(path, writer_index, reader_type.text, writer_offset, reader_offset)
+        elif not (reader_type.mixed and is_nullable(reader_type.content)):
             text = f"{path} is text, the reader expects elements"
-            self._tell("content-kind-changed", text, their.start or other, start)
+            self._tell("content-kind-changed", text, reader_type.start or reader_offset, writer_offset)
 
-    def _complex(self, path: str, mine: ComplexType, their: ComplexType, start: int | None, other: int | None) -> None:
-        self._attributes(path, mine, their, start, other)
-        for test in sorted(their.assertions - mine.assertions):
-            text = f"{path} need not satisfy {_without_namespaces(test)}, which the reader asserts"
-            self._tell("assertion-added", text, other, start)
-        if mine.text is not None:
-            self._text_content(path, mine.text, their, start, other)
-        elif their.text is not None or (mine.mixed and not their.mixed):
-            ours, wanted = ("text among its elements", "none") if their.text is None else ("elements", "text only")
-            self._tell("content-kind-changed", f"{path} may have {ours}, the reader expects {wanted}", other, start)
+    def _complex(
+        self,
+        path: str,
+        writer_type: ComplexType,
+        reader_type: ComplexType,
+        writer_offset: int | None,
+        reader_offset: int | None,
+    ) -> None:
+        self._attributes(path, writer_type, reader_type, writer_offset, reader_offset)
+        for assertion in sorted(reader_type.assertions - writer_type.assertions):
+            text = f"{path} need not satisfy {_without_namespaces(assertion)}, which the reader asserts"
+            self._tell("assertion-added", text, reader_offset, writer_offset)
+        if writer_type.text is not None:
+            self._text_content(path, writer_type.text, reader_type, writer_offset, reader_offset)
+        elif reader_type.text is not None or (writer_type.mixed and not reader_type.mixed):
+            writer_content, reader_content = (
+                ("text among its elements", "none") if reader_type.text is None else ("elements", "text only")
+            )
+            self._tell(
+                "content-kind-changed",
+                f"{path} may have {writer_content}, the reader expects {reader_content}",
+                reader_offset,
+                writer_offset,
+            )
         else:
-            self._content(path, mine, their, start, other)
+            self._content(path, writer_type, reader_type, writer_offset, reader_offset)
 
     # -- content --------------------------------------------------------------------------------------------------
 
-    def _content(self, path: str, mine: ComplexType, their: ComplexType, start: int | None, other: int | None) -> None:
-        told = len(self._told)
-        if mine.content != their.content:
-            self._counts(path, mine, their, start, other)
-            if len(self._told) == told:
-                self._order(path, mine, their, start, other)
-        for name, declared in mine.elements.items():
-            for ours in declared:
-                for theirs in their.elements.get(name) or self._by_wildcard(name, their):
-                    self._elements(f"{path}/{_short(name)}", ours, theirs)
+    def _content(
+        self,
+        path: str,
+        writer_type: ComplexType,
+        reader_type: ComplexType,
+        writer_offset: int | None,
+        reader_offset: int | None,
+    ) -> None:
+        reported_before = len(self._told)
+        if writer_type.content != reader_type.content:
+            self._counts(path, writer_type, reader_type, writer_offset, reader_offset)
+            if len(self._told) == reported_before:
+                self._order(path, writer_type, reader_type, writer_offset, reader_offset)
+        for name, declared in writer_type.elements.items():
+            for writer_element in declared:
+                for reader_element in reader_type.elements.get(name) or self._by_wildcard(name, reader_type):
+                    self._elements(f"{path}/{_short(name)}", writer_element, reader_element)
 
-    def _by_wildcard(self, name: str, their: ComplexType) -> Iterator[ElementDeclaration]:
+    def _by_wildcard(self, name: str, reader_type: ComplexType) -> Iterator[ElementDeclaration]:
         """The global declaration that validates an element which a wildcard of the reader matches."""
-        found = self._reader.elements.get(name)
-        if found is not None and any(wild.strictness and wild.allows_name(name) for wild in _wilds(their)):
-            yield found
+        declaration = self._reader.elements.get(name)
+        if declaration is not None and any(
+            wildcard.strictness and wildcard.allows_name(name) for wildcard in _wilds(reader_type)
+        ):
+            yield declaration
 
-    def _counts(self, path: str, mine: ComplexType, their: ComplexType, start: int | None, other: int | None) -> None:
-        ours, theirs, wilds = occurrence_counts(mine.content), occurrence_counts(their.content), _wilds(their)
-        for name, (low, high) in theirs.items():
-            least = ours.get(name, (0, 0))[0]
-            if least < low and not (name not in ours and not _plain(their, name)):
-                where = their.elements[name][0].start
-                have = "does not have" if name not in ours else "need not have" if not least else f"may have {least} of"
-                text = f"{path} {have} {_short(name)}, of which the reader expects {low} at least"
-                self._tell("element-required", text, where, mine.elements[name][0].start if name in ours else start)
-            most = ours.get(name, (0, 0))[1]
-            taken = any(wild.allows_name(name) for wild in wilds)
-            if high is not None and (most is None or most > high) and not taken:
-                text = f"{path} may have {most or 'any number'} of {_short(name)}, the reader takes {high}"
-                self._tell("element-count", text, their.elements[name][0].start, mine.elements[name][0].start)
-        for name in ours:
-            if name not in theirs and not any(self._allows(wild, name) for wild in wilds):
+    def _counts(
+        self,
+        path: str,
+        writer_type: ComplexType,
+        reader_type: ComplexType,
+        writer_offset: int | None,
+        reader_offset: int | None,
+    ) -> None:
+        writer_counts, reader_counts, wildcards = (
+            occurrence_counts(writer_type.content),
+            occurrence_counts(reader_type.content),
+            _wilds(reader_type),
+        )
+        for name, (reader_minimum, reader_maximum) in reader_counts.items():
+            writer_minimum = writer_counts.get(name, (0, 0))[0]
+            if writer_minimum < reader_minimum and not (name not in writer_counts and not _plain(reader_type, name)):
+                reader_element_offset = reader_type.elements[name][0].start
+                have = (
+                    "does not have"
+                    if name not in writer_counts
+                    else "need not have"
+                    if not writer_minimum
+                    else f"may have {writer_minimum} of"
+                )
+                text = f"{path} {have} {_short(name)}, of which the reader expects {reader_minimum} at least"
+                self._tell(
+                    "element-required",
+                    text,
+                    reader_element_offset,
+                    writer_type.elements[name][0].start if name in writer_counts else writer_offset,
+                )
+            writer_maximum = writer_counts.get(name, (0, 0))[1]
+            matches_wildcard = any(wildcard.allows_name(name) for wildcard in wildcards)
+            if (
+                reader_maximum is not None
+                and (writer_maximum is None or writer_maximum > reader_maximum)
+                and not matches_wildcard
+            ):
+                text = f"{path} may have {writer_maximum or 'any number'} of {_short(name)}, the reader takes {reader_maximum}"
+                self._tell(
+                    "element-count", text, reader_type.elements[name][0].start, writer_type.elements[name][0].start
+                )
+        for name in writer_counts:
+            if name not in reader_counts and not any(self._allows(wildcard, name) for wildcard in wildcards):
                 text = f"{path} may have {_short(name)}, which the reader does not declare there"
-                self._tell("element-unknown", text, other, mine.elements[name][0].start)
+                self._tell("element-unknown", text, reader_offset, writer_type.elements[name][0].start)
 
-    def _allows(self, wild: NamespaceWildcard, name: str) -> bool:
-        return wild.allows_name(name) and (wild.strictness < 2 or name in self._reader.elements)
+    def _allows(self, wildcard: NamespaceWildcard, name: str) -> bool:
+        return wildcard.allows_name(name) and (wildcard.strictness < 2 or name in self._reader.elements)
 
-    def _order(self, path: str, mine: ComplexType, their: ComplexType, start: int | None, other: int | None) -> None:
+    def _order(
+        self,
+        path: str,
+        writer_type: ComplexType,
+        reader_type: ComplexType,
+        writer_offset: int | None,
+        reader_offset: int | None,
+    ) -> None:
         try:
-            example = find_counterexample(mine.content, their.content)
+            example = find_counterexample(writer_type.content, reader_type.content)
         except LookupError:
             text = f"{path} has a content model that is too large to tell whether the reader takes all of it"
-            self._tell("content-undecided", text, other, start)
+            self._tell("content-undecided", text, reader_offset, writer_offset)
             return
         if example is not None:
-            shown = ", ".join(map(_short, example)) or "nothing"
-            text = f"{path} may begin with {shown}, the reader expects another order or choice"
-            self._tell("content-order", text, other, start)
+            names = ", ".join(map(_short, example)) or "nothing"
+            text = f"{path} may begin with {names}, the reader expects another order or choice"
+            self._tell("content-order", text, reader_offset, writer_offset)
 
     # -- attributes -----------------------------------------------------------------------------------------------
 
     def _attributes(
-        self, path: str, mine: ComplexType, their: ComplexType, start: int | None, other: int | None
+        self,
+        path: str,
+        writer_type: ComplexType,
+        reader_type: ComplexType,
+        writer_offset: int | None,
+        reader_offset: int | None,
     ) -> None:
-        for name, theirs in their.attributes.items():
-            ours = mine.attributes.get(name)
-            if theirs.required and (ours is None or not ours.required):
-                self._missing(path, theirs, ours.start if ours else start)
-            if ours is None:
+        for name, reader_attribute in reader_type.attributes.items():
+            writer_attribute = writer_type.attributes.get(name)
+            if reader_attribute.required and (writer_attribute is None or not writer_attribute.required):
+                self._missing(path, reader_attribute, writer_attribute.start if writer_attribute else writer_offset)
+            if writer_attribute is None:
                 continue
-            if theirs.fixed is not None and ours.fixed != theirs.fixed:
-                text = f"{path}/@{_short(name)} need not be {theirs.fixed}, which the reader has as its only value"
-                self._tell("fixed-value-changed", text, theirs.start, ours.start)
-            self._text(f"{path}/@{_short(name)}", ours.type, theirs.type, ours.start, theirs.start)
-        wild = their.other_attributes
-        for name, ours in mine.attributes.items():
-            if name not in their.attributes and not (wild and wild.strictness < 2 and wild.allows_name(name)):
-                self._unknown(path, ours, other)
-        if mine.other_attributes and not (wild and wild.covers(mine.other_attributes)):
-            self._open_attributes(path, start, other)
+            if reader_attribute.fixed is not None and writer_attribute.fixed != reader_attribute.fixed:
+                text = f"{path}/@{_short(name)} need not be {reader_attribute.fixed}, which the reader has as its only value"
+                self._tell("fixed-value-changed", text, reader_attribute.start, writer_attribute.start)
+            self._text(
+                f"{path}/@{_short(name)}",
+                writer_attribute.type,
+                reader_attribute.type,
+                writer_attribute.start,
+                reader_attribute.start,
+            )
+        wildcard = reader_type.other_attributes
+        for name, writer_attribute in writer_type.attributes.items():
+            if name not in reader_type.attributes and not (
+                wildcard and wildcard.strictness < 2 and wildcard.allows_name(name)
+            ):
+                self._unknown(path, writer_attribute, reader_offset)
+        if writer_type.other_attributes and not (wildcard and wildcard.covers(writer_type.other_attributes)):
+            self._open_attributes(path, writer_offset, reader_offset)
 
-    def _missing(self, path: str, theirs: AttributeDeclaration, start: int | None) -> None:
-        text = f"{path} need not have the attribute {_short(theirs.name)}, which the reader requires"
-        self._tell("attribute-required", text, theirs.start, start)
+    def _missing(self, path: str, reader_attribute: AttributeDeclaration, writer_offset: int | None) -> None:
+        text = f"{path} need not have the attribute {_short(reader_attribute.name)}, which the reader requires"
+        self._tell("attribute-required", text, reader_attribute.start, writer_offset)
 
-    def _unknown(self, path: str, ours: AttributeDeclaration, other: int | None) -> None:
-        text = f"{path} may have the attribute {_short(ours.name)}, which the reader does not declare there"
-        self._tell("attribute-unknown", text, other, ours.start)
+    def _unknown(self, path: str, writer_attribute: AttributeDeclaration, reader_offset: int | None) -> None:
+        text = f"{path} may have the attribute {_short(writer_attribute.name)}, which the reader does not declare there"
+        self._tell("attribute-unknown", text, reader_offset, writer_attribute.start)
 
-    def _open_attributes(self, path: str, start: int | None, other: int | None) -> None:
+    def _open_attributes(self, path: str, writer_offset: int | None, reader_offset: int | None) -> None:
         text = f"{path} is open to further attributes, which the reader does not allow"
-        self._tell("attribute-wildcard-removed", text, other, start)
+        self._tell("attribute-wildcard-removed", text, reader_offset, writer_offset)
 
 
 def _without_namespaces(path: str) -> str:
     return re.sub(r"\{[^}]*\}", "", path)
 
 
-def _wilds(found: ComplexType) -> list[NamespaceWildcard]:
-    return [symbol for symbol in symbols(found.content) if isinstance(symbol, NamespaceWildcard)]
+def _wilds(definition: ComplexType) -> list[NamespaceWildcard]:
+    return [symbol for symbol in symbols(definition.content) if isinstance(symbol, NamespaceWildcard)]
 
 
-def _plain(found: ComplexType, name: str) -> bool:
+def _plain(definition: ComplexType, name: str) -> bool:
     """Whether a content model contains an element by name."""
-    return ElementName(name) in symbols(found.content)
+    return ElementName(name) in symbols(definition.content)
 
 
 def _short(name: str) -> str:

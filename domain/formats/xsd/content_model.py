@@ -80,141 +80,153 @@ UNMATCHABLE: Final = ChoiceGroup(())
 
 def sequence_of(items: list[ContentModel]) -> ContentModel:
     """The items one after the other, simplified."""
-    flat: list[ContentModel] = []
+    flattened: list[ContentModel] = []
     for item in items:
         if item == UNMATCHABLE:
             return UNMATCHABLE
-        flat.extend(item.items if isinstance(item, SequenceGroup) else [item])
-    return flat[0] if len(flat) == 1 else SequenceGroup(tuple(flat))
+        flattened.extend(item.items if isinstance(item, SequenceGroup) else [item])
+    return flattened[0] if len(flattened) == 1 else SequenceGroup(tuple(flattened))
 
 
 def choice_of(items: list[ContentModel]) -> ContentModel:
     """One of the items, simplified."""
-    flat: dict[ContentModel, None] = {}
+    flattened: dict[ContentModel, None] = {}
     for item in items:
-        flat.update(dict.fromkeys(item.items if isinstance(item, ChoiceGroup) else [item]))
-    return next(iter(flat)) if len(flat) == 1 else ChoiceGroup(tuple(flat))
+        flattened.update(dict.fromkeys(item.items if isinstance(item, ChoiceGroup) else [item]))
+    return next(iter(flattened)) if len(flattened) == 1 else ChoiceGroup(tuple(flattened))
 
 
 def all_of(items: list[ContentModel]) -> ContentModel:
     """All items in any order, simplified."""
-    left = [item for item in items if item != EMPTY_CONTENT]
-    if UNMATCHABLE in left:
+    non_empty = [item for item in items if item != EMPTY_CONTENT]
+    if UNMATCHABLE in non_empty:
         return UNMATCHABLE
-    return EMPTY_CONTENT if not left else left[0] if len(left) == 1 else AllGroup(tuple(left))
+    return EMPTY_CONTENT if not non_empty else non_empty[0] if len(non_empty) == 1 else AllGroup(tuple(non_empty))
 
 
-def repeat(item: ContentModel, least: int, most: int | None) -> ContentModel:
+def repeat(item: ContentModel, minimum: int, maximum: int | None) -> ContentModel:
     """A repeated item, simplified."""
-    if most == 0 or item == EMPTY_CONTENT:
+    if maximum == 0 or item == EMPTY_CONTENT:
         return EMPTY_CONTENT
     if item == UNMATCHABLE:
-        return EMPTY_CONTENT if least == 0 else UNMATCHABLE
-    return item if least == most == 1 else Repetition(item, least, most)
+        return EMPTY_CONTENT if minimum == 0 else UNMATCHABLE
+    return item if minimum == maximum == 1 else Repetition(item, minimum, maximum)
 
 
-def is_nullable(term: ContentModel) -> bool:
+def is_nullable(content_model: ContentModel) -> bool:
     """Whether a model accepts empty content."""
-    match term:
+    match content_model:
         case ElementName() | NamespaceWildcard():
             return False
         case SequenceGroup(items) | AllGroup(items):
             return all(map(is_nullable, items))
         case ChoiceGroup(items):
             return any(map(is_nullable, items))
-        case Repetition(item, least, _):
-            return least == 0 or is_nullable(item)
+        case Repetition(item, minimum, _):
+            return minimum == 0 or is_nullable(item)
 
 
-def symbols(term: ContentModel) -> set[ContentSymbol]:
+def symbols(content_model: ContentModel) -> set[ContentSymbol]:
     """All names and wildcards in a model."""
-    match term:
+    match content_model:
         case ElementName() | NamespaceWildcard():
-            return {term}
+            return {content_model}
         case SequenceGroup(items) | AllGroup(items) | ChoiceGroup(items):
             return {symbol for item in items for symbol in symbols(item)}
         case Repetition(item, _, _):
             return symbols(item)
 
 
-def occurrence_counts(term: ContentModel) -> dict[str, tuple[int, int | None]]:
+def occurrence_counts(content_model: ContentModel) -> dict[str, tuple[int, int | None]]:
     """The minimum and maximum occurrences of each name; None: unlimited."""
-    match term:
+    match content_model:
         case ElementName(name):
             return {name: (1, 1)}
         case NamespaceWildcard():
             return {}
-        case Repetition(item, least, most):
+        case Repetition(item, minimum, maximum):
             return {
-                name: (low * least, None if most is None or high is None else high * most)
-                for name, (low, high) in occurrence_counts(item).items()
+                name: (
+                    item_minimum * minimum,
+                    None if maximum is None or item_maximum is None else item_maximum * maximum,
+                )
+                for name, (item_minimum, item_maximum) in occurrence_counts(item).items()
             }
         case ChoiceGroup(items):
-            found = [occurrence_counts(item) for item in items]
+            item_counts = [occurrence_counts(item) for item in items]
             return {
-                name: (min(low for low, _ in ranges), _largest([high for _, high in ranges]))
-                for name in dict.fromkeys(name for part in found for name in part)
-                for ranges in [[part.get(name, (0, 0)) for part in found]]
+                name: (
+                    min(item_minimum for item_minimum, _ in ranges),
+                    _largest([item_maximum for _, item_maximum in ranges]),
+                )
+                for name in dict.fromkeys(name for counts in item_counts for name in counts)
+                for ranges in [[counts.get(name, (0, 0)) for counts in item_counts]]
             }
         case SequenceGroup(items) | AllGroup(items):
             total: dict[str, tuple[int, int | None]] = {}
             for item in items:
-                for name, (low, high) in occurrence_counts(item).items():
-                    before, top = total.get(name, (0, 0))
-                    total[name] = before + low, None if top is None or high is None else top + high
+                for name, (item_minimum, item_maximum) in occurrence_counts(item).items():
+                    total_minimum, total_maximum = total.get(name, (0, 0))
+                    total[name] = (
+                        total_minimum + item_minimum,
+                        None if total_maximum is None or item_maximum is None else total_maximum + item_maximum,
+                    )
             return total
 
 
-def _largest(tops: list[int | None]) -> int | None:
-    known = [top for top in tops if top is not None]
-    return max(known) if len(known) == len(tops) else None
+def _largest(maxima: list[int | None]) -> int | None:
+    known = [maximum for maximum in maxima if maximum is not None]
+    return max(known) if len(known) == len(maxima) else None
 
 
-def first_symbols(term: ContentModel) -> set[ContentSymbol]:
+def first_symbols(content_model: ContentModel) -> set[ContentSymbol]:
     """The symbols that content may start with."""
-    match term:
+    match content_model:
         case ElementName() | NamespaceWildcard():
-            return {term}
+            return {content_model}
         case SequenceGroup(items):
-            found: set[ContentSymbol] = set()
+            symbols_so_far: set[ContentSymbol] = set()
             for item in items:
-                found |= first_symbols(item)
+                symbols_so_far |= first_symbols(item)
                 if not is_nullable(item):
                     break
-            return found
+            return symbols_so_far
         case AllGroup(items) | ChoiceGroup(items):
             return {symbol for item in items for symbol in first_symbols(item)}
         case Repetition(item, _, _):
             return first_symbols(item)
 
 
-def derivative(term: ContentModel, symbol: ContentSymbol) -> ContentModel:
+def derivative(content_model: ContentModel, symbol: ContentSymbol) -> ContentModel:
     """The model of the content after a first symbol (its Brzozowski derivative); UNMATCHABLE if it cannot be first."""
-    match term:
+    match content_model:
         case ElementName() | NamespaceWildcard():
-            return EMPTY_CONTENT if _matches_symbol(term, symbol) else UNMATCHABLE
+            return EMPTY_CONTENT if _matches_symbol(content_model, symbol) else UNMATCHABLE
         case ChoiceGroup(items):
             return choice_of([derivative(item, symbol) for item in items])
-        case Repetition(item, least, most):
-            rest = repeat(item, max(least - 1, 0), None if most is None else most - 1)
-            return sequence_of([derivative(item, symbol), rest])
+        case Repetition(item, minimum, maximum):
+            remaining = repeat(item, max(minimum - 1, 0), None if maximum is None else maximum - 1)
+            return sequence_of([derivative(item, symbol), remaining])
         case AllGroup(items):
             return choice_of(
-                [all_of([*items[:at], derivative(item, symbol), *items[at + 1 :]]) for at, item in enumerate(items)]
+                [
+                    all_of([*items[:index], derivative(item, symbol), *items[index + 1 :]])
+                    for index, item in enumerate(items)
+                ]
             )
         case SequenceGroup(items):
-            ways: list[ContentModel] = []
-            for at, item in enumerate(items):
-                ways.append(sequence_of([derivative(item, symbol), *items[at + 1 :]]))
+            alternatives: list[ContentModel] = []
+            for index, item in enumerate(items):
+                alternatives.append(sequence_of([derivative(item, symbol), *items[index + 1 :]]))
                 if not is_nullable(item):
                     break
-            return choice_of(ways)
+            return choice_of(alternatives)
 
 
-def _matches_symbol(atom: ElementName | NamespaceWildcard, symbol: ContentSymbol) -> bool:
-    if isinstance(atom, ElementName):
-        return atom == symbol
-    return atom.allows_name(symbol.name) if isinstance(symbol, ElementName) else atom.covers(symbol)
+def _matches_symbol(particle: ElementName | NamespaceWildcard, symbol: ContentSymbol) -> bool:
+    if isinstance(particle, ElementName):
+        return particle == symbol
+    return particle.allows_name(symbol.name) if isinstance(symbol, ElementName) else particle.covers(symbol)
 
 
 def find_counterexample(writer: ContentModel, reader: ContentModel) -> tuple[str, ...] | None:
@@ -225,25 +237,25 @@ def find_counterexample(writer: ContentModel, reader: ContentModel) -> tuple[str
     """
     if _is_subset(writer, reader):
         return None
-    seen, work = {(writer, reader)}, 0
-    waiting: deque[tuple[ContentModel, ContentModel, tuple[str, ...]]] = deque([(writer, reader, ())])
-    while waiting:
-        ours, theirs, path = waiting.popleft()
-        if theirs == UNMATCHABLE or (is_nullable(ours) and not is_nullable(theirs)):
+    seen, steps = {(writer, reader)}, 0
+    pending: deque[tuple[ContentModel, ContentModel, tuple[str, ...]]] = deque([(writer, reader, ())])
+    while pending:
+        writer_model, reader_model, path = pending.popleft()
+        if reader_model == UNMATCHABLE or (is_nullable(writer_model) and not is_nullable(reader_model)):
             return path
-        for symbol in sorted(first_symbols(ours), key=_symbol_text):
-            work += _size(ours) + _size(theirs)
-            if work > _MOST:
+        for symbol in sorted(first_symbols(writer_model), key=_symbol_text):
+            steps += _size(writer_model) + _size(reader_model)
+            if steps > _MOST:
                 raise LookupError
-            pair = derivative(ours, symbol), derivative(theirs, symbol)
+            pair = derivative(writer_model, symbol), derivative(reader_model, symbol)
             if pair not in seen and not _is_subset(*pair):
                 seen.add(pair)
-                waiting.append((*pair, (*path, _symbol_text(symbol))))
+                pending.append((*pair, (*path, _symbol_text(symbol))))
     return None
 
 
-def _size(term: ContentModel) -> int:
-    match term:
+def _size(content_model: ContentModel) -> int:
+    match content_model:
         case ElementName() | NamespaceWildcard():
             return 1
         case Repetition(item, _, _):
@@ -261,8 +273,8 @@ def _is_subset(writer: ContentModel, reader: ContentModel) -> bool:
     if writer in (reader, UNMATCHABLE):
         return True
     if isinstance(writer, ChoiceGroup):
-        among = frozenset(reader.items) if isinstance(reader, ChoiceGroup) else frozenset[ContentModel]()
-        return all(item in among or _is_subset(item, reader) for item in writer.items)
+        reader_items = frozenset(reader.items) if isinstance(reader, ChoiceGroup) else frozenset[ContentModel]()
+        return all(item in reader_items or _is_subset(item, reader) for item in writer.items)
     if isinstance(writer, Repetition) and writer.least == 0 and writer.most == 1:
         return is_nullable(reader) and _is_subset(writer.item, reader)
     match reader:
@@ -270,11 +282,13 @@ def _is_subset(writer: ContentModel, reader: ContentModel) -> bool:
             return isinstance(writer, ElementName | NamespaceWildcard) and _matches_symbol(reader, writer)
         case ChoiceGroup(items):
             return any(_is_subset(writer, item) for item in items)
-        case Repetition(item, least, most):
+        case Repetition(item, minimum, maximum):
             if isinstance(writer, Repetition):
-                fits = least <= writer.least and (most is None or (writer.most is not None and writer.most <= most))
-                return fits and _is_subset(writer.item, item)
-            return (least <= 1 and _is_subset(writer, item)) or (writer == EMPTY_CONTENT and is_nullable(reader))
+                is_in_range = minimum <= writer.least and (
+                    maximum is None or (writer.most is not None and writer.most <= maximum)
+                )
+                return is_in_range and _is_subset(writer.item, item)
+            return (minimum <= 1 and _is_subset(writer, item)) or (writer == EMPTY_CONTENT and is_nullable(reader))
         case AllGroup(items):
             return _is_all_subset(writer, items)
         case SequenceGroup(items):
@@ -282,13 +296,13 @@ def _is_subset(writer: ContentModel, reader: ContentModel) -> bool:
 
 
 def _is_sequence_subset(writer: tuple[ContentModel, ...], reader: tuple[ContentModel, ...]) -> bool:
-    at = 0
+    index = 0
     for item in reader:
-        if at < len(writer) and _is_subset(writer[at], item):
-            at += 1
+        if index < len(writer) and _is_subset(writer[index], item):
+            index += 1
         elif not is_nullable(item):
             return False
-    return at == len(writer)
+    return index == len(writer)
 
 
 def _is_all_subset(writer: ContentModel, reader: tuple[ContentModel, ...]) -> bool:
@@ -300,18 +314,21 @@ def _is_all_subset(writer: ContentModel, reader: tuple[ContentModel, ...]) -> bo
         for item in reader
     ):
         return False
-    ours, theirs = occurrence_counts(writer), occurrence_counts(AllGroup(reader))
-    return all(is_within(ours.get(name, (0, 0)), theirs.get(name, (0, 0))) for name in {**ours, **theirs})
+    writer_counts, reader_counts = occurrence_counts(writer), occurrence_counts(AllGroup(reader))
+    return all(
+        is_within(writer_counts.get(name, (0, 0)), reader_counts.get(name, (0, 0)))
+        for name in {**writer_counts, **reader_counts}
+    )
 
 
 def _pairwise(writer: tuple[ContentModel, ...], reader: tuple[ContentModel, ...]) -> bool:
-    left = list(reader)
+    remaining = list(reader)
     for item in writer:
-        fitting = next((other for other in left if _is_subset(item, other)), None)
-        if fitting is None:
+        matching = next((other for other in remaining if _is_subset(item, other)), None)
+        if matching is None:
             return False
-        left.remove(fitting)
-    return all(map(is_nullable, left))
+        remaining.remove(matching)
+    return all(map(is_nullable, remaining))
 
 
 def is_within(inner: tuple[int, int | None], outer: tuple[int, int | None]) -> bool:

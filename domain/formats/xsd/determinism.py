@@ -24,24 +24,24 @@ def check_model(group: Any) -> None:
 
     Replaces the library's function of this name.
     """
-    places: dict[str | None, tuple[Any, list[Any]]] = {}
-    named: dict[str, dict[str, None]] = {}
-    opened = getattr(getattr(group.parent, "open_content", None), "any_element", None)
-    for found, path in _leaves(group, [group]):
-        if opened is not None and isinstance(found, XsdElement) and not opened.is_consistent(found):
-            raise XMLSchemaModelError(group, f"{found!r} does not agree with the open content")
-        if isinstance(found, XsdElement):
-            names = _names(found)
-            others = dict.fromkeys(other for name in names for other in named.get(name, ()))
-            candidates = [places[name] for name in others]
-            candidates += [places[_WILD]] if _WILD in places else []
+    leaves_by_name: dict[str | None, tuple[Any, list[Any]]] = {}
+    element_names: dict[str, dict[str, None]] = {}
+    open_wildcard = getattr(getattr(group.parent, "open_content", None), "any_element", None)
+    for leaf, path in _leaves(group, [group]):
+        if open_wildcard is not None and isinstance(leaf, XsdElement) and not open_wildcard.is_consistent(leaf):
+            raise XMLSchemaModelError(group, f"{leaf!r} does not agree with the open content")
+        if isinstance(leaf, XsdElement):
+            names = _names(leaf)
+            conflicting_names = dict.fromkeys(other for name in names for other in element_names.get(name, ()))
+            candidates = [leaves_by_name[name] for name in conflicting_names]
+            candidates += [leaves_by_name[_WILD]] if _WILD in leaves_by_name else []
             for name in names:
-                named.setdefault(name, {})[found.name] = None
+                element_names.setdefault(name, {})[leaf.name] = None
         else:
-            candidates = list(places.values())
+            candidates = list(leaves_by_name.values())
         for other, before in candidates:
-            _check_distinguishable(group, (other, before), (found, path))
-        places[found.name if isinstance(found, XsdElement) else _WILD] = found, path
+            _check_distinguishable(group, (other, before), (leaf, path))
+        leaves_by_name[leaf.name if isinstance(leaf, XsdElement) else _WILD] = leaf, path
 
 
 def _leaves(group: Any, path: list[Any]) -> Iterator[tuple[Any, list[Any]]]:
@@ -55,15 +55,15 @@ def _leaves(group: Any, path: list[Any]) -> Iterator[tuple[Any, list[Any]]]:
             yield item, path
 
 
-def _names(found: XsdElement) -> dict[str, None]:
+def _names(element: XsdElement) -> dict[str, None]:
     """The names of an element, of the head that it can substitute, and of its substitutes."""
-    names = [found.name, found.substitution_group, *(each.name for each in found.iter_substitutes())]
+    names = [element.name, element.substitution_group, *(substitute.name for substitute in element.iter_substitutes())]
     return dict.fromkeys(name for name in names if name)
 
 
-def _check_distinguishable(group: Any, one: tuple[Any, list[Any]], other: tuple[Any, list[Any]]) -> None:
+def _check_distinguishable(group: Any, first: tuple[Any, list[Any]], other: tuple[Any, list[Any]]) -> None:
     """Checks two parts of a model against both rules. Raises: XMLSchemaModelError."""
-    (earlier, before), (later, path) = one, other
+    (earlier, before), (later, path) = first, other
     if not later.is_consistent(earlier):
         raise XMLSchemaModelError(group, f"{later!r} and {earlier!r} have one name and different types")
     if earlier is later or not earlier.is_overlap(later):
@@ -82,9 +82,13 @@ def _check_distinguishable(group: Any, one: tuple[Any, list[Any]], other: tuple[
 
 def _precedence(group: Any, earlier: Any, later: Any) -> bool:
     """Whether one of two parts is a wildcard that yields to the other, as XSD 1.1 allows."""
-    for wild, element in ((earlier, later), (later, earlier)):
-        if isinstance(wild, XsdAnyElement) and hasattr(wild, "add_precedence") and isinstance(element, XsdElement):
-            wild.add_precedence(element, group)
+    for wildcard, element in ((earlier, later), (later, earlier)):
+        if (
+            isinstance(wildcard, XsdAnyElement)
+            and hasattr(wildcard, "add_precedence")
+            and isinstance(element, XsdElement)
+        ):
+            wildcard.add_precedence(element, group)
             return True
     return False
 

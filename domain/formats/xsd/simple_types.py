@@ -56,8 +56,12 @@ def simple_type_mismatch(
         flaws = [simple_type_mismatch(writer, readers[part], writers, readers) for part in reader.parts]
         return None if None in flaws else ("type-changed", "fits none of the types that the reader takes")
     if writer.kind != reader.kind:
-        plain = reader.kind == "atomic" and reader.names[0] in _TEXT and not _is_restricted(reader)
-        return None if plain else ("type-changed", f"is a {writer.kind} of values, the reader expects {_kind(reader)}")
+        is_plain_text = reader.kind == "atomic" and reader.names[0] in _TEXT and not _is_restricted(reader)
+        return (
+            None
+            if is_plain_text
+            else ("type-changed", f"is a {writer.kind} of values, the reader expects {_kind(reader)}")
+        )
     if reader.kind == "list":
         items = simple_type_mismatch(writers[writer.parts[0]], readers[reader.parts[0]], writers, readers)
         return items or _lengths(writer, reader) or _patterns(writer, reader) or _enumerated(writer, reader)
@@ -66,42 +70,47 @@ def simple_type_mismatch(
     return _facets(writer, reader)
 
 
-def _first_mismatch(flaws: Any) -> TypeMismatch | None:
-    return next((flaw for flaw in flaws if flaw is not None), None)
+def _first_mismatch(mismatches: Any) -> TypeMismatch | None:
+    return next((mismatch for mismatch in mismatches if mismatch is not None), None)
 
 
-def _kind(found: SimpleType) -> str:
-    return _named(found) if found.kind == "atomic" else f"a {found.kind}"
+def _kind(simple_type: SimpleType) -> str:
+    return _named(simple_type) if simple_type.kind == "atomic" else f"a {simple_type.kind}"
 
 
-def _named(found: SimpleType) -> str:
-    name = found.names[0]
+def _named(simple_type: SimpleType) -> str:
+    name = simple_type.names[0]
     return f"xs:{name.removeprefix(_X)}" if name.startswith(_X) else name
 
 
-def _is_restricted(found: SimpleType) -> bool:
-    return bool(found.patterns or found.values is not None or found.shortest or found.longest is not None)
+def _is_restricted(simple_type: SimpleType) -> bool:
+    return bool(
+        simple_type.patterns
+        or simple_type.values is not None
+        or simple_type.shortest
+        or simple_type.longest is not None
+    )
 
 
-def _is_integer(found: SimpleType) -> bool:
-    return _INTEGER in found.names or found.fraction == 0
+def _is_integer(simple_type: SimpleType) -> bool:
+    return _INTEGER in simple_type.names or simple_type.fraction == 0
 
 
-def _is_number(found: SimpleType) -> bool:
-    return _X + "decimal" in found.names
+def _is_number(simple_type: SimpleType) -> bool:
+    return _X + "decimal" in simple_type.names
 
 
 def _is_writable_as(writer: SimpleType, reader: SimpleType) -> bool:
     """Whether the built-in type of the writer is that of the reader, or its values are valid for the reader's."""
-    wanted = reader.names[0]
-    if wanted in writer.names or wanted in _TEXT:
+    reader_type_name = reader.names[0]
+    if reader_type_name in writer.names or reader_type_name in _TEXT:
         return True
-    if wanted in (_X + "normalizedString", _X + "token") and _X + "string" not in writer.names:
+    if reader_type_name in (_X + "normalizedString", _X + "token") and _X + "string" not in writer.names:
         return True  # only text has significant white space
     if _is_number(writer) and _is_number(reader):  # bounds and fractions decide
         # 1.0 is no integer in XSD, although it has no fraction.
-        return wanted.startswith(_X) and (_INTEGER in writer.names or _INTEGER not in reader.names)
-    return any(wanted in _WRITTEN_AS.get(name, ()) for name in writer.names)
+        return reader_type_name.startswith(_X) and (_INTEGER in writer.names or _INTEGER not in reader.names)
+    return any(reader_type_name in _WRITTEN_AS.get(name, ()) for name in writer.names)
 
 
 def _facets(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
@@ -128,28 +137,28 @@ def _spaces(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
     return None
 
 
-def _spaced(text: str, space: str) -> str:
+def _spaced(text: str, whitespace: str) -> str:
     """A text with its white space normalised as a type demands."""
-    if space == "preserve":
+    if whitespace == "preserve":
         return text
     replaced = re.sub(r"[\t\n\r]", " ", text)
-    return replaced if space == "replace" else " ".join(replaced.split())
+    return replaced if whitespace == "replace" else " ".join(replaced.split())
 
 
 def _lengths(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
     if writer.shortest < reader.shortest:
         return "length-narrowed", f"may be {writer.shortest} long, the reader expects {reader.shortest} at least"
     if reader.longest is not None and (writer.longest is None or writer.longest > reader.longest):
-        much = "of any length" if writer.longest is None else f"{writer.longest} long"
-        return "length-narrowed", f"may be {much}, the reader expects {reader.longest} at most"
+        length_text = "of any length" if writer.longest is None else f"{writer.longest} long"
+        return "length-narrowed", f"may be {length_text}, the reader expects {reader.longest} at most"
     return None
 
 
 def _patterns(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
     """Compares patterns by their text only; whether one pattern implies another is not computed."""
-    for wanted in reader.patterns:
-        if not any(given <= wanted for given in writer.patterns):
-            return "pattern-changed", f"need not match {' | '.join(sorted(wanted))}, which the reader expects"
+    for reader_patterns in reader.patterns:
+        if not any(writer_patterns <= reader_patterns for writer_patterns in writer.patterns):
+            return "pattern-changed", f"need not match {' | '.join(sorted(reader_patterns))}, which the reader expects"
     return None
 
 
@@ -163,41 +172,44 @@ def _enumerated(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
 
 
 def _bounds(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
-    for side, theirs, ours in (("less", reader.low, writer.low), ("more", reader.high, writer.high)):
+    for direction, reader_bound, writer_bound in (("less", reader.low, writer.low), ("more", reader.high, writer.high)):
         if _INTEGER in writer.names:
-            ours, theirs = _closed(ours or _by_digits(writer, side), side == "less"), _closed(theirs, side == "less")
-        if theirs is not None and not _is_bound_within(ours, theirs, side == "less"):
-            return "bounds-narrowed", f"may be {side} than {theirs.value}, which the reader does not allow"
+            writer_bound, reader_bound = (
+                _closed(writer_bound or _by_digits(writer, direction), direction == "less"),
+                _closed(reader_bound, direction == "less"),
+            )
+        if reader_bound is not None and not _is_bound_within(writer_bound, reader_bound, direction == "less"):
+            return "bounds-narrowed", f"may be {direction} than {reader_bound.value}, which the reader does not allow"
     return None
 
 
-def _by_digits(found: SimpleType, side: str) -> FacetBound | None:
+def _by_digits(simple_type: SimpleType, direction: str) -> FacetBound | None:
     """The bound of an integer that follows from its number of digits."""
-    if found.digits is None or found.digits > 100:  # more than any bound in practice
+    if simple_type.digits is None or simple_type.digits > 100:  # more than any bound in practice
         return None
-    return FacetBound((10**found.digits - 1) * (-1 if side == "less" else 1), False)
+    return FacetBound((10**simple_type.digits - 1) * (-1 if direction == "less" else 1), False)
 
 
-def _closed(bound: FacetBound | None, low: bool) -> FacetBound | None:
+def _closed(bound: FacetBound | None, is_lower: bool) -> FacetBound | None:
     """An equivalent inclusive bound for integers."""
     if bound is None:
         return None
     value = _comparable(bound.value)
     if not isinstance(value, Decimal) or not value.is_finite():
         return bound
-    whole = value.to_integral_value(ROUND_CEILING if low else ROUND_FLOOR)
-    step = (1 if low else -1) if bound.open and whole == value else 0
-    return FacetBound(whole + step, False)
+    rounded = value.to_integral_value(ROUND_CEILING if is_lower else ROUND_FLOOR)
+    step = (1 if is_lower else -1) if bound.open and rounded == value else 0
+    return FacetBound(rounded + step, False)
 
 
-def _is_bound_within(ours: FacetBound | None, theirs: FacetBound, low: bool) -> bool:
-    if ours is None:
+def _is_bound_within(writer_bound: FacetBound | None, reader_bound: FacetBound, is_lower: bool) -> bool:
+    if writer_bound is None:
         return False
     try:
-        a, b = _comparable(ours.value), _comparable(theirs.value)
-        if a == b:
-            return ours.open or not theirs.open
-        return bool(a > b if low else a < b)
+        writer_value, reader_value = _comparable(writer_bound.value), _comparable(reader_bound.value)
+        if writer_value == reader_value:
+            return writer_bound.open or not reader_bound.open
+        return bool(writer_value > reader_value if is_lower else writer_value < reader_value)
     except TypeError:  # values without an order between them
         return False
 
@@ -218,19 +230,19 @@ def _digits(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
     return None
 
 
-def _most_digits(found: SimpleType, fraction: int | None) -> int | None:
+def _most_digits(simple_type: SimpleType, fraction: int | None) -> int | None:
     """The maximum digits of a number, from its facets or its bounds; None: unlimited."""
-    if found.digits is not None:
-        return found.digits
-    if found.low is None or found.high is None or fraction is None:
+    if simple_type.digits is not None:
+        return simple_type.digits
+    if simple_type.low is None or simple_type.high is None or fraction is None:
         return None
-    largest = max(abs(int(found.low.value)), abs(int(found.high.value)))
+    largest = max(abs(int(simple_type.low.value)), abs(int(simple_type.high.value)))
     return len(str(largest)) + fraction
 
 
 def _assertions(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
-    if added := reader.assertions - writer.assertions:
-        return "assertion-added", f"need not satisfy {min(added)}, which the reader asserts"
+    if added_assertions := reader.assertions - writer.assertions:
+        return "assertion-added", f"need not satisfy {min(added_assertions)}, which the reader asserts"
     if writer.zone not in _ZONES.get(reader.zone, {reader.zone}):
         return "timezone-changed", f"has a time zone that is {writer.zone}, the reader has it {reader.zone}"
     return None
@@ -239,24 +251,28 @@ def _assertions(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
 def _values(writer: SimpleType, reader: SimpleType) -> TypeMismatch | None:
     """Compares each listed value separately, because it may be valid even where the types are not compatible."""
     if reader.values is not None and (_is_writable_as(writer, reader) or _is_writable_as(reader, writer)):
-        if flaw := _enumerated(writer, reader):
-            return flaw
+        if mismatch := _enumerated(writer, reader):
+            return mismatch
     elif not _is_writable_as(writer, reader):
         return "type-changed", f"is {_named(writer)}, the reader expects {_named(reader)}"
-    elif flaw := _form(writer, reader):
-        return flaw
-    wanted = [p for p in reader.patterns if not any(given <= p for given in writer.patterns)]
+    elif mismatch := _form(writer, reader):
+        return mismatch
+    unmatched_patterns = [
+        reader_patterns
+        for reader_patterns in reader.patterns
+        if not any(writer_patterns <= reader_patterns for writer_patterns in writer.patterns)
+    ]
     try:
-        checks = [list(map(_matcher, step)) for step in wanted]
+        checks = [list(map(_matcher, step)) for step in unmatched_patterns]
     except (re.error, ValueError, OverflowError):
         return _patterns(writer, reader)
     # Checks that the writer's facets already pass need not run per value; facets may exclude some values.
-    asked = [check for check in (_lengths, _spaces, _bounds, _digits) if check(writer, reader)]
+    failing_checks = [check for check in (_lengths, _spaces, _bounds, _digits) if check(writer, reader)]
     for value in writer.values or ():
-        if not all(any(part.match(str(value)) for part in step) for step in checks):
+        if not all(any(matcher.match(str(value)) for matcher in step) for step in checks):
             return "pattern-changed", f"may be {value}, which the reader's pattern does not match"
-        if flaw := _first_mismatch(_value(check, value, writer, reader) for check in asked):
-            return flaw
+        if mismatch := _first_mismatch(_value(check, value, writer, reader) for check in failing_checks):
+            return mismatch
     return _assertions(writer, reader)
 
 
@@ -267,16 +283,16 @@ def _value(
     text = f"{value:f}" if isinstance(value, Decimal) else str(value)
     number, is_text = _is_number(writer), _X + "string" in writer.names
     if check is _spaces:
-        changed = is_text and _spaced(text, reader.space) != text
+        is_changed = is_text and _spaced(text, reader.space) != text
         return (
             ("whitespace-changed", f"may be {text!r}, whose white space the reader does not preserve")
-            if changed
+            if is_changed
             else None
         )
     if (check is _lengths and not is_text) or (check is _digits and not number):
         return None
-    places = len(text.partition(".")[2].rstrip("0")) if number else None
-    one = SimpleType(
+    fraction_digits = len(text.partition(".")[2].rstrip("0")) if number else None
+    single_value_type = SimpleType(
         writer.names,
         "atomic",
         None,
@@ -284,10 +300,10 @@ def _value(
         high=FacetBound(value, False),
         shortest=len(text),
         longest=len(text),
-        digits=len(text.partition(".")[0].strip("-+").lstrip("0")) + (places or 0),
-        fraction=places,
+        digits=len(text.partition(".")[0].strip("-+").lstrip("0")) + (fraction_digits or 0),
+        fraction=fraction_digits,
     )
-    return check(one, reader)
+    return check(single_value_type, reader)
 
 
 def _matcher(pattern: str) -> re.Pattern[str]:

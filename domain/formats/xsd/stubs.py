@@ -69,34 +69,36 @@ def stub_schemas(root: XmlElement, text: str) -> dict[str, str]:
     unknown.
     """
     target = root.attributes.get("targetNamespace", "")
-    open_to = set()
+    imported_namespaces = set()
     for node in root.children:
         if node.tag == f"{{{XS}}}import":
-            open_to.add(node.attributes.get("namespace", "").strip())
+            imported_namespaces.add(node.attributes.get("namespace", "").strip())
         elif node.tag == f"{{{XS}}}include":
-            open_to.add(target)
+            imported_namespaces.add(target)
         elif node.tag in (f"{{{XS}}}redefine", f"{{{XS}}}override"):
             if any(child.tag != f"{{{XS}}}annotation" for child in node.children):
-                what = node.tag.rpartition("}")[2]
-                raise InvalidDocument(f"xs:{what} changes a document that is not here", location_at(text, node.start))
-            open_to.add(target)
-    own = {(_kind(node), node.attributes.get("name", "").strip()) for node in root.children}
-    taken: dict[tuple[str, str, str], str] = {}
-    for use, (namespace, local) in _references(root):
-        kind = use if f"{{{XS}}}{use}" in _GLOBALS else "type"
-        if namespace in open_to - _KNOWN and not (namespace == target and (kind, local) in own):
+                element_name = node.tag.rpartition("}")[2]
+                raise InvalidDocument(
+                    f"xs:{element_name} changes a document that is not here", location_at(text, node.start)
+                )
+            imported_namespaces.add(target)
+    own_names = {(_kind(node), node.attributes.get("name", "").strip()) for node in root.children}
+    usage_by_name: dict[tuple[str, str, str], str] = {}
+    for usage, (namespace, local) in _references(root):
+        kind = usage if f"{{{XS}}}{usage}" in _GLOBALS else "type"
+        if namespace in imported_namespaces - _KNOWN and not (namespace == target and (kind, local) in own_names):
             key = namespace, kind, local
-            taken[key] = min(use, taken.get(key, use), key=_ORDER.__getitem__)
-    made: dict[str, list[str]] = {namespace: [] for namespace in open_to - _KNOWN - {target}}
-    for (namespace, _, local), use in sorted(taken.items()):
+            usage_by_name[key] = min(usage, usage_by_name.get(key, usage), key=_ORDER.__getitem__)
+    stubs_by_namespace: dict[str, list[str]] = {namespace: [] for namespace in imported_namespaces - _KNOWN - {target}}
+    for (namespace, _, local), usage in sorted(usage_by_name.items()):
         if local and not set(local) & set("<>&\"' "):
-            made.setdefault(namespace, []).append(_STUBS[use].format(local, _MARK + local))
-    return {namespace: _schema(namespace, parts) for namespace, parts in made.items()}
+            stubs_by_namespace.setdefault(namespace, []).append(_STUBS[usage].format(local, _MARK + local))
+    return {namespace: _schema(namespace, parts) for namespace, parts in stubs_by_namespace.items()}
 
 
 def _schema(namespace: str, parts: list[str]) -> str:
-    own = f" targetNamespace={quoteattr(namespace)} elementFormDefault='qualified'" if namespace else ""
-    return f'<xs:schema xmlns:xs="{XS}"{own}>{"".join(parts)}</xs:schema>'
+    target_attributes = f" targetNamespace={quoteattr(namespace)} elementFormDefault='qualified'" if namespace else ""
+    return f'<xs:schema xmlns:xs="{XS}"{target_attributes}>{"".join(parts)}</xs:schema>'
 
 
 def _kind(node: XmlElement) -> str:
@@ -105,27 +107,27 @@ def _kind(node: XmlElement) -> str:
 
 def _references(root: XmlElement) -> Iterator[tuple[str, tuple[str, str]]]:
     """The use of each name that a schema refers to, with namespace and local name."""
-    waiting: list[tuple[XmlElement, XmlElement]] = [(root, root)]
-    while waiting:
-        parent, node = waiting.pop()
-        for use, value in _uses(parent, node):
+    pending: list[tuple[XmlElement, XmlElement]] = [(root, root)]
+    while pending:
+        parent, node = pending.pop()
+        for usage, value in _uses(parent, node):
             for name in value.split():
-                yield use, node.resolve(name)
-        waiting.extend((node, child) for child in node.children)
+                yield usage, node.resolve(name)
+        pending.extend((node, child) for child in node.children)
 
 
 def _uses(parent: XmlElement, node: XmlElement) -> Iterator[tuple[str, str]]:
-    get, tag = node.attributes.get, node.tag.removeprefix(f"{{{XS}}}")
-    if node.tag in _GLOBALS and (ref := get("ref")):
+    attribute, tag = node.attributes.get, node.tag.removeprefix(f"{{{XS}}}")
+    if node.tag in _GLOBALS and (ref := attribute("ref")):
         yield tag, ref
-    if heads := get("substitutionGroup"):
-        yield "element", heads
-    if kind := get("type"):
+    if head_names := attribute("substitutionGroup"):
+        yield "element", head_names
+    if kind := attribute("type"):
         yield ("simple" if tag == "attribute" else "type"), kind
-    if tag in ("list", "union") and (members := get("itemType") or get("memberTypes")):
+    if tag in ("list", "union") and (members := attribute("itemType") or attribute("memberTypes")):
         yield "simple", members
-    if tag in ("restriction", "extension") and (base := get("base")):
-        yield _derivation(parent.tag.removeprefix(f"{{{XS}}}"), tag, node), base
+    if tag in ("restriction", "extension") and (base_name := attribute("base")):
+        yield _derivation(parent.tag.removeprefix(f"{{{XS}}}"), tag, node), base_name
 
 
 def _derivation(parent: str, tag: str, node: XmlElement) -> str:

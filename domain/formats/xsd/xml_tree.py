@@ -43,11 +43,11 @@ class XmlElement:
 
     def iter(self) -> Iterator[XmlElement]:
         """This element and all its descendants, in document order."""
-        waiting = [self]
-        while waiting:
-            node = waiting.pop()
+        pending = [self]
+        while pending:
+            node = pending.pop()
             yield node
-            waiting.extend(reversed(node.children))
+            pending.extend(reversed(node.children))
 
     def resolve(self, qname: str) -> tuple[str, str]:
         """The namespace and the local name of a QName in a value; an empty namespace where it has none."""
@@ -96,8 +96,8 @@ def location_at(text: str, start: int | None) -> DocumentLocation | None:
         return None
     data = text.encode()
     end = data.find(b"\n", start)
-    rest = data[start : min(end if end >= 0 else len(data), start + 4 * MAX_FRAGMENT)].decode("utf-8", "ignore")
-    return DocumentLocation(line=data.count(b"\n", 0, start) + 1, fragment=rest.strip()[:MAX_FRAGMENT])
+    line_text = data[start : min(end if end >= 0 else len(data), start + 4 * MAX_FRAGMENT)].decode("utf-8", "ignore")
+    return DocumentLocation(line=data.count(b"\n", 0, start) + 1, fragment=line_text.strip()[:MAX_FRAGMENT])
 
 
 class _XmlReader:
@@ -134,10 +134,12 @@ class _XmlReader:
 
     def _around(self) -> DocumentLocation:
         """The location where the parser stopped, with the text before it on the same line."""
-        data, stop = self._text.encode(), max(self._parser.ErrorByteIndex, 0)
-        start = max(data.rfind(b"\n", 0, stop) + 1, stop - MAX_FRAGMENT // 2)
-        found = location_at(self._text, start)
-        return DocumentLocation(line=data.count(b"\n", 0, stop) + 1, fragment=found.fragment if found else None)
+        data, error_offset = self._text.encode(), max(self._parser.ErrorByteIndex, 0)
+        start = max(data.rfind(b"\n", 0, error_offset) + 1, error_offset - MAX_FRAGMENT // 2)
+        location = location_at(self._text, start)
+        return DocumentLocation(
+            line=data.count(b"\n", 0, error_offset) + 1, fragment=location.fragment if location else None
+        )
 
     def _doctype(self, *_: object) -> None:
         start = self._text.encode().rfind(b"<!DOCTYPE", 0, self._parser.CurrentByteIndex)
@@ -151,14 +153,14 @@ class _XmlReader:
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._count += 1
         if self._count > _MOST or len(self._open) >= _DEEPEST:
-            what = f"{_MOST} elements" if self._count > _MOST else f"{_DEEPEST} levels"
-            raise InvalidDocument(f"the document has more than {what}", self._spot())
+            limit_text = f"{_MOST} elements" if self._count > _MOST else f"{_DEEPEST} levels"
+            raise InvalidDocument(f"the document has more than {limit_text}", self._spot())
         scope = self._scopes[-1]
         if self._declared:
             scope, self._declared = {**scope, **self._declared}, {}
         self._scopes.append(scope)
-        named = {_clark(name): value for name, value in attributes.items()}
-        node = XmlElement(_clark(tag), named, self._parser.CurrentByteIndex, scope)
+        clark_attributes = {_clark(name): value for name, value in attributes.items()}
+        node = XmlElement(_clark(tag), clark_attributes, self._parser.CurrentByteIndex, scope)
         if self._open:
             self._open[-1].children.append(node)
         else:
@@ -171,5 +173,5 @@ class _XmlReader:
 
 
 def _clark(name: str) -> str:
-    uri, space, local = name.rpartition(" ")
-    return f"{{{uri}}}{local}" if space else name
+    uri, separator, local = name.rpartition(" ")
+    return f"{{{uri}}}{local}" if separator else name

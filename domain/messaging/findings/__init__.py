@@ -104,8 +104,8 @@ def entity_findings(kind: str, subject: ValidatedEntity) -> Iterator[Finding]:
 
     A message with an xref is checked only as a member of its Group: the target is checked for the rest.
     """
-    pointer = kind == MESSAGES and "xref" in (subject.attributes.get("meta") or {})
-    for validator in _OF_MEMBERS if pointer else VALIDATORS[kind]:
+    is_pointer = kind == MESSAGES and "xref" in (subject.attributes.get("meta") or {})
+    for validator in _OF_MEMBERS if is_pointer else VALIDATORS[kind]:
         yield from validator(subject)
 
 
@@ -114,6 +114,6 @@ def membership_findings(subject: ValidatedEntity) -> Iterator[Finding]:
     return agreement.message_matches_group(subject)
 
 
-def change_findings(before: Mapping[str, Any], subject: ValidatedEntity) -> Iterator[Finding]:
-    """Findings about the change of a message, which no single state shows. before: the previous attributes."""
-    return messages.type_is_unchanged(before, subject)
+def change_findings(previous: Mapping[str, Any], subject: ValidatedEntity) -> Iterator[Finding]:
+    """Findings about the change of a message, which no single state shows. previous: the previous attributes."""
+    return messages.type_is_unchanged(previous, subject)

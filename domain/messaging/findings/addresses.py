@@ -45,76 +45,80 @@ class _Address(NamedTuple):
 
 def addresses_fit(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-23 to EP-25 for each entry; protocols without rules of their own accept any address."""
-    known = subject.protocol
-    if known is None:
+    protocol = subject.protocol
+    if protocol is None:
         return
-    given = subject.options
-    for index, entry in enumerate(as_sequence(given.get("endpoints"))):
+    options = subject.options
+    for index, entry in enumerate(as_sequence(options.get("endpoints"))):
         if isinstance(entry, dict):
-            place = ("protocoloptions", "endpoints", index)
-            deployed = given.get("deployed") is not False
-            judge = _kafka_entry if known == names.KAFKA else _entry
-            yield from judge(subject, known, entry, deployed, place)
+            path = ("protocoloptions", "endpoints", index)
+            is_deployed = options.get("deployed") is not False
+            check_entry = _kafka_entry if protocol == names.KAFKA else _entry
+            yield from check_entry(subject, protocol, entry, is_deployed, path)
 
 
 def _entry(
-    subject: ValidatedEntity, known: str, entry: Mapping[str, Any], deployed: bool, place: tuple[str | int, ...]
+    subject: ValidatedEntity, protocol: str, entry: Mapping[str, Any], is_deployed: bool, path: tuple[str | int, ...]
 ) -> Iterator[Finding]:
     uri = as_text(entry.get("uri"))
     if not uri:
         if "url" in entry:
-            yield subject.must("EP-23", 'use "uri" for an address', *place, "url")
-        elif deployed or uri == "":
-            yield subject.must("EP-23", "an address of this protocol needs a uri", *place, "uri")
+            yield subject.must("EP-23", 'use "uri" for an address', *path, "url")
+        elif is_deployed or uri == "":
+            yield subject.must("EP-23", "an address of this protocol needs a uri", *path, "uri")
         return
     address = _parsed(uri)
     if address is None:
         if not uri.startswith("{"):
-            yield subject.must("EP-23", "the uri is not absolute", *place, "uri")
+            yield subject.must("EP-23", "the uri is not absolute", *path, "uri")
         return
-    for rule, flaw in _flaws(known, address):
-        yield subject.must(rule, flaw, *place, "uri")
+    for rule, reason in _flaws(protocol, address):
+        yield subject.must(rule, reason, *path, "uri")
 
 
-def _flaws(known: str, address: _Address) -> Iterator[tuple[str, str]]:
-    if address.scheme and address.scheme not in _SCHEMES[known]:
-        yield "EP-24", f"the scheme is not one of {', '.join(_SCHEMES[known])}"
-    if known == names.NATS and not _PORT.match(address.authority):
+def _flaws(protocol: str, address: _Address) -> Iterator[tuple[str, str]]:
+    if address.scheme and address.scheme not in _SCHEMES[protocol]:
+        yield "EP-24", f"the scheme is not one of {', '.join(_SCHEMES[protocol])}"
+    if protocol == names.NATS and not _PORT.match(address.authority):
         yield "EP-24", "an address of NATS needs a port"
     path = unquote(blank_placeholders(address.path)).removeprefix("/")
-    if known in names.MQTT and path:
+    if protocol in names.MQTT and path:
         if address.scheme in _PATHLESS:
             yield "EP-24", f"an address with {address.scheme} has no path"
-        elif any(each in path for each in "+#\0"):
+        elif any(character in path for character in "+#\0"):
             yield "EP-25", "the path is not the name of an MQTT topic"
-    if known == names.AMQP and (_CONTROL.search(path) or path.startswith("/")):
+    if protocol == names.AMQP and (_CONTROL.search(path) or path.startswith("/")):
         yield "EP-25", "the path is not the name of an AMQP node"
 
 
 def _kafka_entry(
-    subject: ValidatedEntity, known: str, entry: Mapping[str, Any], deployed: bool, place: tuple[str | int, ...]
+    subject: ValidatedEntity, protocol: str, entry: Mapping[str, Any], is_deployed: bool, path: tuple[str | int, ...]
 ) -> Iterator[Finding]:
     for name in ("uri", "url"):
         if name in entry:
-            yield subject.must("EP-23", f"an address of {known} has {_SERVERS} instead", *place, name)
-    if not as_sequence(entry.get(_SERVERS)) and (deployed or _SERVERS in entry) and not {"uri", "url"} & entry.keys():
+            yield subject.must("EP-23", f"an address of {protocol} has {_SERVERS} instead", *path, name)
+    if (
+        not as_sequence(entry.get(_SERVERS))
+        and (is_deployed or _SERVERS in entry)
+        and not {"uri", "url"} & entry.keys()
+    ):
         yield subject.must(
-            "EP-23", f"an address of {known} needs {_SERVERS} with at least one server", *place, _SERVERS
+            "EP-23", f"an address of {protocol} needs {_SERVERS} with at least one server", *path, _SERVERS
         )
     for number, server in enumerate(as_texts(entry.get(_SERVERS))):
         if not _SERVER.match(server) and not is_placeholder(server):
             yield subject.must(
                 "EP-24",
                 "it is not <host>:<port>, nor that after PLAINTEXT://, SSL:// or SASL_SSL://",
-                *place,
+                *path,
                 _SERVERS,
                 number,
             )
 
 
 def _parsed(uri: str) -> _Address | None:
-    found = _URI.match(uri)
-    if found is None:
+    match = _URI.match(uri)
+    if match is None:
         return None
-    scheme, authority, path = found.groups()
+    scheme, authority, path = match.groups()
     return _Address("" if scheme.startswith("{") else scheme.lower(), authority or "", path)

@@ -20,30 +20,30 @@ BINDING: Final = ("envelope", "protocol")
 
 def message_matches_group(subject: ValidatedEntity) -> Iterator[Finding]:
     """Findings of a message whose attributes differ from those of its Group."""
-    parts = xids.segments(subject.xid)
-    group = subject.lookup.get(xids.join(*parts[:2]))
-    judge = _GROUPS.get(parts[0])
-    if group is not None and judge is not None:
-        yield from judge(subject, group)
+    segments = xids.segments(subject.xid)
+    group = subject.lookup.get(xids.join(*segments[:2]))
+    check_message = _GROUPS.get(segments[0])
+    if group is not None and check_message is not None:
+        yield from check_message(subject, group)
 
 
 def _in_endpoint(subject: ValidatedEntity, group: Mapping[str, Any]) -> Iterator[Finding]:
-    outer, inner = as_text(group.get("protocol")), subject.text("protocol")
-    if outer and inner and not names.same_protocol(outer, inner):
+    group_value, message_value = as_text(group.get("protocol")), subject.text("protocol")
+    if group_value and message_value and not names.same_protocol(group_value, message_value):
         yield subject.must("EP-11", "the endpoint has another protocol", "protocol")
-    outer, inner = as_text(group.get("envelope")), subject.text("envelope")
-    if outer and inner and not names.envelope_admits(outer, inner):
+    group_value, message_value = as_text(group.get("envelope")), subject.text("envelope")
+    if group_value and message_value and not names.envelope_admits(group_value, message_value):
         yield subject.must("EP-13", "the endpoint has another or a more precise envelope", "envelope")
 
 
 def _in_messagegroup(subject: ValidatedEntity, group: Mapping[str, Any]) -> Iterator[Finding]:
-    outer, inner = as_text(group.get("envelope")), subject.text("envelope")
-    if outer and inner is None:
+    group_value, message_value = as_text(group.get("envelope")), subject.text("envelope")
+    if group_value and message_value is None:
         yield subject.must("MS-03", "it is missing: the message group has one", "envelope")
-    elif outer and inner is not None and outer.casefold() != inner.casefold():
+    elif group_value and message_value is not None and group_value.casefold() != message_value.casefold():
         yield subject.must("MS-03", "the message group has another envelope", "envelope")
-    outer, inner = as_text(group.get("protocol")), subject.text("protocol")
-    if outer and inner and not names.same_protocol(outer, inner):
+    group_value, message_value = as_text(group.get("protocol")), subject.text("protocol")
+    if group_value and message_value and not names.same_protocol(group_value, message_value):
         yield subject.must("MS-03", "the message group has another protocol", "protocol")
 
 

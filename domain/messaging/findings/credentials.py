@@ -33,12 +33,12 @@ def authorization_is_described(subject: ValidatedEntity) -> Iterator[Finding]:
     for index, entry in enumerate(as_sequence(subject.options.get("authorization"))):
         if not isinstance(entry, dict):
             continue
-        place = ("protocoloptions", "authorization", index)
+        path = ("protocoloptions", "authorization", index)
         for name in _DESCRIBED:
             if entry.get(name) == "":
-                yield subject.must("EP-27", "it is empty", *place, name)
+                yield subject.must("EP-27", "it is empty", *path, name)
         if "mechanism" in entry and entry.get("type") != "SASL":
-            yield subject.must("EP-27", 'only the type "SASL" has a mechanism', *place, "mechanism")
+            yield subject.must("EP-27", 'only the type "SASL" has a mechanism', *path, "mechanism")
 
 
 def options_have_no_secrets(subject: ValidatedEntity) -> Iterator[Finding]:
@@ -49,18 +49,18 @@ def options_have_no_secrets(subject: ValidatedEntity) -> Iterator[Finding]:
 
 def _secrets(value: Any, path: AttributePath) -> Iterator[AttributePath]:
     if isinstance(value, dict):
-        named = value.get("name")
-        for key, each in value.items():
-            row = key == "value" and isinstance(named, str) and _folded(named) in _HEADERS
-            if (row or _folded(key) in _SECRET or (path[-1] == "headers" and _folded(key) in _HEADERS)) and _is_value(
-                each
-            ):
+        name = value.get("name")
+        for key, item in value.items():
+            is_header_row = key == "value" and isinstance(name, str) and _folded(name) in _HEADERS
+            if (
+                is_header_row or _folded(key) in _SECRET or (path[-1] == "headers" and _folded(key) in _HEADERS)
+            ) and _is_value(item):
                 yield (*path, key)
             else:
-                yield from _secrets(each, (*path, key))
+                yield from _secrets(item, (*path, key))
     elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from _secrets(each, (*path, index))
+        for index, item in enumerate(value):
+            yield from _secrets(item, (*path, index))
     elif isinstance(value, str) and _has_userinfo(value):
         yield path
 
@@ -75,9 +75,9 @@ def _is_value(value: Any) -> bool:
 
 def _has_userinfo(value: str) -> bool:
     """Whether a URI in a text names a user with a password."""
-    for rest in value.split("://")[1:]:
-        user, at, _ = _END_OF_AUTHORITY.split(rest, maxsplit=1)[0].rpartition("@")
+    for after_scheme in value.split("://")[1:]:
+        user, separator, _ = _END_OF_AUTHORITY.split(after_scheme, maxsplit=1)[0].rpartition("@")
         password = user.partition(":")[2]
-        if at and password and not is_placeholder(password):
+        if separator and password and not is_placeholder(password):
             return True
     return False

@@ -40,11 +40,11 @@ def roles_fit(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def _pair_is_allowed(subject: ValidatedEntity) -> Iterator[Finding]:
-    known = subject.protocol
-    if known is None:
+    protocol = subject.protocol
+    if protocol is None:
         yield subject.should("EP-06", "not every protocol allows an endpoint to be subscriber and consumer", "usage")
-    elif known not in _PAIRING:
-        yield subject.must("EP-06", f"with {known} an endpoint has one role", "usage")
+    elif protocol not in _PAIRING:
+        yield subject.must("EP-06", f"with {protocol} an endpoint has one role", "usage")
 
 
 def names_are_well_formed(subject: ValidatedEntity) -> Iterator[Finding]:
@@ -64,8 +64,8 @@ def messagegroups_exist(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-42: references lead to message groups of this registry."""
     for index, reference in enumerate(as_sequence(subject.attributes.get("messagegroups"))):
         if isinstance(reference, str) and reference.startswith("#"):
-            says = "use the xid of a message group instead of a fragment"
-            yield subject.should("EP-42", says, "messagegroups", index)
+            text = "use the xid of a message group instead of a fragment"
+            yield subject.should("EP-42", text, "messagegroups", index)
         elif isinstance(reference, str) and is_xid(reference) and subject.find(reference) is None:
             yield subject.should("EP-42", "the message group does not exist", "messagegroups", index)
 
@@ -76,14 +76,14 @@ def messageids_are_unique(subject: ValidatedEntity) -> Iterator[Finding]:
     Cost: it reads all of their messages, if several of them have messages.
     """
     references = enumerate(as_sequence(subject.attributes.get("messagegroups")))
-    groups = {index: each for index, each in references if isinstance(each, str) and is_xid(each)}
-    groups = {index: each for index, each in groups.items() if len(xids.segments(each)) == 2}
-    own = subject.lookup.members(f"{subject.xid}/messages") if groups else ()
-    if len(groups) + bool(own) < 2:
+    groups = {index: group_xid for index, group_xid in references if isinstance(group_xid, str) and is_xid(group_xid)}
+    groups = {index: group_xid for index, group_xid in groups.items() if len(xids.segments(group_xid)) == 2}
+    own_messages = subject.lookup.members(f"{subject.xid}/messages") if groups else ()
+    if len(groups) + bool(own_messages) < 2:
         return
-    seen = {xids.entity_id(xid).lower() for xid in own}
+    known_ids = {xids.entity_id(xid).lower() for xid in own_messages}
     for index, group in groups.items():
-        brought = {xids.entity_id(xid).lower() for xid in subject.lookup.members(f"{group}/messages")}
-        for id in sorted(brought & seen):
+        group_ids = {xids.entity_id(xid).lower() for xid in subject.lookup.members(f"{group}/messages")}
+        for id in sorted(group_ids & known_ids):
             yield subject.should("EP-43", f'it has another message with the messageid "{id}"', "messagegroups", index)
-        seen |= brought
+        known_ids |= group_ids

@@ -36,10 +36,10 @@ def options_fit_the_mode(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-15, MS-38: only structured mode has a format, and the format is a media type."""
     if not names.is_cloudevents(subject.text("envelope")):
         return
-    given = as_mapping(subject.attributes.get("envelopeoptions"))
+    options = as_mapping(subject.attributes.get("envelopeoptions"))
     rule = "EP-15" if xids.type_of(subject.xid) == "endpoints" else "MS-38"
-    format = as_text(given.get("format"))
-    if "format" in given and given.get("mode") == "binary":
+    format = as_text(options.get("format"))
+    if "format" in options and options.get("mode") == "binary":
         yield subject.must(rule, "a format is not allowed in binary mode", "envelopeoptions", "format")
     elif format is not None and parse_media_type(format) is None:
         yield subject.should(rule, "it is not a media type", "envelopeoptions", "format")
@@ -48,8 +48,8 @@ def options_fit_the_mode(subject: ValidatedEntity) -> Iterator[Finding]:
 def envelope_and_protocol_names_are_well_formed(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-04: <NAME>/<VERSION> and <NAME>[/<VERSION>]. A message in an endpoint may omit the version (EP-13)."""
     envelope, protocol = subject.text("envelope"), subject.text("protocol")
-    known = names.is_name if xids.segments(subject.xid)[0] == "endpoints" else names.is_versioned
-    if envelope is not None and not known(envelope):
+    is_well_formed = names.is_name if xids.segments(subject.xid)[0] == "endpoints" else names.is_versioned
+    if envelope is not None and not is_well_formed(envelope):
         yield subject.must("MS-04", "it is not <NAME>/<VERSION>", "envelope")
     if protocol is not None and not names.is_name(protocol):
         yield subject.must("MS-04", "it is not <NAME> or <NAME>/<VERSION>", "protocol")
@@ -78,8 +78,8 @@ def metadata_is_cloudevents(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-32, MS-34: names are valid in CloudEvents, values parse as their types."""
     for name, declared in _metadata(subject).items():
         if not _ATTRIBUTE.match(name):
-            says = "names of CloudEvents attributes have lower-case letters and digits only"
-            yield subject.must("MS-32", says, "envelopemetadata", name)
+            text = "names of CloudEvents attributes have lower-case letters and digits only"
+            yield subject.must("MS-32", text, "envelopemetadata", name)
         if isinstance(declared, dict):
             yield from _declared(subject, declared, "envelopemetadata", name)
 
@@ -88,9 +88,9 @@ def properties_parse(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-34 for the properties of AMQP messages."""
     if subject.protocol != names.AMQP:
         return
-    given = subject.options
+    options = subject.options
     for section in _AMQP_SECTIONS:
-        for name, declared in as_mapping(given.get(section)).items():
+        for name, declared in as_mapping(options.get(section)).items():
             if isinstance(declared, dict):
                 yield from _declared(subject, declared, "protocoloptions", section, name)
 
@@ -101,36 +101,41 @@ def data_descriptions_agree(subject: ValidatedEntity) -> Iterator[Finding]:
     schema, uri = as_mapping(metadata.get("dataschema")).get("value"), attributes.get("dataschemauri")
     if schema is not None and uri is not None and schema != uri:
         yield subject.must("MS-36", "it differs from dataschemauri", "envelopemetadata", "dataschema", "value")
-    outer = as_text(attributes.get("datacontenttype"))
-    inner = as_text(as_mapping(metadata.get("datacontenttype")).get("value"))
-    structured = as_mapping(attributes.get("envelopeoptions")).get("mode") == "structured"
+    message_type = as_text(attributes.get("datacontenttype"))
+    metadata_type = as_text(as_mapping(metadata.get("datacontenttype")).get("value"))
+    is_structured = as_mapping(attributes.get("envelopeoptions")).get("mode") == "structured"
     if (
-        structured
+        is_structured
         and metadata is not None
-        and outer is not None
-        and not outer.lower().startswith("application/cloudevents")
+        and message_type is not None
+        and not message_type.lower().startswith("application/cloudevents")
     ):
         yield subject.must("MS-38", "in structured mode it has to be the type of the envelope", "datacontenttype")
-    if not structured and outer is not None and inner is not None and not _same_type(outer, inner):
+    if (
+        not is_structured
+        and message_type is not None
+        and metadata_type is not None
+        and not _same_type(message_type, metadata_type)
+    ):
         yield subject.must("MS-36", "it differs from datacontenttype", "envelopemetadata", "datacontenttype", "value")
 
 
 def _metadata(subject: ValidatedEntity) -> Mapping[str, Any]:
     """The metadata of a CloudEvent; empty for any other envelope."""
-    known = names.is_cloudevents(subject.text("envelope"))
-    return as_mapping(subject.attributes.get("envelopemetadata")) if known else {}
+    is_cloudevent = names.is_cloudevents(subject.text("envelope"))
+    return as_mapping(subject.attributes.get("envelopemetadata")) if is_cloudevent else {}
 
 
-def _same_type(one: str, other: str) -> bool:
-    return one == other or (parse_media_type(one) or one) == (parse_media_type(other) or other)
+def _same_type(first: str, other: str) -> bool:
+    return first == other or (parse_media_type(first) or first) == (parse_media_type(other) or other)
 
 
-def _declared(subject: ValidatedEntity, declared: Mapping[str, Any], *place: str) -> Iterator[Finding]:
+def _declared(subject: ValidatedEntity, declared: Mapping[str, Any], *path: str) -> Iterator[Finding]:
     type, value = as_text(declared.get("type")), as_text(declared.get("value"))
-    if type is not None and type not in _TYPES and not (type in _OF_IDS and place[-1] == "message-id"):
-        yield subject.must("MS-34", "this type of property does not exist", *place, "type")
+    if type is not None and type not in _TYPES and not (type in _OF_IDS and path[-1] == "message-id"):
+        yield subject.must("MS-34", "this type of property does not exist", *path, "type")
     elif type is not None and value is not None and not (_TYPES | _OF_IDS)[type](value):
-        yield subject.must("MS-34", "it is not a value of its type", *place, "value")
+        yield subject.must("MS-34", "it is not a value of its type", *path, "value")
 
 
 def _parses(parse: Callable[[str], Any]) -> Callable[[str], bool]:

@@ -23,29 +23,29 @@ def consumers_have_groups(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-35, EP-36: only a consumer names a group, and it has to. An endpoint without options is abstract."""
     if subject.protocol != names.KAFKA or "protocoloptions" not in subject.attributes:
         return
-    given, roles = subject.options, as_texts(subject.attributes.get("usage"))
-    if CONSUMER in roles and not given.get("consumergroup"):
+    options, roles = subject.options, as_texts(subject.attributes.get("usage"))
+    if CONSUMER in roles and not options.get("consumergroup"):
         yield subject.must(
             "EP-35", "a consumer has to name the group that it joins", "protocoloptions", "consumergroup"
         )
-    if SUBSCRIBER in roles and CONSUMER not in roles and "consumergroup" in given:
+    if SUBSCRIBER in roles and CONSUMER not in roles and "consumergroup" in options:
         yield subject.must(
             "EP-35", "a subscriber creates a group and does not join one", "protocoloptions", "consumergroup"
         )
     if CONSUMER not in roles and {PRODUCER, SUBSCRIBER} & set(roles):
         for name in _OF_GROUPS:
-            if name in given:
+            if name in options:
                 yield subject.must("EP-36", "only a consumer has offsets", "protocoloptions", name)
 
 
 def key_is_given_once(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-41: a key as text or as base64."""
-    given = subject.options
-    if subject.protocol != names.KAFKA or "key_base64" not in given:
+    options = subject.options
+    if subject.protocol != names.KAFKA or "key_base64" not in options:
         return
-    if "key" in given:
+    if "key" in options:
         yield subject.must("MS-41", "it cannot be combined with key", "protocoloptions", "key_base64")
-    if not is_base64(as_text(given["key_base64"]) or ""):
+    if not is_base64(as_text(options["key_base64"]) or ""):
         yield subject.must("MS-41", "it is not base64", "protocoloptions", "key_base64")
 
 

@@ -27,12 +27,12 @@ def mqtt_options_are_in_range(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-42: there are three qualities of service and two payload formats, and a topic has no wildcards."""
     if subject.protocol not in names.MQTT:
         return
-    given = subject.options
-    for name, most in (("qos", 2), ("payload_format_indicator", 1)):
-        value = as_integer(given.get(name))
-        if value is not None and not 0 <= value <= most:
-            yield subject.must("MS-42", f"it is not from 0 to {most}", "protocoloptions", name)
-    topic = as_text(given.get("topic_name"))
+    options = subject.options
+    for name, maximum in (("qos", 2), ("payload_format_indicator", 1)):
+        value = as_integer(options.get(name))
+        if value is not None and not 0 <= value <= maximum:
+            yield subject.must("MS-42", f"it is not from 0 to {maximum}", "protocoloptions", name)
+    topic = as_text(options.get("topic_name"))
     if topic is not None and not is_topic(topic):
         yield subject.must("MS-42", "it has wildcards, so it does not name one topic", "protocoloptions", "topic_name")
 
@@ -41,12 +41,12 @@ def amqp_names_are_symbols(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-44: advice only, because the model's own examples have dashes."""
     if subject.protocol != names.AMQP:
         return
-    given = subject.options
+    options = subject.options
     for section in _AMQP_MAPS:
-        for name in as_mapping(given.get(section)):
+        for name in as_mapping(options.get(section)):
             if not _SYMBOL.match(name):
-                says = "a symbol has letters, digits and _ only"
-                yield subject.should("MS-44", says, "protocoloptions", section, name)
+                text = "a symbol has letters, digits and _ only"
+                yield subject.should("MS-44", text, "protocoloptions", section, name)
 
 
 def base_chain_ends(subject: ValidatedEntity) -> Iterator[Finding]:
@@ -61,39 +61,39 @@ def base_chain_ends(subject: ValidatedEntity) -> Iterator[Finding]:
     if subject.find(reference) is None:
         yield subject.should("MS-13", "the message does not exist", _BASE)
         return
-    start = _version_of(subject.xid, subject.attributes)
-    if start not in subject.chains.followed:
-        _follow(subject, start)
-    if start in subject.chains.circular:
+    message_xid = _version_of(subject.xid, subject.attributes)
+    if message_xid not in subject.chains.followed:
+        _follow(subject, message_xid)
+    if message_xid in subject.chains.circular:
         yield subject.must("MS-14", "the message is its own base, directly or through other messages", _BASE)
 
 
-def _follow(subject: ValidatedEntity, start: str) -> None:
+def _follow(subject: ValidatedEntity, message_xid: str) -> None:
     """Follows a chain to its end, to a message that was already followed, or to a cycle."""
-    chains, line = subject.chains, {start: None}
+    chains, visited = subject.chains, {message_xid: None}
     attributes: Mapping[str, Any] = subject.attributes
     while True:
         reference = as_text(attributes.get(_BASE))
-        base = subject.find(reference) if reference is not None else None
-        if reference is None or base is None:
+        base_attributes = subject.find(reference) if reference is not None else None
+        if reference is None or base_attributes is None:
             break
-        name, attributes = _version_of(reference, base), base
-        if name in line:
-            names = list(line)
-            chains.circular.update(names[names.index(name) :])
+        name, attributes = _version_of(reference, base_attributes), base_attributes
+        if name in visited:
+            visited_names = list(visited)
+            chains.circular.update(visited_names[visited_names.index(name) :])
             break
         if name in chains.followed:
             break
-        line[name] = None
-    chains.followed.update(line)
+        visited[name] = None
+    chains.followed.update(visited)
 
 
-def type_is_unchanged(before: Mapping[str, Any], subject: ValidatedEntity) -> Iterator[Finding]:
-    """MS-09: a message with another type is another message for its consumers. before: the previous attributes."""
-    old, new = (as_text(_type_of(attributes)) for attributes in (before, subject.attributes))
-    if old is not None and new is not None and old != new:
-        says = "clients may rely on the old type; create a new message and name it in deprecated.alternative"
-        yield subject.should("MS-09", says, "envelopemetadata", "type", "value")
+def type_is_unchanged(previous: Mapping[str, Any], subject: ValidatedEntity) -> Iterator[Finding]:
+    """MS-09: a message with another type is another message for its consumers. previous: the previous attributes."""
+    old_type, new_type = (as_text(_type_of(attributes)) for attributes in (previous, subject.attributes))
+    if old_type is not None and new_type is not None and old_type != new_type:
+        text = "clients may rely on the old type; create a new message and name it in deprecated.alternative"
+        yield subject.should("MS-09", text, "envelopemetadata", "type", "value")
 
 
 def _type_of(attributes: Mapping[str, Any]) -> Any:
@@ -102,6 +102,6 @@ def _type_of(attributes: Mapping[str, Any]) -> Any:
 
 def _version_of(xid: str, attributes: Mapping[str, Any]) -> str:
     """The Version that a reference means, under the name of the Resource that has it."""
-    own = as_text(as_mapping(attributes.get("meta")).get("xref"))
+    xref = as_text(as_mapping(attributes.get("meta")).get("xref"))
     resource, _, version = xid.partition("/versions/")
-    return f"{own or resource}/versions/{version or attributes.get('versionid')}"
+    return f"{xref or resource}/versions/{version or attributes.get('versionid')}"

@@ -34,8 +34,8 @@ _NAMED: Final = re.compile(r"[^/\s]+(?:/\S+)?\Z")
 def canonical_protocol(name: str | None) -> str | None:
     """The defined protocol for a name or an alias (EP-10); None for any other."""
     family, _, version = (name or "").casefold().partition("/")
-    known = _VERSIONS.get(family, {})
-    return known.get(version) or known.get(None)
+    names_by_version = _VERSIONS.get(family, {})
+    return names_by_version.get(version) or names_by_version.get(None)
 
 
 def selects_options(name: str) -> bool:
@@ -43,9 +43,9 @@ def selects_options(name: str) -> bool:
     return name.casefold() in _SELECTING
 
 
-def same_protocol(one: str, other: str) -> bool:
+def same_protocol(first: str, other: str) -> bool:
     """Whether two names mean one protocol (EP-11)."""
-    return (canonical_protocol(one) or one.casefold()) == (canonical_protocol(other) or other.casefold())
+    return (canonical_protocol(first) or first.casefold()) == (canonical_protocol(other) or other.casefold())
 
 
 def is_cloudevents(envelope: str | None) -> bool:
@@ -65,5 +65,7 @@ def is_name(name: str) -> bool:
 
 def envelope_admits(group: str, message: str) -> bool:
     """Whether an endpoint with one envelope may have a message with the other: an equal or more precise one (EP-13)."""
-    outer, inner = group.casefold(), message.casefold()
-    return inner == outer or inner.startswith(outer + ("." if "/" in outer else "/"))
+    group_envelope, message_envelope = group.casefold(), message.casefold()
+    return message_envelope == group_envelope or message_envelope.startswith(
+        group_envelope + ("." if "/" in group_envelope else "/")
+    )

@@ -33,8 +33,8 @@ class _OptionRange(NamedTuple):
     has: Callable[[Any], bool]
 
 
-def _between(low: int, high: int) -> Callable[[Any], bool]:
-    return lambda value: as_integer(value) is None or low <= value <= high
+def _between(minimum: int, maximum: int) -> Callable[[Any], bool]:
+    return lambda value: as_integer(value) is None or minimum <= value <= maximum
 
 
 def _among(*values: str) -> Callable[[Any], bool]:
@@ -93,21 +93,21 @@ _FORMER: Final = {
 
 def options_are_in_range(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-21: ranges and choices that the model does not have."""
-    given = subject.options
-    for name, range in _RANGES.get(subject.protocol or "", {}).items():
-        if name in given and not range.has(given[name]):
-            yield subject.must("EP-21", range.says, "protocoloptions", name)
+    options = subject.options
+    for name, value_range in _RANGES.get(subject.protocol or "", {}).items():
+        if name in options and not value_range.has(options[name]):
+            yield subject.must("EP-21", value_range.says, "protocoloptions", name)
 
 
 def http_options_are_tokens(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-34, MS-43: methods and names of headers are tokens; a header may appear several times."""
     if subject.protocol != names.HTTP:
         return
-    given, rule = subject.options, "EP-34" if xids.type_of(subject.xid) == "endpoints" else "MS-43"
-    method = as_text(given.get("method"))
+    options, rule = subject.options, "EP-34" if xids.type_of(subject.xid) == "endpoints" else "MS-43"
+    method = as_text(options.get("method"))
     if method is not None and not is_token(blank_placeholders(method)):
         yield subject.must(rule, "it is not an HTTP method", "protocoloptions", "method")
-    for index, row in enumerate(as_sequence(given.get("headers"))):
+    for index, row in enumerate(as_sequence(options.get("headers"))):
         name = as_text(as_mapping(row).get("name"))
         if name is not None and not is_token(blank_placeholders(name)):
             yield subject.must(rule, "it is not the name of a header", "protocoloptions", "headers", index, "name")
@@ -115,15 +115,20 @@ def http_options_are_tokens(subject: ValidatedEntity) -> Iterator[Finding]:
 
 def options_fit_the_role(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-20, EP-37: options that clients in this role do not use, or that have a new name."""
-    given, known = subject.options, subject.protocol or ""
+    options, protocol = subject.options, subject.protocol or ""
     roles = as_texts(subject.attributes.get("usage"))
-    for name, meant in _ROLES.get(known, {}).items():
-        if roles and name in given and not set(roles) & set(meant.roles) and not _same(given[name], meant.default):
-            says = f"it is for the role {' or '.join(meant.roles)}"
-            yield subject.should("EP-37", says, "protocoloptions", name)
-    for former, name in _FORMER.items() if known == names.AMQP else ():
-        if former in given:
-            yield subject.should("EP-20", f'use the name "{name}" for this option', "protocoloptions", former)
+    for name, role_option in _ROLES.get(protocol, {}).items():
+        if (
+            roles
+            and name in options
+            and not set(roles) & set(role_option.roles)
+            and not _same(options[name], role_option.default)
+        ):
+            text = f"it is for the role {' or '.join(role_option.roles)}"
+            yield subject.should("EP-37", text, "protocoloptions", name)
+    for old_name, name in _FORMER.items() if protocol == names.AMQP else ():
+        if old_name in options:
+            yield subject.should("EP-20", f'use the name "{name}" for this option', "protocoloptions", old_name)
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -31,24 +31,24 @@ class ResolvedSchema(NamedTuple):
     attributes: Mapping[str, Any]
 
 
-def resolve_schema(reference: str, find: Callable[[str], Mapping[str, Any] | None]) -> ResolvedSchema | None:
+def resolve_schema(reference: str, find_entity: Callable[[str], Mapping[str, Any] | None]) -> ResolvedSchema | None:
     """The target of a local reference; None if it does not exist (SC-20).
 
     Ids may contain colons, so a longer id that exists has precedence over a shorter one before a colon.
     """
     fragment = reference.partition("#")[2]
     for xid, suffix in _reference_candidates(reference):
-        found = find(xid)
-        if found is not None:
-            return ResolvedSchema(xid, fragment or suffix, found)
+        attributes = find_entity(xid)
+        if attributes is not None:
+            return ResolvedSchema(xid, fragment or suffix, attributes)
     return None
 
 
 def referenced_xids(attributes: Mapping[str, Any]) -> Iterator[str]:
     """The xids that the rules for an endpoint or a message read, so that a store can read them in one query."""
     for name in ("basemessageuri", "dataschemaxid"):
-        if is_xid(each := as_text(attributes.get(name)) or ""):
-            yield each
+        if is_xid(xid_reference := as_text(attributes.get(name)) or ""):
+            yield xid_reference
     for xid, _ in _reference_candidates(as_text(attributes.get("dataschemauri")) or ""):
         yield xid
     yield from filter(is_xid, as_texts(attributes.get("messagegroups")))
@@ -87,25 +87,25 @@ def uri_leads_to_a_schema(subject: ValidatedEntity) -> Iterator[Finding]:
     )
     if uri is None:
         return
-    found = resolve_schema(uri, subject.find) if uri.startswith(_SCHEMAGROUPS) else None
-    if uri.startswith(_SCHEMAGROUPS) and found is None:
+    schema = resolve_schema(uri, subject.find) if uri.startswith(_SCHEMAGROUPS) else None
+    if uri.startswith(_SCHEMAGROUPS) and schema is None:
         yield subject.should("MS-64", "the schema does not exist", "dataschemauri")
-    if found is not None and format and str(found.attributes.get("format", "")).casefold() != format.casefold():
+    if schema is not None and format and str(schema.attributes.get("format", "")).casefold() != format.casefold():
         yield subject.should("MS-64", "the schema has another format", "dataschemauri")
-    if format.casefold().startswith("protobuf/") and not (found.suffix if found else _has_suffix(uri)):
+    if format.casefold().startswith("protobuf/") and not (schema.suffix if schema else _has_suffix(uri)):
         yield subject.must("SC-20", "it has to end with the name of a message, as #<name> or :<name>", "dataschemauri")
 
 
 def inline_schema_is_valid(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-65: an inline schema of a known format is valid in it."""
-    given = inline_schema(subject.attributes)
-    if given is None:
+    schema = inline_schema(subject.attributes)
+    if schema is None:
         return
-    name, document = given
+    name, document = schema
     if document is None:
         yield subject.must("MS-65", "a schema of this format has to be a string", "dataschema")
-    elif (flaw := subject.check(name, document)) is not None:
-        yield subject.must("MS-65", f"it is not a schema of its format: {flaw}", "dataschema")
+    elif (reason := subject.check(name, document)) is not None:
+        yield subject.must("MS-65", f"it is not a schema of its format: {reason}", "dataschema")
 
 
 def inline_schema(attributes: Mapping[str, Any]) -> tuple[str, bytes | None] | None:
@@ -114,10 +114,10 @@ def inline_schema(attributes: Mapping[str, Any]) -> tuple[str, bytes | None] | N
     The result is None if there is nothing to check: no schema, or an unknown format.
     """
     name, schema = as_text(attributes.get("dataschemaformat")), attributes.get("dataschema")
-    room = formats.find_format(name) if name and schema is not None else None
-    if room is None or name is None:
+    format_module = formats.find_format(name) if name and schema is not None else None
+    if format_module is None or name is None:
         return None
-    if not room.text:
+    if not format_module.text:
         return name, dumps(schema)
     return name, schema.encode() if isinstance(schema, str) else None
 
@@ -134,25 +134,27 @@ def _reference_candidates(reference: str) -> Iterator[tuple[str, str]]:
     path = reference.partition("#")[0]
     if not path.startswith(_SCHEMAGROUPS):
         return
-    parts = list(xids.segments(path))
-    own = 6 if parts[4:5] == ["versions"] else 4
-    head, id, rest = parts[: own - 1], "".join(parts[own - 1 : own]), parts[own:]
-    id = id.removesuffix(_DETAILS) if not rest else id
-    colons = [at for at in range(min(len(id) - 1, _LONGEST), 0, -1) if id[at] == ":"]
-    for end in [*([len(id)] if not rest else []), *colons]:
-        xid = xids.join(*head, id[:end])
+    segments = list(xids.segments(path))
+    id_index = 6 if segments[4:5] == ["versions"] else 4
+    parents, id, remaining = segments[: id_index - 1], "".join(segments[id_index - 1 : id_index]), segments[id_index:]
+    id = id.removesuffix(_DETAILS) if not remaining else id
+    colons = [index for index in range(min(len(id) - 1, _LONGEST), 0, -1) if id[index] == ":"]
+    for end in [*([len(id)] if not remaining else []), *colons]:
+        xid = xids.join(*parents, id[:end])
         if is_xid(xid):
-            yield xid, "/".join([id[end + 1 :], *rest])
+            yield xid, "/".join([id[end + 1 :], *remaining])
 
 
 def _is_self(uri: str, xid: str) -> bool:
     """Whether a URL, absolute or from the root, is the `self` of an entity, or names a definition in it."""
     path = urlsplit(uri).path if not uri.startswith("/") else uri.partition("#")[0]
-    known = (xid, xid + _DETAILS)
+    self_paths = (xid, xid + _DETAILS)
     if uri.startswith("/"):
-        return path in known or any(path.startswith(each + ":") for each in known)
-    at = path.rfind(xid)
-    return at >= 0 and (path[at:] in known or any(path[at:].startswith(each + ":") for each in known))
+        return path in self_paths or any(path.startswith(self_path + ":") for self_path in self_paths)
+    index = path.rfind(xid)
+    return index >= 0 and (
+        path[index:] in self_paths or any(path[index:].startswith(self_path + ":") for self_path in self_paths)
+    )
 
 
 def _has_suffix(uri: str) -> bool:

@@ -22,11 +22,11 @@ _HOLDERS: Final = ("envelopemetadata", "protocoloptions")
 
 def placeholders_are_level_1(subject: ValidatedEntity) -> Iterator[Finding]:
     """CM-12: where a string may have placeholders, they are of level 1."""
-    for holder in _HOLDERS:
-        for path, text in strings(subject.attributes.get(holder), (holder,)):
-            for each in _BRACED.findall(text) if "{" in text else ():
-                if _EXPRESSION.match(each):
-                    for problem in template_problems(f"{{{each}}}"):
+    for attribute in _HOLDERS:
+        for path, text in strings(subject.attributes.get(attribute), (attribute,)):
+            for expression in _BRACED.findall(text) if "{" in text else ():
+                if _EXPRESSION.match(expression):
+                    for problem in template_problems(f"{{{expression}}}"):
                         yield subject.must("CM-12", f"the placeholder {problem}", *path)
 
 
@@ -37,5 +37,5 @@ def blank_placeholders(template: str) -> str:
 
 def is_placeholder(text: str) -> bool:
     """Whether a text is one placeholder and nothing else."""
-    found = _BRACED.fullmatch(text)
-    return found is not None and bool(_SYMBOL.match(found[1]))
+    match = _BRACED.fullmatch(text)
+    return match is not None and bool(_SYMBOL.match(match[1]))

@@ -26,12 +26,12 @@ class _Addressing(NamedTuple):
 
 def is_topic(name: str) -> bool:
     """Whether a name is that of one MQTT topic."""
-    return not any(each in blank_placeholders(name) for each in "+#\0")
+    return not any(character in blank_placeholders(name) for character in "+#\0")
 
 
 def _is_topicfilter(filter: str) -> bool:
-    *above, last = blank_placeholders(filter).split("/")
-    levels = [*above, "" if last == "#" else last]
+    *parent_levels, last_level = blank_placeholders(filter).split("/")
+    levels = [*parent_levels, "" if last_level == "#" else last_level]
     return bool(filter) and all("#" not in level and ("+" not in level or level == "+") for level in levels)
 
 
@@ -50,33 +50,38 @@ _ADDRESSING: Final = {names.MQTT3: _TOPICS, names.MQTT5: _TOPICS, names.NATS: _S
 
 def destinations_are_concrete(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-29, EP-31: one destination or one filter, each well-formed."""
-    how = _ADDRESSING.get(subject.protocol or "")
-    if how is None:
+    addressing = _ADDRESSING.get(subject.protocol or "")
+    if addressing is None:
         return
-    given = subject.options
-    place, filter = as_text(given.get(how.place)), as_text(given.get(how.filter))
-    if place is not None and not how.is_concrete(place):
+    options = subject.options
+    destination, topic_filter = as_text(options.get(addressing.place)), as_text(options.get(addressing.filter))
+    if destination is not None and not addressing.is_concrete(destination):
         yield subject.must(
-            "EP-29", f"it has wildcards, so it does not name one {how.place}", "protocoloptions", how.place
+            "EP-29",
+            f"it has wildcards, so it does not name one {addressing.place}",
+            "protocoloptions",
+            addressing.place,
         )
-    if how.place in given and how.filter in given:
-        yield subject.must("EP-29", f"it cannot be combined with {how.place}", "protocoloptions", how.filter)
-    if filter is not None and not how.is_well_formed(filter):
+    if addressing.place in options and addressing.filter in options:
+        yield subject.must(
+            "EP-29", f"it cannot be combined with {addressing.place}", "protocoloptions", addressing.filter
+        )
+    if topic_filter is not None and not addressing.is_well_formed(topic_filter):
         yield subject.should(
-            "EP-31", "a wildcard is at a position where it does not work as one", "protocoloptions", how.filter
+            "EP-31", "a wildcard is at a position where it does not work as one", "protocoloptions", addressing.filter
         )
 
 
 def groups_share_filters(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-30: a group shares a filter, and its name has no prefix."""
-    how = _ADDRESSING.get(subject.protocol or "")
-    given = subject.options
-    if how is None or how.group not in given:
+    addressing = _ADDRESSING.get(subject.protocol or "")
+    options = subject.options
+    if addressing is None or addressing.group not in options:
         return
-    if how.filter not in given:
-        yield subject.must("EP-30", f"it needs a {how.filter} to share", "protocoloptions", how.group)
-    if how is _TOPICS and "/" in blank_placeholders(str(given[how.group])):
-        yield subject.must("EP-30", "the name of a group cannot have a /", "protocoloptions", how.group)
+    if addressing.filter not in options:
+        yield subject.must("EP-30", f"it needs a {addressing.filter} to share", "protocoloptions", addressing.group)
+    if addressing is _TOPICS and "/" in blank_placeholders(str(options[addressing.group])):
+        yield subject.must("EP-30", "the name of a group cannot have a /", "protocoloptions", addressing.group)
 
 
 def last_will_is_sendable(subject: ValidatedEntity) -> Iterator[Finding]:

@@ -23,15 +23,15 @@ _SHAPES: Final[dict[str, frozenset[str]]] = {
 
 def kinds_by_type(model: Model) -> dict[str, str]:
     """The kind of each type that has rules, by the type: `endpoints.messages` are MESSAGES. O(types of the model)."""
-    found: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     for plural, group in model.groups.items():
         if plural != MESSAGES and _is_one(plural, group.level.definitions):
-            found[plural] = plural
+            kinds[plural] = plural
         if MESSAGES in group.resources and _is_one(MESSAGES, group.resources[MESSAGES].version.definitions):
-            found[f"{plural}.{MESSAGES}"] = MESSAGES
-    return found
+            kinds[f"{plural}.{MESSAGES}"] = MESSAGES
+    return kinds
 
 
 def _is_one(kind: str, definitions: Mapping[str, Any]) -> bool:
-    shape: Collection[str] | None = _SHAPES.get(kind)
-    return shape is not None and all(name in definitions for name in shape)
+    required_names: Collection[str] | None = _SHAPES.get(kind)
+    return required_names is not None and all(name in definitions for name in required_names)

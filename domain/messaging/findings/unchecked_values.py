@@ -30,7 +30,7 @@ def as_text(value: Any) -> str | None:
 
 def as_texts(value: Any) -> list[str]:
     """The strings of an array."""
-    return [each for each in as_sequence(value) if isinstance(each, str)]
+    return [item for item in as_sequence(value) if isinstance(item, str)]
 
 
 def as_integer(value: Any) -> int | None:
@@ -48,13 +48,13 @@ def strings(value: Any, path: AttributePath) -> Iterator[tuple[AttributePath, st
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, dict):
-        for key, each in value.items():
+        for key, item in value.items():
             if key != "description":
                 yield (*path, key), key
-                yield from strings(each, (*path, key))
+                yield from strings(item, (*path, key))
     elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from strings(each, (*path, index))
+        for index, item in enumerate(value):
+            yield from strings(item, (*path, index))
 
 
 def is_token(value: str) -> bool:
@@ -64,17 +64,17 @@ def is_token(value: str) -> bool:
 
 def parse_media_type(value: str) -> tuple[str, frozenset[tuple[str, str]]] | None:
     """A media type and its parameters, in the case for comparisons; None if the text is not a media type (MS-66)."""
-    found = _MEDIA_TYPE.match(value)
-    if found is None or not (is_token(found[1]) and is_token(found[2])):
+    match = _MEDIA_TYPE.match(value)
+    if match is None or not (is_token(match[1]) and is_token(match[2])):
         return None
-    parameters, at, rest = set[tuple[str, str]](), 0, found[3]
-    while at < len(rest):
-        each = _PARAMETER.match(rest, at)
-        if each is None:
+    parameters, offset, parameter_text = set[tuple[str, str]](), 0, match[3]
+    while offset < len(parameter_text):
+        parameter = _PARAMETER.match(parameter_text, offset)
+        if parameter is None:
             return None
-        if each[1]:
-            if not is_token(each[1]):
+        if parameter[1]:
+            if not is_token(parameter[1]):
                 return None
-            parameters.add((each[1].casefold(), each[2].strip('"')))
-        at = each.end()
-    return f"{found[1]}/{found[2]}".casefold(), frozenset(parameters)
+            parameters.add((parameter[1].casefold(), parameter[2].strip('"')))
+        offset = parameter.end()
+    return f"{match[1]}/{match[2]}".casefold(), frozenset(parameters)

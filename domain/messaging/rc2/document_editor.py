@@ -43,26 +43,26 @@ class TranslatedDocument:
 class ObjectEditor:
     """An object of a document while it is edited: a copy, with its place in the document."""
 
-    def __init__(self, members: Members, path: str, report: list[DocumentChange]) -> None:
+    def __init__(self, members: Members, path: str, changes: list[DocumentChange]) -> None:
         self.members = dict(members)
         self.path = path
-        self._report = report
+        self._report = changes
 
-    def change(self, names: Iterable[str], now: Members, why: str) -> None:
+    def change(self, names: Iterable[str], new_members: Members, reason: str) -> None:
         """Replaces members with others."""
-        was = {name: self.members.pop(name) for name in names if name in self.members}
-        self.members |= now
-        self._report.append(DocumentChange(self.path, was, now, why))
+        old_members = {name: self.members.pop(name) for name in names if name in self.members}
+        self.members |= new_members
+        self._report.append(DocumentChange(self.path, old_members, new_members, reason))
 
-    def rename(self, old: str, new: str, why: str) -> None:
+    def rename(self, old: str, new: str, reason: str) -> None:
         """Renames a member, if it exists and the new name is free."""
         if old in self.members and new not in self.members:
-            self.change((old,), {new: self.members[old]}, why)
+            self.change((old,), {new: self.members[old]}, reason)
 
-    def drop(self, names: Iterable[str], why: str) -> None:
+    def drop(self, names: Iterable[str], reason: str) -> None:
         """Removes members, if any exist."""
-        if found := [name for name in names if name in self.members]:
-            self.change(found, {}, why)
+        if present := [name for name in names if name in self.members]:
+            self.change(present, {}, reason)
 
     def nested_object(self, name: str) -> ObjectEditor | None:
         """An editor of the object under a name, whose edits apply here; None if it is not an object."""
@@ -74,22 +74,22 @@ class ObjectEditor:
         entries = self.members.get(name)
         if not isinstance(entries, dict):
             return
-        copied = self.members[name] = dict(entries)
+        new_entries = self.members[name] = dict(entries)
         for key, value in entries.items():
             if isinstance(value, dict):
-                yield key, self._put(copied, key, value, name, key)
+                yield key, self._put(new_entries, key, value, name, key)
 
     def items(self, name: str) -> Iterator[ObjectEditor]:
         """The objects in the array under a name."""
-        found = self.members.get(name)
-        if not isinstance(found, list):
+        elements = self.members.get(name)
+        if not isinstance(elements, list):
             return
-        copied = self.members[name] = list(found)
-        for index, value in enumerate(found):
+        new_elements = self.members[name] = list(elements)
+        for index, value in enumerate(elements):
             if isinstance(value, dict):
-                yield self._put(copied, index, value, name, str(index))
+                yield self._put(new_elements, index, value, name, str(index))
 
-    def _put(self, holder: Any, key: Any, value: Members, *steps: str) -> ObjectEditor:
-        found = ObjectEditor(value, join_pointer(self.path, *steps), self._report)
-        holder[key] = found.members
-        return found
+    def _put(self, container: Any, key: Any, value: Members, *steps: str) -> ObjectEditor:
+        editor = ObjectEditor(value, join_pointer(self.path, *steps), self._report)
+        container[key] = editor.members
+        return editor

@@ -71,17 +71,17 @@ def translate(document: Json) -> TranslatedDocument:
     version = document.get("specversion", _SPECVERSION)
     if version != _SPECVERSION:
         raise DialectMismatch(f'"specversion" is {version!r}, but this dialect is for {_SPECVERSION}')
-    report: list[DocumentChange] = []
-    whole = not _TELLING.isdisjoint(document)
-    root = ObjectEditor(document if whole else {"endpoints": document}, "", report)
-    if whole:
+    changes: list[DocumentChange] = []
+    is_registry = not _TELLING.isdisjoint(document)
+    root = ObjectEditor(document if is_registry else {"endpoints": document}, "", changes)
+    if is_registry:
         root.drop(_OF_REGISTRY, "an import does not change the registry itself")
-    for plural, edit in _GROUPS.items():
+    for plural, edit_group in _GROUPS.items():
         for key, group in root.each(plural):
-            group.path = group.path if whole else "/" + group.path.split("/", 2)[2]
+            group.path = group.path if is_registry else "/" + group.path.split("/", 2)[2]
             group.members.pop("epoch", None)
-            edit(key, group)
-    return TranslatedDocument(root.members, tuple(report))
+            edit_group(key, group)
+    return TranslatedDocument(root.members, tuple(changes))
 
 
 def _endpoint(_: str, endpoint: ObjectEditor) -> None:
@@ -114,13 +114,13 @@ _GROUPS: Final[Mapping[str, Callable[[str, ObjectEditor], None]]] = {
 }
 
 
-def _resource(resource: ObjectEditor, edit: Callable[[ObjectEditor], None]) -> None:
+def _resource(resource: ObjectEditor, edit_entity: Callable[[ObjectEditor], None]) -> None:
     """Edits a Resource with its meta and its Versions.
 
     Epochs of another registry are dropped, because they are invalid here.
     """
     resource.members.pop("epoch", None)
-    edit(resource)
+    edit_entity(resource)
     if (meta := resource.nested_object("meta")) is not None:
         meta.members.pop("epoch", None)
         meta.drop(_META, "the attribute no longer exists")
@@ -128,17 +128,21 @@ def _resource(resource: ObjectEditor, edit: Callable[[ObjectEditor], None]) -> N
             meta.drop(("compatibility",), "without compatibility, the attribute is absent")
     for _, version in resource.each("versions"):
         version.members.pop("epoch", None)
-        edit(version)
+        edit_entity(version)
 
 
 def _message(message: ObjectEditor) -> None:
     _renamed(message, _MESSAGE)
     for name in _REFERENCES:
         _strip_fragment(message, name)
-    stated = message.members.get("protocol")
-    known = names.canonical_protocol(stated) if isinstance(stated, str) and not names.selects_options(stated) else None
-    if known is not None and "protocoloptions" in message.members:
-        message.change(("protocol",), {"protocol": known}, "a message has options under this name only")
+    protocol = message.members.get("protocol")
+    canonical_name = (
+        names.canonical_protocol(protocol)
+        if isinstance(protocol, str) and not names.selects_options(protocol)
+        else None
+    )
+    if canonical_name is not None and "protocoloptions" in message.members:
+        message.change(("protocol",), {"protocol": canonical_name}, "a message has options under this name only")
     metadata = message.nested_object("envelopemetadata")
     if metadata is not None:
         _flattened(metadata)
@@ -149,11 +153,13 @@ def _flattened(metadata: ObjectEditor) -> None:
 
     If it is not a map of declarations, it declares an attribute itself.
     """
-    level = metadata.members.get("attributes")
-    if not isinstance(level, dict) or not all(isinstance(each, dict) for each in level.values()):
+    declarations = metadata.members.get("attributes")
+    if not isinstance(declarations, dict) or not all(
+        isinstance(declaration, dict) for declaration in declarations.values()
+    ):
         return
-    if level.keys().isdisjoint(metadata.members):
-        metadata.change(("attributes",), level, "attributes are declared without a level in between")
+    if declarations.keys().isdisjoint(metadata.members):
+        metadata.change(("attributes",), declarations, "attributes are declared without a level in between")
 
 
 # --- protocol options ----------------------------------------------------------------------------------------------
@@ -167,10 +173,10 @@ def _options(options: ObjectEditor, protocol: str, usage: Json) -> None:
     if isinstance(usage, list) and "subscriber" in usage and "producer" not in usage:
         _renamed(options, _FILTERS, protocol)
     if isinstance(options.members.get("authorization"), dict):
-        now = {"authorization": [options.members["authorization"]]}
-        options.change(("authorization",), now, "authorization options have to be a list")
-    for way in options.items("authorization"):
-        way.rename("resourceurl", "resourceuri", "renamed")
+        new_members = {"authorization": [options.members["authorization"]]}
+        options.change(("authorization",), new_members, "authorization options have to be a list")
+    for authorization in options.items("authorization"):
+        authorization.rename("resourceurl", "resourceuri", "renamed")
     for address in options.items("endpoints"):
         address.rename("url", "uri", "renamed")
         if protocol == _KAFKA:
@@ -185,10 +191,10 @@ def _bootstrap(address: ObjectEditor) -> None:
     scheme, _, servers = uri.rpartition("://")
     if scheme.upper() not in _SCHEMES | {"KAFKA", ""}:
         return
-    now: dict[str, Json] = {"bootstrap.servers": servers.rstrip("/").split(",")}
+    new_members: dict[str, Json] = {"bootstrap.servers": servers.rstrip("/").split(",")}
     if scheme.upper() in _SCHEMES and "security.protocol" not in address.members:
-        now["security.protocol"] = scheme.upper()
-    address.change(("uri",), now, "Kafka addresses are bootstrap servers")
+        new_members["security.protocol"] = scheme.upper()
+    address.change(("uri",), new_members, "Kafka addresses are bootstrap servers")
 
 
 # --- shared --------------------------------------------------------------------------------------------------------
@@ -196,8 +202,8 @@ def _bootstrap(address: ObjectEditor) -> None:
 
 def _protocol(members: Mapping[str, Json]) -> str:
     """The canonical name of a protocol in lower case; empty if none is stated."""
-    stated = members.get("protocol")
-    name = stated if isinstance(stated, str) else ""
+    protocol = members.get("protocol")
+    name = protocol if isinstance(protocol, str) else ""
     return (names.canonical_protocol(name) or name).lower()
 
 
@@ -215,6 +221,11 @@ def _strip_fragment(object: ObjectEditor, name: str) -> None:
 
 def _strip_fragments(object: ObjectEditor, name: str) -> None:
     value = object.members.get(name)
-    if isinstance(value, list) and any(isinstance(each, str) and each.startswith("#/") for each in value):
-        now = [each[1:] if isinstance(each, str) and each.startswith("#/") else each for each in value]
-        object.change((name,), {name: now}, "entities of this registry are named by their xid")
+    if isinstance(value, list) and any(
+        isinstance(reference, str) and reference.startswith("#/") for reference in value
+    ):
+        references = [
+            reference[1:] if isinstance(reference, str) and reference.startswith("#/") else reference
+            for reference in value
+        ]
+        object.change((name,), {name: references}, "entities of this registry are named by their xid")

@@ -19,10 +19,10 @@ from projections.entities.leaves import TEXT_LIMIT
 from projections.entities.rows import EntityRow
 
 
-def matches(expression: FilterExpression, row: EntityRow, base: str) -> bool:
-    """Whether an entity of the expression's type meets it. base: absolute URL of the registry."""
-    found = any(_meets(expression, value) for value in _values(expression, row, base))
-    return found is not expression.operator.is_negative
+def matches(expression: FilterExpression, row: EntityRow, base_url: str) -> bool:
+    """Whether an entity of the expression's type meets it. base_url: absolute URL of the registry."""
+    has_match = any(_meets(expression, value) for value in _values(expression, row, base_url))
+    return has_match is not expression.operator.is_negative
 
 
 def sort_key_of(row: EntityRow, sort: Sort) -> tuple[tuple[int, float, str], str]:
@@ -38,18 +38,20 @@ def sort_key_of(row: EntityRow, sort: Sort) -> tuple[tuple[int, float, str], str
 def parse_attributes(row: EntityRow) -> Any:
     """The entity's attributes, for callers that need no exact numbers: floats in them may be rounded."""
     try:
-        found = orjson.loads(row.attributes)
+        attributes = orjson.loads(row.attributes)
     except orjson.JSONDecodeError:
         return json_text.loads(row.attributes)
-    return found
+    return attributes
 
 
-def _values(expression: FilterExpression, row: EntityRow, base: str) -> Iterator[Any]:
+def _values(expression: FilterExpression, row: EntityRow, base_url: str) -> Iterator[Any]:
     if expression.derived:
-        start = base if expression.derived.absolute else ""
-        return iter((f"{start}{row.xid}{expression.derived.suffix}",))
-    exact = expression.sought.number is not None
-    return _reached(json_text.loads_trusted(row.attributes) if exact else parse_attributes(row), expression.path)
+        prefix = base_url if expression.derived.absolute else ""
+        return iter((f"{prefix}{row.xid}{expression.derived.suffix}",))
+    needs_exact_numbers = expression.sought.number is not None
+    return _reached(
+        json_text.loads_trusted(row.attributes) if needs_exact_numbers else parse_attributes(row), expression.path
+    )
 
 
 def _reached(value: Any, path: Sequence[Step]) -> Iterator[Any]:
@@ -59,41 +61,45 @@ def _reached(value: Any, path: Sequence[Step]) -> Iterator[Any]:
     if not path:
         yield value
         return
-    step, *rest = path
+    step, *remaining_steps = path
     match step, value:
         case PathWildcard.MEMBER, dict():
-            inner = list(value.values())
+            children = list(value.values())
         case PathWildcard.ITEM, list():
-            inner = value
+            children = value
         case str(), dict():
-            inner = [value.get(step)]
+            children = [value.get(step)]
         case int(), list() if step < len(value):
-            inner = [value[step]]
+            children = [value[step]]
         case _:
             return
-    for each in inner:
-        yield from _reached(each, rest)
+    for child in children:
+        yield from _reached(child, remaining_steps)
 
 
 def _meets(expression: FilterExpression, value: Any) -> bool:
     """Whether a value meets the positive form of an expression."""
-    operator, sought = expression.operator.positive, expression.sought
+    operator, filter_value = expression.operator.positive, expression.sought
     if operator is Operator.PRESENT:
         return True
-    if sought.has_wildcards:
-        return isinstance(value, str) and sought.matches_text(text_sort_key(value))
-    sign = _sign(value, sought)
+    if filter_value.has_wildcards:
+        return isinstance(value, str) and filter_value.matches_text(text_sort_key(value))
+    sign = _sign(value, filter_value)
     return sign is not None and sign in operator.value
 
 
-def _sign(value: Any, sought: FilterValue) -> int | None:
+def _sign(value: Any, filter_value: FilterValue) -> int | None:
     """-1, 0 or 1 if a value is below, equal to or above the sought one; None if they cannot be compared."""
     match value:
         case bool():
-            return None if sought.boolean is None else (value > sought.boolean) - (value < sought.boolean)
-        case str() if sought.text is not None:
+            return (
+                None
+                if filter_value.boolean is None
+                else (value > filter_value.boolean) - (value < filter_value.boolean)
+            )
+        case str() if filter_value.text is not None:
             text = text_sort_key(value)
-            return (text > sought.text) - (text < sought.text)
-        case int() | float() | Decimal() if sought.number is not None:
-            return compare_numbers(value, sought.number)
+            return (text > filter_value.text) - (text < filter_value.text)
+        case int() | float() | Decimal() if filter_value.number is not None:
+            return compare_numbers(value, filter_value.number)
     return None

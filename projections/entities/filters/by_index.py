@@ -86,34 +86,36 @@ class LeafConditions:
 class FilterCompiler:
     """Compiles filters for one connection.
 
-    base: absolute URL of the registry. range: the keys that all queries are limited to; owners' keys are outside it.
-    moment: None for the present.
+    base_url: absolute URL of the registry. key_range: the keys that all queries are limited to; owners' keys are
+    outside it. row_overrides: None for the present.
     """
 
-    def __init__(self, db: Database, base: str, range: tuple[str, str], moment: RowOverrides | None = None) -> None:
+    def __init__(
+        self, db: Database, base_url: str, key_range: tuple[str, str], row_overrides: RowOverrides | None = None
+    ) -> None:
         self._db = db
-        self._base = base
-        self._range = range
-        self._moment = moment if moment and moment.images else None
+        self._base = base_url
+        self._range = key_range
+        self._moment = row_overrides if row_overrides and row_overrides.images else None
         self._leaves: dict[FilterExpression, LeafConditions] = {}
-        self.omitted = OmittedEntities(db, range, moment.images if moment else ())
+        self.omitted = OmittedEntities(db, key_range, row_overrides.images if row_overrides else ())
 
     def surviving_keys(self, conjunctions: Sequence[Conjunction], type: str, low: str, high: str) -> SqlFragment | None:
         """A query for the keys of a type's entities between two keys that pass a filter, without duplicates.
 
         None if there can be none. The keys cover whole subtrees of the type that the filter starts at.
         """
-        sets = [
+        key_queries = [
             self._set(each, type, low, high)
             for each in conjunctions
             if is_above(each.type, type) or is_above(type, each.type)
         ]
-        if not sets:
+        if not key_queries:
             return None
         return (
-            sets[0]
-            if len(sets) == 1
-            else join_fragments(" UNION ", (each.within("SELECT key FROM ({}) s") for each in sets))
+            key_queries[0]
+            if len(key_queries) == 1
+            else join_fragments(" UNION ", (each.within("SELECT key FROM ({}) s") for each in key_queries))
         )
 
     def _set(self, conjunction: Conjunction, type: str, low: str, high: str) -> SqlFragment:
@@ -123,62 +125,65 @@ class FilterCompiler:
         if is_above(type, conjunction.type):
             owner = ancestor_key("k.key", conjunction.type, depth(type), self._db.find_function)
             return keys.within(f"SELECT DISTINCT {owner} AS key FROM ({{}}) AS k")
-        below = keys.within(
+        descendants = keys.within(
             "SELECT e.tree_key AS key FROM ({}) AS k CROSS JOIN entity AS e"
             f" WHERE e.type = '{type}' AND e.tree_key > k.key || '!' AND e.tree_key < k.key || '\"'"
         )
         if self._moment is None:
-            return below
+            return descendants
         owner = ancestor_key("i.key", type, depth(conjunction.type), self._db.find_function)
-        then = and_(
+        overridden = and_(
             self._list(self._moment.keys_of_type(type)).within("SELECT i.key FROM {} AS i WHERE 1 = 1"),
             keys.within(f"{owner} IN ({{}})"),
         )
-        return join_fragments(" UNION ALL ", (and_(below, self.unchanged_condition("e.tree_key")), then))
+        return join_fragments(" UNION ALL ", (and_(descendants, self.unchanged_condition("e.tree_key")), overridden))
 
     def _keys(self, conjunction: Conjunction, low: str, high: str) -> SqlFragment:
         """The entities of a conjunction's own type that it selects."""
-        own = sorted(conjunction.for_type(conjunction.type), key=lambda each: self._of(each).cost)
-        driver, *others = own
-        drives = not driver.operator.is_negative
-        source = self._driver(driver, low, high) if drives else self.all_keys(conjunction.type, low, high)
-        tests = [self._probe(each, "d.key") for each in (others if drives else own)]
-        for each in conjunction.expressions:
-            if each.type != conjunction.type:
-                key = ancestor_key("d.key", conjunction.type, depth(each.type), self._db.find_function)
-                tests.append(self._probe(each, key))
-        return source if not tests else and_(source.within("SELECT d.key FROM ({}) AS d WHERE 1 = 1"), *tests)
+        own_expressions = sorted(conjunction.for_type(conjunction.type), key=lambda each: self._of(each).cost)
+        driver, *other_own_expressions = own_expressions
+        has_positive_driver = not driver.operator.is_negative
+        source = self._driver(driver, low, high) if has_positive_driver else self.all_keys(conjunction.type, low, high)
+        conditions = [
+            self._probe(expression, "d.key")
+            for expression in (other_own_expressions if has_positive_driver else own_expressions)
+        ]
+        for expression in conjunction.expressions:
+            if expression.type != conjunction.type:
+                key = ancestor_key("d.key", conjunction.type, depth(expression.type), self._db.find_function)
+                conditions.append(self._probe(expression, key))
+        return source if not conditions else and_(source.within("SELECT d.key FROM ({}) AS d WHERE 1 = 1"), *conditions)
 
     def all_keys(self, type: str, low: str, high: str) -> SqlFragment:
         """A query for the keys of all entities of a type between two keys."""
         start = SqlFragment(f"SELECT e.tree_key AS key FROM entity AS e WHERE e.type = '{type}'")
-        now = and_(start, between("e.tree_key", low, high))
+        current = and_(start, between("e.tree_key", low, high))
         if self._moment is None:
-            return now
-        alive = [key for key in self._moment.keys_of_type(type) if low < key < high]
-        then = self._list(alive).within("SELECT i.key FROM {} AS i")
-        return join_fragments(" UNION ALL ", (and_(now, self.unchanged_condition("e.tree_key")), then))
+            return current
+        overridden_keys = [key for key in self._moment.keys_of_type(type) if low < key < high]
+        overridden = self._list(overridden_keys).within("SELECT i.key FROM {} AS i")
+        return join_fragments(" UNION ALL ", (and_(current, self.unchanged_condition("e.tree_key")), overridden))
 
     def _driver(self, expression: FilterExpression, low: str, high: str) -> SqlFragment:
         """The keys of the entities that meet an expression's positive form."""
         if expression.derived:
-            test = self._derived(expression, "d.key")
+            condition = self._derived(expression, "d.key")
             return and_(
-                self.all_keys(expression.type, low, high).within("SELECT d.key FROM ({}) AS d WHERE 1 = 1"), test
+                self.all_keys(expression.type, low, high).within("SELECT d.key FROM ({}) AS d WHERE 1 = 1"), condition
             )
-        found = self._of(expression)
+        conditions = self._of(expression)
         distinct = "DISTINCT " if expression.has_wildcards or expression.operator is Operator.PRESENT else ""
         start = SqlFragment(
             f"SELECT {distinct}a.tree_key AS key FROM attribute AS a WHERE a.type = '{expression.type}'"
         )
         end = and_(between("a.tree_key", low, high), self.unchanged_condition("a.tree_key"))
-        parts = [and_(start, path, value, end) for path in found.paths for value in found.values]
-        if also := [key for key in found.also if low < key < high]:
-            parts.append(self._list(also).within("SELECT i.key FROM {} AS i"))
-        if len(parts) == 1:
-            return parts[0]
+        queries = [and_(start, path, value, end) for path in conditions.paths for value in conditions.values]
+        if additional_keys := [key for key in conditions.also if low < key < high]:
+            queries.append(self._list(additional_keys).within("SELECT i.key FROM {} AS i"))
+        if len(queries) == 1:
+            return queries[0]
         return join_fragments(
-            " UNION " if distinct else " UNION ALL ", parts or [SqlFragment("SELECT '' AS key WHERE 1 = 0")]
+            " UNION " if distinct else " UNION ALL ", queries or [SqlFragment("SELECT '' AS key WHERE 1 = 0")]
         )
 
     def _probe(self, expression: FilterExpression, key: str) -> SqlFragment:
@@ -186,101 +191,117 @@ class FilterCompiler:
         negation = "NOT " if expression.operator.is_negative else ""
         if expression.derived:
             return self._derived(expression, key).within(f"{negation}({{}})")
-        found = self._of(expression)
-        tests: list[SqlFragment] = []
-        if found.paths and found.values:
-            leaf = and_(SqlFragment(f"a.tree_key = {key}"), or_(found.paths), or_(found.values))
-            there = leaf.within("EXISTS (SELECT 1 FROM attribute AS a WHERE {})")
-            tests.append(and_(there, self.unchanged_condition(key)))
-        if found.also:
-            tests.append(self._named(key, found.also))
-        return or_(tests or [SqlFragment("1 = 0")]).within(f"{negation}{{}}")
+        conditions = self._of(expression)
+        alternatives: list[SqlFragment] = []
+        if conditions.paths and conditions.values:
+            leaf = and_(SqlFragment(f"a.tree_key = {key}"), or_(conditions.paths), or_(conditions.values))
+            leaf_exists = leaf.within("EXISTS (SELECT 1 FROM attribute AS a WHERE {})")
+            alternatives.append(and_(leaf_exists, self.unchanged_condition(key)))
+        if conditions.also:
+            alternatives.append(self._named(key, conditions.also))
+        return or_(alternatives or [SqlFragment("1 = 0")]).within(f"{negation}{{}}")
 
     def _derived(self, expression: FilterExpression, key: str) -> SqlFragment:
-        derived, sought = expression.derived, expression.sought
+        derived, filter_value = expression.derived, expression.sought
         assert derived is not None, "only what is made from xids comes here"
         operator = expression.operator.positive
         if operator is Operator.PRESENT:
             return ALWAYS
-        start = (self._base if derived.absolute else "").casefold()
+        prefix = (self._base if derived.absolute else "").casefold()
         text = f"(CAST(? AS TEXT) || replace({key}, '!', '/') || CAST(? AS TEXT))"
-        made = (start, derived.suffix)
-        if sought.has_wildcards:
-            return SqlFragment(f"{text} LIKE ? ESCAPE '\\'", (*made, _like(sought.pieces)))
-        if sought.text is None:
+        text_parts = (prefix, derived.suffix)
+        if filter_value.has_wildcards:
+            return SqlFragment(f"{text} LIKE ? ESCAPE '\\'", (*text_parts, _like(filter_value.pieces)))
+        if filter_value.text is None:
             return SqlFragment("1 = 0")
-        return SqlFragment(f"{text} {_COMPARED[operator]} ?", (*made, sought.text))
+        return SqlFragment(f"{text} {_COMPARED[operator]} ?", (*text_parts, filter_value.text))
 
     def _of(self, expression: FilterExpression) -> LeafConditions:
         """The leaf conditions of an expression; entities in doubt are decided at the first call."""
-        found = self._leaves.get(expression)
-        if found is None:
-            found = self._leaves[expression] = self._compiled(expression)
-        return found
+        conditions = self._leaves.get(expression)
+        if conditions is None:
+            conditions = self._leaves[expression] = self._compiled(expression)
+        return conditions
 
     def _compiled(self, expression: FilterExpression) -> LeafConditions:
         if expression.derived:
             return LeafConditions((), (), (), 5)
         paths = self._paths(expression)
-        sure, doubt, cost = _conditions(expression)
-        decided = self._decided(expression, paths, doubt) if doubt and paths else {}
-        also = [key for key, met in decided.items() if met]
-        if decided and expression.sought.number is not None:
+        certain_conditions, doubtful_condition, cost = _conditions(expression)
+        matches_by_key = self._decided(expression, paths, doubtful_condition) if doubtful_condition and paths else {}
+        additional_keys = [key for key, is_match in matches_by_key.items() if is_match]
+        if matches_by_key and expression.sought.number is not None:
             # A rounded number has the same double as other numbers, so the entities already decided are excluded.
-            apart = self._named("a.tree_key", decided).within("NOT ({})")
-            sure = [and_(condition, apart) for condition in sure]
+            undecided = self._named("a.tree_key", matches_by_key).within("NOT ({})")
+            certain_conditions = [and_(condition, undecided) for condition in certain_conditions]
         if self._moment:
-            also = [key for key in also if key not in self._moment.images] + self._then(expression)
-        also += self._met(expression, self.omitted.rows(expression.type))
-        return LeafConditions(paths, tuple(sure), tuple(also), 9 if expression.operator.is_negative else cost)
+            additional_keys = [key for key in additional_keys if key not in self._moment.images] + self._then(
+                expression
+            )
+        additional_keys += self._met(expression, self.omitted.rows(expression.type))
+        return LeafConditions(
+            paths, tuple(certain_conditions), tuple(additional_keys), 9 if expression.operator.is_negative else cost
+        )
 
     def _paths(self, expression: FilterExpression) -> tuple[SqlFragment, ...]:
         """The alternative conditions on paths."""
         if expression.has_wildcards:
-            found = self._wild_paths(expression)
-            return (self._named("a.path", found),) if found else ()
+            existing_paths = self._wild_paths(expression)
+            return (self._named("a.path", existing_paths),) if existing_paths else ()
         path = path_key(path_text(expression.path))
-        exact = SqlFragment("a.path = ?", (path,))
+        exact_path = SqlFragment("a.path = ?", (path,))
         if expression.operator.positive is not Operator.PRESENT or expression.scalar:
-            return (exact,)
-        return exact, SqlFragment("a.path > ? AND a.path < ?", (f"{path}.", f"{path}/")), _items(path)
+            return (exact_path,)
+        return exact_path, SqlFragment("a.path > ? AND a.path < ?", (f"{path}.", f"{path}/")), _items(path)
 
     def _wild_paths(self, expression: FilterExpression) -> list[str]:
         """The existing paths that match a path with wildcards."""
-        fixed = path_text(tuple(takewhile(lambda each: not isinstance(each, PathWildcard), expression.path)))
-        inner = r"(?:[.\[].*)?" if expression.operator.positive is Operator.PRESENT else ""
-        wanted = re.compile("".join(map(_pattern, enumerate(expression.path))) + inner + r"\Z", re.DOTALL)
-        low, high, type = fixed, fixed + "\U0010ffff", expression.type
-        found = [
+        fixed_prefix = path_text(tuple(takewhile(lambda each: not isinstance(each, PathWildcard), expression.path)))
+        suffix_pattern = r"(?:[.\[].*)?" if expression.operator.positive is Operator.PRESENT else ""
+        path_pattern = re.compile(
+            "".join(map(_pattern, enumerate(expression.path))) + suffix_pattern + r"\Z", re.DOTALL
+        )
+        low, high, type = fixed_prefix, fixed_prefix + "\U0010ffff", expression.type
+        candidate_paths = [
             row[0]
-            for null in ("NULL", "NOT NULL")
-            for row in self._db.all(_PATHS.format(null), (type, low, high, type, high))
+            for null_test in ("NULL", "NOT NULL")
+            for row in self._db.all(_PATHS.format(null_test), (type, low, high, type, high))
         ]
-        return [path for path in dict.fromkeys(found) if wanted.match(path)]
+        return [path for path in dict.fromkeys(candidate_paths) if path_pattern.match(path)]
 
     def _decided(
-        self, expression: FilterExpression, paths: Sequence[SqlFragment], doubt: SqlFragment
+        self, expression: FilterExpression, paths: Sequence[SqlFragment], doubtful_condition: SqlFragment
     ) -> dict[str, bool]:
         """Whether each entity in doubt meets the positive form of an expression, by key."""
-        start = SqlFragment(
+        select = SqlFragment(
             f"SELECT DISTINCT {', '.join(f'e.{name}' for name in EntityRow._fields)} FROM attribute AS a"
             f" CROSS JOIN entity AS e WHERE e.tree_key = a.tree_key AND a.type = '{expression.type}'"
         )
-        query = and_(start, or_(paths), doubt, between("a.tree_key", *self._range), *self._hinted(expression.sought))
+        query = and_(
+            select,
+            or_(paths),
+            doubtful_condition,
+            between("a.tree_key", *self._range),
+            *self._hinted(expression.sought),
+        )
         rows = map(stored_row, self._db.stream(*query))
-        negative = expression.operator.is_negative
-        return {row.tree_key: matches(expression, row, self._base) is not negative for row in rows}
+        is_negative = expression.operator.is_negative
+        return {row.tree_key: matches(expression, row, self._base) is not is_negative for row in rows}
 
-    def _hinted(self, sought: FilterValue) -> tuple[SqlFragment, ...]:
+    def _hinted(self, filter_value: FilterValue) -> tuple[SqlFragment, ...]:
         """A condition that skips most entities in doubt about a pattern: their JSON must contain a part of it."""
-        parts = [part for piece in sought.pieces for part in _PLAIN.findall(piece)] if sought.has_wildcards else []
-        if not parts:
+        plain_parts = (
+            [plain_part for piece in filter_value.pieces for plain_part in _PLAIN.findall(piece)]
+            if filter_value.has_wildcards
+            else []
+        )
+        if not plain_parts:
             return ()
-        there = SqlFragment("lower(e.attributes) LIKE ?", (f"%{_escaped(max(parts, key=len))}%",)).within(
+        contains_part = SqlFragment("lower(e.attributes) LIKE ?", (f"%{_escaped(max(plain_parts, key=len))}%",)).within(
             "{} ESCAPE '\\'"
         )
         # Characters outside ASCII may fold to ASCII.
-        return (or_([there, SqlFragment(self._db.non_ascii_condition.format("e.attributes"))]),)
+        return (or_([contains_part, SqlFragment(self._db.non_ascii_condition.format("e.attributes"))]),)
 
     def _then(self, expression: FilterExpression) -> list[str]:
         """The keys of the changed entities that met the positive form of an expression at the moment."""
@@ -290,8 +311,8 @@ class FilterCompiler:
 
     def _met(self, expression: FilterExpression, rows: Iterable[EntityRow]) -> list[str]:
         """The keys of the rows that meet the positive form of an expression."""
-        negative = expression.operator.is_negative
-        return [row.tree_key for row in rows if matches(expression, row, self._base) is not negative]
+        is_negative = expression.operator.is_negative
+        return [row.tree_key for row in rows if matches(expression, row, self._base) is not is_negative]
 
     def unchanged_condition(self, column: str) -> SqlFragment:
         """A condition on a column of keys: their entities have not changed since the moment."""
@@ -306,11 +327,11 @@ class FilterCompiler:
         return SqlFragment(self._db.list_table, (self._db.list_parameter(values),))
 
 
-def _pattern(numbered: tuple[int, Step]) -> str:
-    at, each = numbered
-    if isinstance(each, PathWildcard):
-        return _WILD[each] if at else r"[^.\[]+" if each is PathWildcard.MEMBER else "(?!)"
-    return re.escape(path_text([each]) if not at else f"[{each}]" if isinstance(each, int) else path_step(each))
+def _pattern(numbered_step: tuple[int, Step]) -> str:
+    index, step = numbered_step
+    if isinstance(step, PathWildcard):
+        return _WILD[step] if index else r"[^.\[]+" if step is PathWildcard.MEMBER else "(?!)"
+    return re.escape(path_text([step]) if not index else f"[{step}]" if isinstance(step, int) else path_step(step))
 
 
 def _items(path: str) -> SqlFragment:
@@ -322,81 +343,101 @@ Conditions = tuple[list[SqlFragment], SqlFragment | None, int]
 
 def _conditions(expression: FilterExpression) -> Conditions:
     """Conditions on leaves that certainly meet it, a condition on those in doubt, and the rank as a driver."""
-    operator, sought = expression.operator.positive, expression.sought
+    operator, filter_value = expression.operator.positive, expression.sought
     if operator is Operator.PRESENT:
         return [SqlFragment("a.text IS NOT NULL"), SqlFragment("a.text IS NULL")], None, 3
-    if sought.has_wildcards:
-        return _like_text(sought.pieces)
-    sure: list[SqlFragment] = []
-    doubts: list[SqlFragment] = []
-    if sought.text is not None:
-        _add_text(sought.text, _COMPARED[operator], sure, doubts)
-    if sought.boolean is not None:
-        sure.append(_of_booleans(sought.boolean, _COMPARED[operator]))
-    if sought.number is not None:
-        _add_number(sought.number, operator, sure, doubts)
-    return sure, or_(doubts) if doubts else None, 0 if operator is Operator.EQUAL else 2
+    if filter_value.has_wildcards:
+        return _like_text(filter_value.pieces)
+    certain_conditions: list[SqlFragment] = []
+    doubtful_conditions: list[SqlFragment] = []
+    if filter_value.text is not None:
+        _add_text(filter_value.text, _COMPARED[operator], certain_conditions, doubtful_conditions)
+    if filter_value.boolean is not None:
+        certain_conditions.append(_of_booleans(filter_value.boolean, _COMPARED[operator]))
+    if filter_value.number is not None:
+        _add_number(filter_value.number, operator, certain_conditions, doubtful_conditions)
+    return (
+        certain_conditions,
+        or_(doubtful_conditions) if doubtful_conditions else None,
+        0 if operator is Operator.EQUAL else 2,
+    )
 
 
-def _add_text(text: str, compared: str, sure: list[SqlFragment], doubts: list[SqlFragment]) -> None:
+def _add_text(
+    text: str, comparison: str, certain_conditions: list[SqlFragment], doubtful_conditions: list[SqlFragment]
+) -> None:
     key = text[:TEXT_LIMIT]
     if len(key) < TEXT_LIMIT:
-        sure.append(_of_texts(SqlFragment(f"a.text {compared} ?", (key,)), key if compared == "=" else None))
+        certain_conditions.append(
+            _of_texts(SqlFragment(f"a.text {comparison} ?", (key,)), key if comparison == "=" else None)
+        )
         return
-    doubts.append(SqlFragment("a.text = ?", (key,)))
-    if compared != "=":
-        sure.append(_of_texts(SqlFragment(f"a.text {compared[0]} ?", (key,)), None))
+    doubtful_conditions.append(SqlFragment("a.text = ?", (key,)))
+    if comparison != "=":
+        certain_conditions.append(_of_texts(SqlFragment(f"a.text {comparison[0]} ?", (key,)), None))
 
 
-def _of_booleans(boolean: bool, compared: str) -> SqlFragment:
+def _of_booleans(boolean: bool, comparison: str) -> SqlFragment:
     """The condition for booleans, which have texts and numbers.
 
     A single text keeps the index in the order of its keys.
     """
-    texts = f"a.text = '{str(boolean).lower()}'" if compared == "=" else "a.text IN ('false', 'true')"
-    return SqlFragment(f"{texts} AND a.number {compared} ?", (float(boolean),))
+    texts = f"a.text = '{str(boolean).lower()}'" if comparison == "=" else "a.text IN ('false', 'true')"
+    return SqlFragment(f"{texts} AND a.number {comparison} ?", (float(boolean),))
 
 
-def _of_texts(condition: SqlFragment, only: str | None) -> SqlFragment:
-    """The condition for strings; it excludes booleans, which have texts too. only: the one text that can match."""
-    if only is not None and only not in ("true", "false"):
+def _of_texts(condition: SqlFragment, only_text: str | None) -> SqlFragment:
+    """The condition for strings; it excludes booleans, which have texts too. only_text: the one text that can match."""
+    if only_text is not None and only_text not in ("true", "false"):
         return condition
     return and_(condition, SqlFragment("(a.text NOT IN ('false', 'true') OR a.number IS NULL)"))
 
 
-def _add_number(number: Decimal, operator: Operator, sure: list[SqlFragment], doubts: list[SqlFragment]) -> None:
+def _add_number(
+    number: Decimal, operator: Operator, certain_conditions: list[SqlFragment], doubtful_conditions: list[SqlFragment]
+) -> None:
     """Adds conditions for a number: other doubles sort correctly; the same double is the number or a rounded one."""
     double = float(number)
     signs = {sign for sign in (-1, 1) if sign in operator.value}
     if compare_numbers(double, number) in operator.value:
         signs.add(0)
     if signs:
-        found = and_(SqlFragment("a.text IS NULL"), SqlFragment(f"a.number {_SIGNS[frozenset(signs)]} ?", (double,)))
+        condition = and_(
+            SqlFragment("a.text IS NULL"), SqlFragment(f"a.number {_SIGNS[frozenset(signs)]} ?", (double,))
+        )
         # A single number keeps the index in the order of its keys.
-        sure.append(and_(found, SqlFragment(f"a.remainder = '{NO_REMAINDER}'")) if signs == {0} else found)
-    doubts.append(SqlFragment(f"a.remainder <> '{NO_REMAINDER}' AND a.number = ?", (double,)))
+        certain_conditions.append(
+            and_(condition, SqlFragment(f"a.remainder = '{NO_REMAINDER}'")) if signs == {0} else condition
+        )
+    doubtful_conditions.append(SqlFragment(f"a.remainder <> '{NO_REMAINDER}' AND a.number = ?", (double,)))
 
 
 def _like_text(pieces: tuple[str, ...]) -> Conditions:
     """The conditions for a pattern: its prefix is a range; the key decides the rest if it holds the whole text."""
     prefix = pieces[0]
     key = prefix[:TEXT_LIMIT]
-    start = SqlFragment("a.text >= ? AND a.text < ?", (key, _after(key))) if key else SqlFragment("a.text IS NOT NULL")
-    texts = _of_texts(start, None)
+    prefix_condition = (
+        SqlFragment("a.text >= ? AND a.text < ?", (key, _after(key))) if key else SqlFragment("a.text IS NOT NULL")
+    )
+    text_condition = _of_texts(prefix_condition, None)
     if not any(pieces[1:]) and len(prefix) <= TEXT_LIMIT:
-        return [texts], None, 1
-    short = SqlFragment(f"length(a.text) < {TEXT_LIMIT}")
-    like = SqlFragment("a.text LIKE ? ESCAPE '\\'", (_like(pieces),))
-    return [and_(texts, like, short)], and_(start, SqlFragment(f"length(a.text) = {TEXT_LIMIT}")), 1 if key else 4
+        return [text_condition], None, 1
+    is_untruncated = SqlFragment(f"length(a.text) < {TEXT_LIMIT}")
+    like_condition = SqlFragment("a.text LIKE ? ESCAPE '\\'", (_like(pieces),))
+    return (
+        [and_(text_condition, like_condition, is_untruncated)],
+        and_(prefix_condition, SqlFragment(f"length(a.text) = {TEXT_LIMIT}")),
+        1 if key else 4,
+    )
 
 
 @lru_cache(maxsize=256)
 def _after(prefix: str) -> str:
     """The first text after all texts with a prefix."""
-    for at in range(len(prefix) - 1, -1, -1):
-        code = ord(prefix[at]) + 1
+    for index in range(len(prefix) - 1, -1, -1):
+        code = ord(prefix[index]) + 1
         if code <= 0x10FFFF:
-            return prefix[:at] + chr(0xE000 if code == 0xD800 else code)
+            return prefix[:index] + chr(0xE000 if code == 0xD800 else code)
     return "\U0010ffff" * (TEXT_LIMIT + 1)
 
 

@@ -49,35 +49,36 @@ class MissingAttributeCache:
     def members_without(
         self,
         db: Database,
-        asked: MissingAttributeQuery,
-        all: Callable[[], TreeKeys | None],
-        among: Callable[[Sequence[str]], TreeKeys],
+        query: MissingAttributeQuery,
+        find_all: Callable[[], TreeKeys | None],
+        find_among: Callable[[Sequence[str]], TreeKeys],
     ) -> list[str] | None:
         """Tree keys of the members without the attribute, in order; None if they are too many to cache.
 
-        db: sees one snapshot. all: finds them, None for more than `MAX_KEYS`. among: which of some keys lack it.
+        db: sees one snapshot. find_all: finds them, None for more than `MAX_KEYS`. find_among: which of some keys lack
+        it.
         """
-        now = read_position(db, "entities")
+        position = read_position(db, "entities")
         with self._lock:
-            known = self._entries.get(asked)
-        if known is not None and known.position == now:
-            keys = known.keys
-        elif known is None or known.keys is None or not 0 <= now - known.position <= MAX_NEW_EVENTS:
-            keys = all()
+            cached = self._entries.get(query)
+        if cached is not None and cached.position == position:
+            keys = cached.keys
+        elif cached is None or cached.keys is None or not 0 <= position - cached.position <= MAX_NEW_EVENTS:
+            keys = find_all()
         else:
-            changed = [key for key in _changed(db, known.position, now) if asked.low < key < asked.high]
-            keys = (known.keys - frozenset(changed)) | (among(changed) if changed else frozenset())
+            changed = [key for key in _changed(db, cached.position, position) if query.low < key < query.high]
+            keys = (cached.keys - frozenset(changed)) | (find_among(changed) if changed else frozenset())
         if keys is not None and len(keys) > MAX_KEYS:
             keys = None
-        self._remember(asked, _CachedKeys(now, keys))
+        self._remember(query, _CachedKeys(position, keys))
         return None if keys is None else sorted(keys)
 
-    def _remember(self, asked: MissingAttributeQuery, found: _CachedKeys) -> None:
+    def _remember(self, query: MissingAttributeQuery, cached_keys: _CachedKeys) -> None:
         with self._lock:
-            before = self._entries.get(asked)
-            if before is None or before.position <= found.position:
-                self._entries[asked] = found
-            self._entries.move_to_end(asked)
+            previous = self._entries.get(query)
+            if previous is None or previous.position <= cached_keys.position:
+                self._entries[query] = cached_keys
+            self._entries.move_to_end(query)
             while len(self._entries) > CACHE_SIZE:
                 self._entries.popitem(last=False)
 

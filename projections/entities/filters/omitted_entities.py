@@ -22,30 +22,30 @@ _ROWS: Final = f"SELECT {', '.join(EntityRow._fields)} FROM entity WHERE "
 
 
 class OmittedEntities:
-    """The omitted entities between two keys. apart: keys to leave out, because their rows are overridden."""
+    """The omitted entities between two keys. excluded_keys: keys to leave out, because their rows are overridden."""
 
-    def __init__(self, db: Database, range: tuple[str, str], apart: Collection[str] = ()) -> None:
+    def __init__(self, db: Database, key_range: tuple[str, str], excluded_keys: Collection[str] = ()) -> None:
         self._db = db
-        self._range = range
-        self._apart = apart
+        self._range = key_range
+        self._apart = excluded_keys
         self._keys: dict[str, list[str]] = {}
 
     def keys(self, type: str) -> list[str]:
         """Their tree keys, in order. Cost: one index lookup for each type."""
-        found = self._keys.get(type)
-        if found is None:
-            marked = self._db.all(OMITTED_KEYS, (type, OMITTED_PATH, *self._range))
-            found = self._keys[type] = [key for (key,) in marked if key not in self._apart]
-        return found
+        type_keys = self._keys.get(type)
+        if type_keys is None:
+            rows = self._db.all(OMITTED_KEYS, (type, OMITTED_PATH, *self._range))
+            type_keys = self._keys[type] = [key for (key,) in rows if key not in self._apart]
+        return type_keys
 
-    def rows(self, type: str, among: SqlFragment | None = None) -> Iterator[EntityRow]:
-        """Their rows, streamed. among: a query for the keys of the wanted ones; None for all."""
+    def rows(self, type: str, key_query: SqlFragment | None = None) -> Iterator[EntityRow]:
+        """Their rows, streamed. key_query: a query for the keys of the wanted ones; None for all."""
         keys = self.keys(type)
         if not keys:
             return iter(())
         query = SqlFragment(_ROWS + self._db.in_list("tree_key"), (self._db.list_parameter(keys),))
-        if among is not None:
-            query = SqlFragment(f"{query.text} AND tree_key IN ({among.text})", (*query.values, *among.values))
+        if key_query is not None:
+            query = SqlFragment(f"{query.text} AND tree_key IN ({key_query.text})", (*query.values, *key_query.values))
         return map(stored_row, self._db.stream(*query))
 
     def without(self, column: str, type: str) -> SqlFragment:

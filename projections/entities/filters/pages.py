@@ -46,7 +46,7 @@ class PageKey(NamedTuple):
 class CollectionMembers:
     """The members of a collection that survive a filter. size: its approximate size before any filter.
 
-    presence: the cache of members that lack the attribute they are sorted by.
+    missing_attributes: the cache of members that lack the attribute they are sorted by.
     """
 
     def __init__(
@@ -56,18 +56,18 @@ class CollectionMembers:
         type: str,
         sort: Sort | None,
         size: int,
-        presence: MissingAttributeCache | None = None,
+        missing_attributes: MissingAttributeCache | None = None,
     ) -> None:
-        self._presence = presence or MissingAttributeCache()
+        self._presence = missing_attributes or MissingAttributeCache()
         self._db = db
         self._selection = selection
         self._type = type
         self._sort = sort or BY_ID
         self._size = size
 
-    def rows(self, places: Iterable[PageKey]) -> Iterator[EntityRow]:
+    def rows(self, page_keys: Iterable[PageKey]) -> Iterator[EntityRow]:
         """The members with some page keys."""
-        return self._selection.by_keys(place.tree_key for place in places)
+        return self._selection.by_keys(page_key.tree_key for page_key in page_keys)
 
     def page_keys(
         self, after: PageKey | None = None, backwards: bool = False, limit: int | None = None
@@ -86,51 +86,68 @@ class CollectionMembers:
         query = self._selection.keys(self._selection.state, self._type, low, high)
         if query is None:
             return
-        ordered = query.within(f"SELECT s.key FROM ({{}}) AS s ORDER BY s.key{_DIRECTION[descending]}")
-        for (key,) in self._db.stream(*_limited(ordered, limit)):
+        ordered_query = query.within(f"SELECT s.key FROM ({{}}) AS s ORDER BY s.key{_DIRECTION[descending]}")
+        for (key,) in self._db.stream(*_limited(ordered_query, limit)):
             yield PageKey((0, 0.0, ""), key)
 
     def _by_value(self, after: PageKey | None, descending: bool, limit: int | None) -> Iterator[PageKey]:
         classes = (_MISSING, _NUMBERS, _TEXTS)
-        wanted = [one for one in (reversed(classes) if descending else classes) if _is_left(one, after, descending)]
-        now = chain.from_iterable(self._of_class(one, after, descending, limit) for one in wanted)
-        beside = [found for found in (self._then(after, descending), self._omitted(after, descending)) if found]
-        return heapq.merge(now, *beside, reverse=descending) if beside else now
+        sort_classes = [
+            sort_class
+            for sort_class in (reversed(classes) if descending else classes)
+            if _is_left(sort_class, after, descending)
+        ]
+        current = chain.from_iterable(
+            self._of_class(sort_class, after, descending, limit) for sort_class in sort_classes
+        )
+        other_sources = [
+            source for source in (self._then(after, descending), self._omitted(after, descending)) if source
+        ]
+        return heapq.merge(current, *other_sources, reverse=descending) if other_sources else current
 
-    def _of_class(self, kind: int, after: PageKey | None, descending: bool, limit: int | None) -> Iterator[PageKey]:
-        start = after if after and after.key[0] == kind else None
-        if kind == _MISSING:
-            yield from (PageKey((kind, 0.0, ""), key) for key in self._missing(start, descending, limit))
+    def _of_class(
+        self, sort_class: int, after: PageKey | None, descending: bool, limit: int | None
+    ) -> Iterator[PageKey]:
+        start = after if after and after.key[0] == sort_class else None
+        if sort_class == _MISSING:
+            yield from (PageKey((sort_class, 0.0, ""), key) for key in self._missing(start, descending, limit))
             return
-        query = self._with_value(kind, start, descending)
+        query = self._with_value(sort_class, start, descending)
         for *value, key in self._db.stream(*_limited(query, limit)) if query else ():
-            yield PageKey((kind, value[0], value[1]) if kind == _NUMBERS else (kind, 0.0, value[0]), key)
+            yield PageKey(
+                (sort_class, value[0], value[1]) if sort_class == _NUMBERS else (sort_class, 0.0, value[0]), key
+            )
 
     def _missing(self, after: PageKey | None, descending: bool, limit: int | None) -> Iterator[str]:
         """Tree keys of the members without the attribute."""
-        known = self._lacking()
-        if known is None:
+        missing_keys = self._lacking()
+        if missing_keys is None:
             query = self._without_value(after, descending)
             yield from (key for (key,) in self._db.stream(*_limited(query, limit))) if query else ()
             return
-        turned = reversed(known) if descending else known
+        ordered_keys = reversed(missing_keys) if descending else missing_keys
         yield from (
-            key for key in turned if after is None or (key < after.tree_key if descending else key > after.tree_key)
+            key
+            for key in ordered_keys
+            if after is None or (key < after.tree_key if descending else key > after.tree_key)
         )
 
-    def _with_value(self, kind: int, after: PageKey | None, descending: bool) -> SqlFragment | None:
-        columns, keys = [f"a.{column}" for column in (*_COLUMNS[kind][0], "tree_key")], self._filtered("a.tree_key")
-        if keys is None:
+    def _with_value(self, sort_class: int, after: PageKey | None, descending: bool) -> SqlFragment | None:
+        columns, filtered = (
+            [f"a.{column}" for column in (*_COLUMNS[sort_class][0], "tree_key")],
+            self._filtered("a.tree_key"),
+        )
+        if filtered is None:
             return None
-        parts = [self._values(kind), keys, self._selection.compiler.unchanged_condition("a.tree_key")]
+        conditions = [self._values(sort_class), filtered, self._selection.compiler.unchanged_condition("a.tree_key")]
         if after:
-            values, sign = after.key[1 if kind == _NUMBERS else 2 :], "<" if descending else ">"
+            values, sign = after.key[1 if sort_class == _NUMBERS else 2 :], "<" if descending else ">"
             # The first condition is the start of the index scan; the second is the exact condition.
-            parts.append(SqlFragment(f"{columns[0]} {sign}= ?", values[:1]))
-            marks = ", ".join("?" for _ in columns)
-            parts.append(SqlFragment(f"({', '.join(columns)}) {sign} ({marks})", (*values, after.tree_key)))
+            conditions.append(SqlFragment(f"{columns[0]} {sign}= ?", values[:1]))
+            placeholders = ", ".join("?" for _ in columns)
+            conditions.append(SqlFragment(f"({', '.join(columns)}) {sign} ({placeholders})", (*values, after.tree_key)))
         order = ", ".join(f"{column}{_DIRECTION[descending]}" for column in columns)
-        return and_(*parts).within(f"{{}} ORDER BY {order}")
+        return and_(*conditions).within(f"{{}} ORDER BY {order}")
 
     def _without_value(self, after: PageKey | None, descending: bool) -> SqlFragment | None:
         low, high = self._selection.low, self._selection.high
@@ -139,12 +156,12 @@ class CollectionMembers:
         keys = self._filtered("e.tree_key")
         if keys is None:
             return None
-        start = SqlFragment(f"SELECT e.tree_key FROM entity AS e WHERE e.type = '{self._type}'")
+        select = SqlFragment(f"SELECT e.tree_key FROM entity AS e WHERE e.type = '{self._type}'")
         # Counted, because PostgreSQL turns NOT EXISTS into a join, which is slow while it lacks statistics.
-        bare = SqlFragment(f"(SELECT count(*) FROM attribute AS a WHERE {_OF_ENTITY}) = 0", (self._path,))
+        has_no_value = SqlFragment(f"(SELECT count(*) FROM attribute AS a WHERE {_OF_ENTITY}) = 0", (self._path,))
         index = self._selection.compiler
-        read = and_(index.unchanged_condition("e.tree_key"), index.omitted.without("e.tree_key", self._type))
-        query = and_(start, between("e.tree_key", low, high), bare, keys, read)
+        is_current = and_(index.unchanged_condition("e.tree_key"), index.omitted.without("e.tree_key", self._type))
+        query = and_(select, between("e.tree_key", low, high), has_no_value, keys, is_current)
         return query.within(f"{{}} ORDER BY e.tree_key{_DIRECTION[descending]}")
 
     def _lacking(self) -> list[str] | None:
@@ -152,51 +169,57 @@ class CollectionMembers:
         selection = self._selection
         if self._size <= MAX_SORTED or not selection.state.whole or selection.overrides.images:
             return None
-        asked = MissingAttributeQuery(self._type, self._path, selection.low, selection.high)
-        return self._presence.members_without(self._db, asked, self._lacking_of_all, self._lacking_among)
+        query = MissingAttributeQuery(self._type, self._path, selection.low, selection.high)
+        return self._presence.members_without(self._db, query, self._lacking_of_all, self._lacking_among)
 
     def _lacking_of_all(self) -> TreeKeys | None:
         # Counting the values is cheaper than searching for members without one.
-        start = SqlFragment(f"SELECT 1 FROM attribute AS a WHERE a.type = '{self._type}' AND a.path = ?", (self._path,))
-        range = between("a.tree_key", self._selection.low, self._selection.high)
-        found = (and_(start, range, SqlFragment(condition)) for _, condition in _COLUMNS.values())
-        counted = (self._db.one(*query.within("SELECT count(*) FROM ({}) AS s"))[0] for query in found)
-        lacking = self._size - sum(counted) - len(self._selection.compiler.omitted.keys(self._type))
-        if lacking == 0:
+        select = SqlFragment(
+            f"SELECT 1 FROM attribute AS a WHERE a.type = '{self._type}' AND a.path = ?", (self._path,)
+        )
+        key_range = between("a.tree_key", self._selection.low, self._selection.high)
+        queries = (and_(select, key_range, SqlFragment(condition)) for _, condition in _COLUMNS.values())
+        counts = (self._db.one(*query.within("SELECT count(*) FROM ({}) AS s"))[0] for query in queries)
+        missing_count = self._size - sum(counts) - len(self._selection.compiler.omitted.keys(self._type))
+        if missing_count == 0:
             return frozenset()
-        query = self._without_value(None, descending=False) if 0 < lacking <= MAX_KEYS else None
+        query = self._without_value(None, descending=False) if 0 < missing_count <= MAX_KEYS else None
         return frozenset(key for (key,) in self._db.all(*query)) if query else None
 
     def _lacking_among(self, keys: Sequence[str]) -> TreeKeys:
         query = self._without_value(None, descending=False)
         assert query is not None, "nothing is filtered"
-        some = query.within(f"SELECT s.tree_key FROM ({{}}) AS s WHERE {self._db.in_list('s.tree_key')}")
-        return frozenset(key for (key,) in self._db.all(some.text, (*some.values, self._db.list_parameter(keys))))
+        key_query = query.within(f"SELECT s.tree_key FROM ({{}}) AS s WHERE {self._db.in_list('s.tree_key')}")
+        return frozenset(
+            key for (key,) in self._db.all(key_query.text, (*key_query.values, self._db.list_parameter(keys)))
+        )
 
-    def _values(self, kind: int) -> SqlFragment:
+    def _values(self, sort_class: int) -> SqlFragment:
         """The values of a class with the keys of their members."""
-        columns, condition = _COLUMNS[kind]
+        columns, condition = _COLUMNS[sort_class]
         selection = self._selection
-        listed = ", ".join(f"a.{column}" for column in columns)
+        column_list = ", ".join(f"a.{column}" for column in columns)
         if self._size > MAX_SORTED:
-            start = f"SELECT {listed}, a.tree_key FROM attribute AS a WHERE a.type = '{self._type}' AND a.path = ?"
+            select = (
+                f"SELECT {column_list}, a.tree_key FROM attribute AS a WHERE a.type = '{self._type}' AND a.path = ?"
+            )
             return and_(
-                SqlFragment(start, (self._path,)),
+                SqlFragment(select, (self._path,)),
                 SqlFragment(condition),
                 between("a.tree_key", selection.low, selection.high),
             )
         # Looks up a value for each member. With a join, the database would choose a plan by its statistics, and there
         # are none while the tables are new.
         value = f"FROM attribute AS a WHERE a.tree_key = e.tree_key AND a.path = ? AND {condition}"
-        looked = ", ".join(f"(SELECT a.{column} {value}) AS {column}" for column in columns)
+        value_lookups = ", ".join(f"(SELECT a.{column} {value}) AS {column}" for column in columns)
         members = and_(
             SqlFragment(
-                f"SELECT {looked}, e.tree_key FROM entity AS e WHERE e.type = '{self._type}'",
+                f"SELECT {value_lookups}, e.tree_key FROM entity AS e WHERE e.type = '{self._type}'",
                 tuple(self._path for _ in columns),
             ),
             between("e.tree_key", selection.low, selection.high),
         )
-        return members.within(f"SELECT {listed}, a.tree_key FROM ({{}}) AS a WHERE a.{columns[0]} IS NOT NULL")
+        return members.within(f"SELECT {column_list}, a.tree_key FROM ({{}}) AS a WHERE a.{columns[0]} IS NOT NULL")
 
     def _filtered(self, column: str) -> SqlFragment | None:
         """A condition for the members that survive the filter; None if none does."""
@@ -223,9 +246,13 @@ class CollectionMembers:
         return self._sorted(selection.compiler.omitted.rows(self._type, keys), after, descending) if keys else []
 
     def _sorted(self, rows: Iterable[EntityRow], after: PageKey | None, descending: bool) -> list[PageKey]:
-        places = (PageKey(*sort_key_of(row, self._sort)) for row in rows)
-        left = (place for place in places if after is None or (place < after if descending else place > after))
-        return sorted(left, reverse=descending)
+        page_keys = (PageKey(*sort_key_of(row, self._sort)) for row in rows)
+        remaining = (
+            page_key
+            for page_key in page_keys
+            if after is None or (page_key < after if descending else page_key > after)
+        )
+        return sorted(remaining, reverse=descending)
 
     @property
     def _path(self) -> str:
@@ -243,9 +270,9 @@ _DIRECTION: Final = {False: "", True: " DESC"}
 _OF_ENTITY: Final = "a.tree_key = e.tree_key AND a.path = ? AND (a.text IS NOT NULL OR a.number IS NOT NULL)"
 
 
-def _is_left(kind: int, after: PageKey | None, descending: bool) -> bool:
+def _is_left(sort_class: int, after: PageKey | None, descending: bool) -> bool:
     """Whether members of a class may come after a page key."""
-    return after is None or (kind <= after.key[0] if descending else kind >= after.key[0])
+    return after is None or (sort_class <= after.key[0] if descending else sort_class >= after.key[0])
 
 
 def _limited(query: SqlFragment, limit: int | None) -> SqlFragment:
@@ -262,7 +289,7 @@ def past_overrides(db: Database, position: int, low: str, high: str) -> RowOverr
     if not changed:
         return None
     columns = ", ".join(EntityRow._fields)
-    named = db.in_list("tree_key")
-    sql = f"SELECT {columns} FROM entity_history WHERE {named} AND since <= ? AND until > ?"
+    key_condition = db.in_list("tree_key")
+    sql = f"SELECT {columns} FROM entity_history WHERE {key_condition} AND since <= ? AND until > ?"
     rows = db.all(sql, (db.list_parameter(changed), position, position))
     return RowOverrides({**dict.fromkeys(changed), **{row[0]: stored_row(row) for row in rows}})

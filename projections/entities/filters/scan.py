@@ -27,14 +27,14 @@ _BETWEEN: Final = f"SELECT {COLUMNS} FROM entity WHERE tree_key >= ? AND tree_ke
 class ScanSelection(Selection):
     """See `Selection`."""
 
-    def __init__(self, past: PastDatabase, xid: str, filter: EntityFilter | None, base: str = "") -> None:
-        super().__init__(past, xid, filter, base)
-        self._past = past
+    def __init__(self, past_database: PastDatabase, xid: str, filter: EntityFilter | None, base_url: str = "") -> None:
+        super().__init__(past_database, xid, filter, base_url)
+        self._past = past_database
         self._xid = xid
 
-    def survives(self, row: EntityRow, above: FilterState | None = None) -> bool:
-        state = (above or self.state).descend(row, self.base)
-        types = {each.type for each in state.conjunctions}
+    def survives(self, row: EntityRow, parent_state: FilterState | None = None) -> bool:
+        state = (parent_state or self.state).descend(row, self.base)
+        types = {conjunction.type for conjunction in state.conjunctions}
         return state.whole or any(True for _ in self.rows(state, types, *xids.subtree(row.xid)))
 
     def count(self, type: str) -> int:
@@ -42,8 +42,8 @@ class ScanSelection(Selection):
 
     def count_by_owner(self, type: str, state: FilterState, low: str, high: str) -> dict[str, int]:
         owner = next(self._followed(self._entity(xids.tree_key(self._xid))), None)
-        inside = state.descend(owner, self.base) if owner else state
-        return Counter(xids.tree_key(row.parent or "") for row in self.rows(inside, {type}, low, high))
+        inner_state = state.descend(owner, self.base) if owner else state
+        return Counter(xids.tree_key(row.parent or "") for row in self.rows(inner_state, {type}, low, high))
 
     def rows(self, state: FilterState, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         """The surviving entities of some types from one key to another, in tree order, streamed."""
@@ -51,9 +51,9 @@ class ScanSelection(Selection):
             return iter(())
         if state.whole:
             return self._read(types, low, high)
-        asked = {*types, *(each.type for each in state.conjunctions)}
-        found = surviving_rows(self._read(_with_owners(asked), low, high), state, self.base)
-        return (row for row in found if row.type in types)
+        scanned_types = {*types, *(conjunction.type for conjunction in state.conjunctions)}
+        survivors = surviving_rows(self._read(_with_owners(scanned_types), low, high), state, self.base)
+        return (row for row in survivors if row.type in types)
 
     def with_descendants(self, members: Iterable[EntityRow], types: Collection[str]) -> Iterator[EntityRow]:
         for row in members:
@@ -72,18 +72,20 @@ class ScanSelection(Selection):
         """The entities of some types from one key to another, including those shown by xrefs."""
         resource = _resource_above(low)
         if resource:
-            found = self._followed(self._entity(resource))
-            shown = [row for row in found if low <= row.tree_key < high and row.type in types]
-            if shown:
-                return iter(shown)
+            resolved = self._followed(self._entity(resource))
+            matching_rows = [row for row in resolved if low <= row.tree_key < high and row.type in types]
+            if matching_rows:
+                return iter(matching_rows)
         # A Resource with an xref must be read to find its Versions.
-        asked = tuple(sorted({*types, *(each.rpartition(".")[0] for each in types if depth(each) == 3)}))
-        return (row for row in self._followed(self._between(asked, low, high)) if row.type in types)
+        scanned_types = tuple(
+            sorted({*types, *(type_name.rpartition(".")[0] for type_name in types if depth(type_name) == 3)})
+        )
+        return (row for row in self._followed(self._between(scanned_types, low, high)) if row.type in types)
 
     def _between(self, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         # The concatenation hides the column from the index by type, whose ranges would have to be merged.
-        marks = f"type || '' IN ({', '.join('?' for _ in types)})" if len(types) > 1 else "type = ?"
-        return map(stored_row, self._db.stream(_BETWEEN.format(marks), (low, high, *types)))
+        type_condition = f"type || '' IN ({', '.join('?' for _ in types)})" if len(types) > 1 else "type = ?"
+        return map(stored_row, self._db.stream(_BETWEEN.format(type_condition), (low, high, *types)))
 
     def _entity(self, tree_key: str) -> list[EntityRow]:
         values = self._past.entity(tree_key)
@@ -92,8 +94,8 @@ class ScanSelection(Selection):
     def _followed(self, rows: Iterable[EntityRow]) -> Iterator[EntityRow]:
         """The rows with each xref replaced by the rows it shows; an xref without a target stays as it is."""
         for row in rows:
-            shown = xref.resolve_xrefs(self._db, (row,)) if xref.xref_of(row) else {}
-            yield from sorted(shown.values()) or (row,)
+            resolved = xref.resolve_xrefs(self._db, (row,)) if xref.xref_of(row) else {}
+            yield from sorted(resolved.values()) or (row,)
 
 
 class ScannedMembers(CollectionMembers):
@@ -105,37 +107,41 @@ class ScannedMembers(CollectionMembers):
         selection, descending = self._selection, self._sort.descending is not backwards
         if not self._sort.path and selection.state.whole:
             return super().page_keys(after, backwards, limit)
-        found = (
+        page_keys = (
             PageKey(*sort_key_of(row, self._sort))
             for row in selection.rows(selection.state, {self._type}, selection.low, selection.high)
         )
-        left = (place for place in found if after is None or (place < after if descending else place > after))
+        remaining = (
+            page_key
+            for page_key in page_keys
+            if after is None or (page_key < after if descending else page_key > after)
+        )
         if not self._sort.path and not descending:
-            return left
+            return remaining
         if limit is None:
-            return iter(sorted(left, reverse=descending))
-        return iter((heapq.nlargest if descending else heapq.nsmallest)(limit, left))
+            return iter(sorted(remaining, reverse=descending))
+        return iter((heapq.nlargest if descending else heapq.nsmallest)(limit, remaining))
 
 
-def surviving_rows(rows: Iterable[EntityRow], state: FilterState, base: str) -> Iterator[EntityRow]:
+def surviving_rows(rows: Iterable[EntityRow], state: FilterState, base_url: str) -> Iterator[EntityRow]:
     """The rows that survive a filter, owners as soon as a descendant does; the input is in tree order.
 
-    Memory: O(depth). state: the filter state of the outermost rows. base: absolute URL of the registry.
+    Memory: O(depth). state: the filter state of the outermost rows. base_url: absolute URL of the registry.
     """
-    above: list[tuple[str, FilterState]] = [("", state)]
-    waiting: list[EntityRow] = []
+    ancestor_states: list[tuple[str, FilterState]] = [("", state)]
+    pending_owners: list[EntityRow] = []
     for row in rows:
-        while not row.tree_key.startswith(above[-1][0]):
-            above.pop()
-        here = above[-1][1].descend(row, base)
-        above.append((f"{row.tree_key}!", here))
-        waiting = [owner for owner in waiting if row.tree_key.startswith(f"{owner.tree_key}!")]
-        waiting.append(row)
-        if here.whole:
-            yield from waiting
-            waiting.clear()
-        elif here.is_empty:
-            waiting.pop()
+        while not row.tree_key.startswith(ancestor_states[-1][0]):
+            ancestor_states.pop()
+        row_state = ancestor_states[-1][1].descend(row, base_url)
+        ancestor_states.append((f"{row.tree_key}!", row_state))
+        pending_owners = [owner for owner in pending_owners if row.tree_key.startswith(f"{owner.tree_key}!")]
+        pending_owners.append(row)
+        if row_state.whole:
+            yield from pending_owners
+            pending_owners.clear()
+        elif row_state.is_empty:
+            pending_owners.pop()
 
 
 def _resource_above(low: str) -> str | None:
@@ -146,5 +152,5 @@ def _resource_above(low: str) -> str | None:
 
 def _with_owners(types: Iterable[str]) -> set[str]:
     """The types and those of all their possible owners."""
-    steps = (each.split(".") for each in types)
-    return {".".join(step[: end + 1]) for step in steps for end in range(len(step))}
+    split_types = (type_name.split(".") for type_name in types)
+    return {".".join(segments[: end + 1]) for segments in split_types for end in range(len(segments))}

@@ -23,22 +23,23 @@ class SqlFragment(NamedTuple):
 ALWAYS = SqlFragment("1 = 1")
 
 
-def join_fragments(word: str, pieces: Iterable[SqlFragment]) -> SqlFragment:
+def join_fragments(separator: str, fragments: Iterable[SqlFragment]) -> SqlFragment:
     """The fragments joined by a word."""
-    found = tuple(pieces)
+    parts = tuple(fragments)
     return SqlFragment(
-        word.join(piece.text for piece in found), tuple(value for piece in found for value in piece.values)
+        separator.join(fragment.text for fragment in parts),
+        tuple(value for fragment in parts for value in fragment.values),
     )
 
 
-def and_(*pieces: SqlFragment) -> SqlFragment:
+def and_(*conditions: SqlFragment) -> SqlFragment:
     """The conditions joined by AND."""
-    return join_fragments(" AND ", pieces)
+    return join_fragments(" AND ", conditions)
 
 
-def or_(pieces: Iterable[SqlFragment]) -> SqlFragment:
+def or_(conditions: Iterable[SqlFragment]) -> SqlFragment:
     """The conditions joined by OR, in parentheses."""
-    return join_fragments(" OR ", pieces).within("({})")
+    return join_fragments(" OR ", conditions).within("({})")
 
 
 def between(column: str, low: str, high: str) -> SqlFragment:
@@ -46,17 +47,17 @@ def between(column: str, low: str, high: str) -> SqlFragment:
     return SqlFragment(f"{column} > ? AND {column} < ?", (low, high))
 
 
-def ancestor_key(key: str, type: str, to: int, find: str) -> str:
-    """The tree key of the Group (`to` 1) or Resource (2) that an entity of a type belongs to.
+def ancestor_key(key: str, type: str, owner_depth: int, find: str) -> str:
+    """The tree key of the Group (`owner_depth` 1) or Resource (2) that an entity of a type belongs to.
 
     key: a column. find: the database's function. Ids contain no `!`, so each ends at the next one.
     """
-    if to == depth(type):
+    if owner_depth == depth(type):
         return key
-    group, *rest = type.split(".")
+    group, *resource_names = type.split(".")
     end = _end(key, f"{len(group) + 2}", find)
-    if to == 2:
-        end = _end(key, f"({end} + {len(rest[0]) + 2})", find)
+    if owner_depth == 2:
+        end = _end(key, f"({end} + {len(resource_names[0]) + 2})", find)
     return f"substr({key}, 1, {end})"
 
 

@@ -45,24 +45,24 @@ def verify_history(store: Store) -> Iterator[VerificationFinding]:
     Reads, once and in pages, every event that is not a deletion. Does not check rows that another program has left:
     they are rebuilt before anyone reads them.
     """
-    unreadable, last = list[str](), 0
-    with open_snapshot(store) as connection, catch_unreadable(unreadable.append):
+    unreadable_messages, log_end = list[str](), 0
+    with open_snapshot(store) as connection, catch_unreadable(unreadable_messages.append):
         if not tables().exist(connection):
             return
-        events, rows, last = sql.run(connection, _COUNTS).fetchone()
+        events, rows, log_end = sql.run(connection, _COUNTS).fetchone()
         for statement in (_PRESENT, _PAST):
-            for found in _pages(connection, statement):
-                if not _is_made_of(found, store.mapper):
+            for row_values in _pages(connection, statement):
+                if not _is_made_of(row_values, store.mapper):
                     yield VerificationFinding(
-                        _position(found, last), f"the row of {found[0]!r} is not what the log results in"
+                        _position(row_values, log_end), f"the row of {row_values[0]!r} is not what the log results in"
                     )
         if events != rows:
             yield VerificationFinding(
-                last, f"the read model has {rows} rows of present and past, but the log results in {events}"
+                log_end, f"the read model has {rows} rows of present and past, but the log results in {events}"
             )
-        yield from verify_published_versions(connection, store.mapper, last)
-    for said in unreadable:
-        yield VerificationFinding(last, f"the database cannot read the read model's rows: {said}")
+        yield from verify_published_versions(connection, store.mapper, log_end)
+    for message in unreadable_messages:
+        yield VerificationFinding(log_end, f"the database cannot read the read model's rows: {message}")
 
 
 def _pages(connection: Connection, statement: str) -> Iterator[Sequence[Any]]:
@@ -74,22 +74,27 @@ def _pages(connection: Connection, statement: str) -> Iterator[Sequence[Any]]:
         key, since = end
 
 
-def _is_beyond(end: tuple[Any, Any], start: tuple[str, int]) -> bool:
+def _is_beyond(end_key: tuple[Any, Any], start_key: tuple[str, int]) -> bool:
     """Whether a page advanced the key: damaged rows could repeat endlessly."""
-    return isinstance(end[0], str) and isinstance(end[1], int) and end > start
+    return isinstance(end_key[0], str) and isinstance(end_key[1], int) and end_key > start_key
 
 
-def _is_made_of(found: Sequence[Any], mapper: EventMapper) -> bool:
-    shown, until, stored, next = found[:_WIDTH], found[_WIDTH], found[_WIDTH + 1 : -1], found[-1]
+def _is_made_of(row_values: Sequence[Any], mapper: EventMapper) -> bool:
+    row_columns, until, log_columns, next_position = (
+        row_values[:_WIDTH],
+        row_values[_WIDTH],
+        row_values[_WIDTH + 1 : -1],
+        row_values[-1],
+    )
     try:
-        event = mapper.event_of_row(unchecked_row(LogRow, stored))
-        wanted = row(event, stored[0])
+        event = mapper.event_of_row(unchecked_row(LogRow, log_columns))
+        expected_row = row(event, log_columns[0])
     except (ValueError, KeyError, TypeError):
         return False
-    return not isinstance(event, EntityDeleted) and tuple(shown) == wanted and until == next
+    return not isinstance(event, EntityDeleted) and tuple(row_columns) == expected_row and until == next_position
 
 
-def _position(found: Sequence[Any], last: int) -> int:
+def _position(row_values: Sequence[Any], log_end: int) -> int:
     """The position that a row claims, if it is a valid one; else the last position."""
-    since = found[_SINCE]
-    return since if isinstance(since, int) and 0 < since <= last else last
+    since = row_values[_SINCE]
+    return since if isinstance(since, int) and 0 < since <= log_end else log_end

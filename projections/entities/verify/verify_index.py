@@ -34,26 +34,29 @@ def verify_index(store: Store) -> Iterator[VerificationFinding]:
     Cost: O(leaves), in pages. Does not check rows that another program has left: they are rebuilt before anyone reads
     them.
     """
-    unreadable, last = list[str](), 0
-    with open_snapshot(store) as connection, catch_unreadable(unreadable.append):
+    unreadable_messages, log_end = list[str](), 0
+    with open_snapshot(store) as connection, catch_unreadable(unreadable_messages.append):
         if not tables().exist(connection):
             return
-        stored, last = sql.run(connection, _COUNT).fetchone()
-        wanted = 0
+        stored_count, log_end = sql.run(connection, _COUNT).fetchone()
+        expected_count = 0
         for page, index in _pages(connection):
             for key, type, attributes, since in page:
-                found = index.get(key, {})
-                expected = _expected(type, attributes, OMITTED_PATH in found)
-                wanted += len(expected)
-                if differing := _differing(expected, found):
-                    yield VerificationFinding(since if isinstance(since, int) else last, _describe(key, differing))
-        if stored != wanted:
+                stored_leaves = index.get(key, {})
+                expected = _expected(type, attributes, OMITTED_PATH in stored_leaves)
+                expected_count += len(expected)
+                if differing_paths := _differing(expected, stored_leaves):
+                    yield VerificationFinding(
+                        since if isinstance(since, int) else log_end, _describe(key, differing_paths)
+                    )
+        if stored_count != expected_count:
             yield VerificationFinding(
-                last, f"the index over attributes has {stored} leaves, but the entities result in {wanted}"
+                log_end,
+                f"the index over attributes has {stored_count} leaves, but the entities result in {expected_count}",
             )
-        yield from _faults(connection, last)
-    for said in unreadable:
-        yield VerificationFinding(last, f"the database cannot read the index over attributes: {said}")
+        yield from _faults(connection, log_end)
+    for message in unreadable_messages:
+        yield VerificationFinding(log_end, f"the database cannot read the index over attributes: {message}")
 
 
 def _pages(connection: Connection) -> Iterator[tuple[Sequence[Any], _Index]]:
@@ -69,14 +72,14 @@ def _pages(connection: Connection) -> Iterator[tuple[Sequence[Any], _Index]]:
             return
 
 
-def _expected(type: Any, attributes: Any, omitted: bool) -> dict[str, _Leaf]:
+def _expected(type: Any, attributes: Any, is_omitted: bool) -> dict[str, _Leaf]:
     """The expected leaves of a row; none if its text is damaged, which the check of the row itself reports.
 
-    omitted: the index has the marker leaf, which is valid for any row, because the limit may have been different.
+    is_omitted: the index has the marker leaf, which is valid for any row, because the limit may have been different.
     """
     if type in UNINDEXED_TYPES:
         return {}
-    if omitted:
+    if is_omitted:
         return {OMITTED_PATH: (type, *PRESENT_LEAF)}
     try:
         return {path: (type, *leaf) for path, leaf in leaves(loads(attributes)).items()}
@@ -84,19 +87,21 @@ def _expected(type: Any, attributes: Any, omitted: bool) -> dict[str, _Leaf]:
         return {}
 
 
-def _differing(expected: Mapping[str, _Leaf], found: Mapping[str, _Leaf]) -> list[str]:
-    paths = expected.keys() | found.keys()
-    return sorted(str(path) for path in paths if expected.get(path) != found.get(path))
+def _differing(expected: Mapping[str, _Leaf], stored_leaves: Mapping[str, _Leaf]) -> list[str]:
+    paths = expected.keys() | stored_leaves.keys()
+    return sorted(str(path) for path in paths if expected.get(path) != stored_leaves.get(path))
 
 
 def _describe(key: Any, paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return f"the index over attributes is not what {key!r} results in at {', '.join(paths[:_NAMED])}{more}"
+    remainder_text = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return f"the index over attributes is not what {key!r} results in at {', '.join(paths[:_NAMED])}{remainder_text}"
 
 
-def _faults(connection: Connection, last: int) -> Iterator[VerificationFinding]:
+def _faults(connection: Connection, log_end: int) -> Iterator[VerificationFinding]:
     """The faults that SQLite finds in the storage of the read model, without checking the rows' content."""
     for table in tables() if connection.dialect.name == "sqlite" else ():
-        for (said,) in sql.run(connection, f"PRAGMA integrity_check({table.name})").fetchall():
-            if said != "ok":
-                yield VerificationFinding(last, f"the file is damaged in {table.name}: {' '.join(str(said).split())}")
+        for (message,) in sql.run(connection, f"PRAGMA integrity_check({table.name})").fetchall():
+            if message != "ok":
+                yield VerificationFinding(
+                    log_end, f"the file is damaged in {table.name}: {' '.join(str(message).split())}"
+                )

@@ -31,30 +31,33 @@ _DELETED: Final = EntityDeleted.TOPIC.partition(":")[0]
 _FACADE: Final = b'"%b":' % FACADE.encode()
 
 
-def verify_published_versions(connection: Connection, mapper: EventMapper, last: int) -> Iterator[VerificationFinding]:
-    """Each stream whose rows do not match its events, and rows without a stream. last: position of the log's end.
+def verify_published_versions(
+    connection: Connection, mapper: EventMapper, log_end: int
+) -> Iterator[VerificationFinding]:
+    """Each stream whose rows do not match its events, and rows without a stream. log_end: position of the log's end.
 
     Reads, once and in pages, every event of what the legacy APIs show.
     """
-    wanted = 0
+    expected_count = 0
     for stream, rows in _streams(connection):
         expected = _expected(rows, mapper)
-        wanted += len(expected)
+        expected_count += len(expected)
         if [*map(tuple, sql.run(connection, _ROWS, (xids.tree_key(stream),)))] != expected:
-            yield VerificationFinding(last, f"what is published of {stream} is not what the log results in")
-    stored = sql.value(connection, _COUNT)
-    if stored != wanted:
+            yield VerificationFinding(log_end, f"what is published of {stream} is not what the log results in")
+    stored_count = sql.value(connection, _COUNT)
+    if stored_count != expected_count:
         yield VerificationFinding(
-            last, f"the read model has {stored} rows of published versions, but the log results in {wanted}"
+            log_end,
+            f"the read model has {stored_count} rows of published versions, but the log results in {expected_count}",
         )
 
 
 def _streams(connection: Connection) -> Iterator[tuple[str, list[LogRow]]]:
     """The streams of Versions with their events, if these can affect publications."""
     for stream, rows in groupby(_rows(connection), key=lambda row: row.stream):
-        of = list(rows)
-        if any(_may_matter(row) for row in of):
-            yield stream, of
+        stream_rows = list(rows)
+        if any(_may_matter(row) for row in stream_rows):
+            yield stream, stream_rows
 
 
 def _rows(connection: Connection) -> Iterator[LogRow]:
@@ -78,4 +81,7 @@ def _expected(rows: Sequence[LogRow], mapper: EventMapper) -> list[tuple[Any, ..
         events = [(row.position, mapper.event_of_row(row)) for row in rows]
     except (ValueError, KeyError, TypeError):
         return []
-    return sorted((tuple(publication_row(one)) for one in fold_publications(events)), key=lambda values: int(values[1]))
+    return sorted(
+        (tuple(publication_row(publication)) for publication in fold_publications(events)),
+        key=lambda values: int(values[1]),
+    )

@@ -72,22 +72,22 @@ class LegacyClient:
 
         Raises: RemoteError, also if the API does not exist: then nothing is known about Groups.
         """
-        found = self._json(path := f"/{self.family.path}")
-        if found is None:
+        members = self._json(path := f"/{self.family.path}")
+        if members is None:
             raise RemoteError(f"GET {path} finds nothing: this is not the URL of the API", 404)
-        return self._ids(path, found)
+        return self._ids(path, members)
 
     def group(self, id: str) -> dict[str, Any] | None:
         """A Group's members."""
-        found: dict[str, Any] | None = self._json(path := self.path(id))
-        if found is not None and not isinstance(found, dict):
+        attributes: dict[str, Any] | None = self._json(path := self.path(id))
+        if attributes is not None and not isinstance(attributes, dict):
             raise BrokenResponse(f"GET {path} answers with something that is not a Group")
-        return found
+        return attributes
 
     def definitions(self, group: str) -> list[str] | None:
         """The ids of the definitions in a Group."""
-        found = self._json(path := f"{self.path(group)}/{self.family.children}")
-        return None if found is None else self._ids(path, found)
+        members = self._json(path := f"{self.path(group)}/{self.family.children}")
+        return None if members is None else self._ids(path, members)
 
     def version_numbers(self, group: str, id: str) -> list[int]:
         """The numbers of a definition's Versions, ascending; empty if the definition does not exist."""
@@ -95,15 +95,15 @@ class LegacyClient:
 
     def version_numbers_at(self, path: str) -> list[int]:
         """The same as `version_numbers`, by the definition's path."""
-        found = self._json(f"{path}/versions") or []
-        if not isinstance(found, list) or not all(type(each) is int for each in found):
+        numbers = self._json(f"{path}/versions") or []
+        if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
             raise BrokenResponse(f"GET {path}/versions answers with something that is not a list of numbers")
-        return sorted(found)
+        return sorted(numbers)
 
-    def version(self, group: str, id: str, number: int, tag: str = "") -> LegacyVersion | None:
+    def version(self, group: str, id: str, number: int, etag: str = "") -> LegacyVersion | None:
         """A Version. Raises: VersionUnchanged if it still has this tag."""
         path = uris.default_version_path(self.family, group, id, number)
-        response = self._get(path, {"if-none-match": tag} if tag else {})
+        response = self._get(path, {"if-none-match": etag} if etag else {})
         return None if response is None else self._published(response, path)
 
     def version_by_uri(self, uri: str) -> LegacyVersion | None:
@@ -119,8 +119,8 @@ class LegacyClient:
         response = self._get(lookup)
         if response is None:
             return None
-        place = response.headers.get("content-location" if response.status_code == 303 else "location", "")
-        return self._published(response, _version_path(place))
+        location = response.headers.get("content-location" if response.status_code == 303 else "location", "")
+        return self._published(response, _version_path(location))
 
     def authority(self, group: str, id: str) -> str | None:
         """The authority of a definition."""
@@ -133,12 +133,12 @@ class LegacyClient:
 
     def add_version(self, group: str, id: str, version: LegacyVersion) -> None:
         """Adds a Version to a definition."""
-        stated = {"authority": version.authority, "id": version.uri}
-        told = {name: stated.get(name, getattr(version.attributes, name)) for name in request_names(self.family)}
+        identity = {"authority": version.authority, "id": version.uri}
+        values = {name: identity.get(name, getattr(version.attributes, name)) for name in request_names(self.family)}
         query = "&".join(
-            f"{parameter}={quote(told[name], safe='')}"
+            f"{parameter}={quote(values[name], safe='')}"
             for name, (parameter, _) in request_names(self.family).items()
-            if told[name] is not None
+            if values[name] is not None
         )
         headers = {"content-type": version.contenttype.encode("latin-1", "replace")} if version.contenttype else {}
         path = f"{self.path(group, id)}?{query}"
@@ -166,15 +166,15 @@ class LegacyClient:
         except ValueError:
             raise BrokenResponse(f"GET {path} answers with something that is not JSON", response.status_code) from None
 
-    def _ids(self, path: str, found: Any) -> list[str]:
-        if not isinstance(found, list):
+    def _ids(self, path: str, members: Any) -> list[str]:
+        if not isinstance(members, list):
             raise BrokenResponse(f"GET {path} answers with something that is not a list")
         ids = []
-        for each in found:
+        for member in members:
             try:
-                ids.append(decode_segment(each))
+                ids.append(decode_segment(member))
             except (TypeError, ValueError, AttributeError) as error:
-                self.broken_ids[f"{path}/{each}"[:200]] = f"it is not an id: {error}"
+                self.broken_ids[f"{path}/{member}"[:200]] = f"it is not an id: {error}"
         return ids
 
     def _get(self, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response | None:
@@ -195,16 +195,18 @@ class LegacyClient:
         return response
 
     def _published(self, response: httpx.Response, path: str) -> LegacyVersion:
-        told = {name: _decode_header(response, header) for name, (_, header) in request_names(self.family).items()}
-        id, authority = told.pop("id"), told.pop("authority")
+        attributes = {
+            name: _decode_header(response, header) for name, (_, header) in request_names(self.family).items()
+        }
+        id, authority = attributes.pop("id"), attributes.pop("authority")
         uri = self._explicit_uri(response) or uris.compose_uri(authority, id, self.base, path)
-        elsewhere = response.status_code == 303
+        is_elsewhere = response.status_code == 303
         return LegacyVersion(
             uri=uri,
             authority=authority or self._authority(uri, id or path),
             path=path,
-            attributes=DocumentAttributes(**told),
-            content=None if elsewhere else response.content,
+            attributes=DocumentAttributes(**attributes),
+            content=None if is_elsewhere else response.content,
             contenttype=response.headers.get("content-type"),
             tag=response.headers.get("etag", ""),
         )
@@ -214,16 +216,16 @@ class LegacyClient:
 
         None if it gives none, or one below its own address.
         """
-        place = response.headers.get(f"{self.family.headers}-Id-Location", "")
-        parameters = (part.partition("=") for part in urlsplit(place).query.split("&"))
-        found = next((unquote(value) for name, _, value in parameters if name == "uri"), "")
-        return found if uris.is_absolute(found) and not self._is_own_address(found) else None
+        location = response.headers.get(f"{self.family.headers}-Id-Location", "")
+        parameters = (parameter.partition("=") for parameter in urlsplit(location).query.split("&"))
+        uri = next((unquote(value) for name, _, value in parameters if name == "uri"), "")
+        return uri if uris.is_absolute(uri) and not self._is_own_address(uri) else None
 
     def _is_own_address(self, uri: str) -> bool:
         """Whether a URI starts with an address that means nothing elsewhere, as from a server without a public URL."""
-        alone = urlsplit(uri).hostname in _LOOPBACK and urlsplit(self.base).hostname not in _LOOPBACK
-        unnamed = uri.startswith(UNCONFIGURED_URL) and not self.base.startswith(UNCONFIGURED_URL)
-        return (alone or unnamed) and urlsplit(uri).path.startswith(self.family.base)
+        is_loopback = urlsplit(uri).hostname in _LOOPBACK and urlsplit(self.base).hostname not in _LOOPBACK
+        is_unconfigured = uri.startswith(UNCONFIGURED_URL) and not self.base.startswith(UNCONFIGURED_URL)
+        return (is_loopback or is_unconfigured) and urlsplit(uri).path.startswith(self.family.base)
 
     def _authority(self, uri: str, id: str) -> str:
         """The base URL of a URI without a stated authority (LEG-904)."""
@@ -238,6 +240,6 @@ def _decode_header(response: httpx.Response, header: str) -> str | None:
         raise BrokenResponse(f"the header {header} is not percent-encoded UTF-8") from None
 
 
-def _version_path(place: str) -> str:
+def _version_path(url: str) -> str:
     """The path of a Version below the base of its API, from its URL. Ids contain no slash, so it has six segments."""
-    return "/" + "/".join(urlsplit(place).path.split("/")[-6:])
+    return "/" + "/".join(urlsplit(url).path.split("/")[-6:])

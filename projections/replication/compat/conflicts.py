@@ -29,15 +29,19 @@ class LegacyConflicts:
 
     def resolve(self, subject: str) -> None:
         """Removes the conflicts about an object and everything below it."""
-        gone = [each for each in self._conflicts if each == subject or each.startswith(f"{subject}/")]
-        for each in gone:
-            del self._conflicts[each]
-        self._is_changed |= bool(gone)
+        settled_subjects = [
+            known_subject
+            for known_subject in self._conflicts
+            if known_subject == subject or known_subject.startswith(f"{subject}/")
+        ]
+        for known_subject in settled_subjects:
+            del self._conflicts[known_subject]
+        self._is_changed |= bool(settled_subjects)
 
-    def attempt(self, subject: str, act: Callable[[], None]) -> bool:
+    def attempt(self, subject: str, action: Callable[[], None]) -> bool:
         """Whether an action on an object succeeds. A Problem is recorded as a conflict."""
         try:
-            act()
+            action()
         except Problem as problem:
             self.add(subject, problem.text())
             return False
@@ -52,11 +56,11 @@ class LegacyConflicts:
         """Writes the link's status. Raises: one of `DRIVER_ERRORS`."""
         facts: dict[str, Any] = {"lastcontact": time.time(), "error": None, "failed": None}
         if self._is_changed:
-            shown = [{"subject": subject, "reason": reason} for subject, reason in self._conflicts.items()]
-            facts |= {"conflicts": shown[:_MOST] or None, "conflictscount": len(shown) or None}
+            conflicts = [{"subject": subject, "reason": reason} for subject, reason in self._conflicts.items()]
+            facts |= {"conflicts": conflicts[:_MOST] or None, "conflictscount": len(conflicts) or None}
         self._states.update(self._link, cursor, **facts)
         self._is_changed = False
 
 
 def _known(facts: Any) -> Any:
-    return {each["subject"]: each["reason"] for each in facts.get("conflicts") or ()}
+    return {conflict["subject"]: conflict["reason"] for conflict in facts.get("conflicts") or ()}

@@ -31,57 +31,61 @@ class _DocumentChanged(Exception):
 class DefinitionCopier:
     """Copies definitions. Remembers Versions that were equal, to avoid fetching them again."""
 
-    def __init__(self, there: LegacyClient, here: LegacyLocalRegistry, findings: LegacyConflicts) -> None:
-        self._there = there
-        self._here = here
-        self._findings = findings
+    def __init__(self, client: LegacyClient, local_registry: LegacyLocalRegistry, conflicts: LegacyConflicts) -> None:
+        self._there = client
+        self._here = local_registry
+        self._findings = conflicts
         self._copied: dict[str, _EqualVersion] = {}
 
-    def copy_definition(self, group: str, id: str, place: str) -> set[str]:
+    def copy_definition(self, group: str, id: str, local_group: str) -> set[str]:
         """Copies a definition as it is now. Returns the local xids that hold its Versions.
 
         group, id: in the other registry, decoded.
-        place: xid of the local Group.
+        local_group: xid of the local Group.
         Raises: RemoteError.
         """
         try:
-            return self._copy_versions(group, id, place)
-        except _DocumentChanged as changed:
+            return self._copy_versions(group, id, local_group)
+        except _DocumentChanged as error:
             # Known URIs with other documents: it was deleted and created again, or written through another API.
-            self._findings.attempt(changed.definition, partial(self._here.remove, changed.definition))
+            self._findings.attempt(error.definition, partial(self._here.remove, error.definition))
             self._copied.clear()
         try:
-            return self._copy_versions(group, id, place)
-        except _DocumentChanged as changed:
-            return {changed.definition}
+            return self._copy_versions(group, id, local_group)
+        except _DocumentChanged as error:
+            return {error.definition}
 
-    def _copy_versions(self, group: str, id: str, place: str) -> set[str]:
-        found: set[str] = set()
+    def _copy_versions(self, group: str, id: str, local_group: str) -> set[str]:
+        local_definitions: set[str] = set()
         uris: set[str] = set()
         for number in self._there.version_numbers(group, id):
             version = self._fetched(group, id, number)
             if version is None:
                 continue
             uris.add(normalize_uri(version.uri))
-            xid = version.definition if isinstance(version, _EqualVersion) else self._copy_version(version, id, place)
+            xid = (
+                version.definition
+                if isinstance(version, _EqualVersion)
+                else self._copy_version(version, id, local_group)
+            )
             if xid is not None:
-                found.add(xid)
-        for xid in found:
+                local_definitions.add(xid)
+        for xid in local_definitions:
             self._prune(xid, uris)
-        return found
+        return local_definitions
 
     def _fetched(self, group: str, id: str, number: int) -> LegacyVersion | _EqualVersion | None:
         path = default_version_path(self._here.family, group, id, number)
-        seen = self._copied.pop(path, None)
-        if seen is None or not self._here.has_uri(seen.uri):
+        equal_version = self._copied.pop(path, None)
+        if equal_version is None or not self._here.has_uri(equal_version.uri):
             return self._there.version(group, id, number)
         try:
-            return self._there.version(group, id, number, seen.tag)
+            return self._there.version(group, id, number, equal_version.tag)
         except VersionUnchanged:
-            self._copied[path] = seen
-            return seen
+            self._copied[path] = equal_version
+            return equal_version
 
-    def _copy_version(self, version: LegacyVersion, id: str, place: str) -> str | None:
+    def _copy_version(self, version: LegacyVersion, id: str, local_group: str) -> str | None:
         """The local definition of a Version, after adding it; None if it must not be copied.
 
         Raises: _DocumentChanged.
@@ -91,25 +95,27 @@ class DefinitionCopier:
         if version.content is None:
             self._findings.add(version.path, "its document is stored outside of the other registry")
             return None
-        known = self._here.version_by_uri(version.uri)
-        if known is None:
-            return self._add_version(version, id, place)
-        if known.content != version.content:
-            if self._here.came_over_link_at(known.definition):
-                raise _DocumentChanged(known.definition)
-            self._findings.add(version.path, f"{known.definition} has another document under its URI {version.uri}")
+        local_version = self._here.version_by_uri(version.uri)
+        if local_version is None:
+            return self._add_version(version, id, local_group)
+        if local_version.content != version.content:
+            if self._here.came_over_link_at(local_version.definition):
+                raise _DocumentChanged(local_version.definition)
+            self._findings.add(
+                version.path, f"{local_version.definition} has another document under its URI {version.uri}"
+            )
             return None
         if version.tag:
-            self._copied[version.path] = _EqualVersion(version.tag, version.uri, known.definition)
-        return known.definition
+            self._copied[version.path] = _EqualVersion(version.tag, version.uri, local_version.definition)
+        return local_version.definition
 
-    def _add_version(self, version: LegacyVersion, id: str, place: str) -> str | None:
+    def _add_version(self, version: LegacyVersion, id: str, local_group: str) -> str | None:
         link, family = self._here.link, self._here.family
-        for xid in local_xids(link, f"{place}/{family.resources}", id, version.authority):
+        for xid in local_xids(link, f"{local_group}/{family.resources}", id, version.authority):
             row = self._here.entity(xid)
             if row is None or normalize_uri(self._here.authority(row)) == normalize_uri(version.authority):
-                done = self._findings.attempt(version.path, partial(self._here.add_version, xid, version))
-                return xid if done or row is not None else None
+                is_added = self._findings.attempt(version.path, partial(self._here.add_version, xid, version))
+                return xid if is_added or row is not None else None
         self._findings.add(version.path, "its name belongs to a definition of another authority")
         return None
 
@@ -117,6 +123,8 @@ class DefinitionCopier:
         """Deletes Versions that no longer exist remotely, from a definition that came over the link (LEG-909)."""
         if not self._here.came_over_link_at(xid):
             return
-        for shown in self._here.versions(xid):
-            if normalize_uri(shown.uri) not in uris:
-                self._findings.attempt(f"{xid}/versions/{shown.number}", partial(self._here.remove, xid, shown.number))
+        for compat_version in self._here.versions(xid):
+            if normalize_uri(compat_version.uri) not in uris:
+                self._findings.attempt(
+                    f"{xid}/versions/{compat_version.number}", partial(self._here.remove, xid, compat_version.number)
+                )

@@ -21,11 +21,11 @@ def local_xids(link: Link, collection: str, id: str, authority: str) -> list[str
 
 def local_group_xids(link: Link, xid: str, base: str) -> list[str]:
     """The same for a Group. xid: in the other registry, whose base URL serves as the authority."""
-    chosen = link.names.get(xid, xid)
-    return local_xids(link, f"/{xids.segments(xid)[0]}", to_legacy_id(xids.entity_id(chosen)), base)
+    local_xid = link.names.get(xid, xid)
+    return local_xids(link, f"/{xids.segments(xid)[0]}", to_legacy_id(xids.entity_id(local_xid)), base)
 
 
 def candidate_ids(link: Link, id: str, authority: str) -> list[str]:
     """The names that an object may have: its own first, then one for when that is taken."""
-    other = f"{id}.{sha256(authority.encode()).hexdigest()[:_DIGITS]}"
-    return [id, other] if link.conflicts == RENAME else [id]
+    marked_id = f"{id}.{sha256(authority.encode()).hexdigest()[:_DIGITS]}"
+    return [id, marked_id] if link.conflicts == RENAME else [id]

@@ -48,11 +48,11 @@ class KnownVersion(NamedTuple):
 class LegacyLocalRegistry:
     """Reads and writes this registry for one link. base: URL of this registry's own API of the link's family."""
 
-    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
+    def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self.link = link
         self.family: Final = FAMILY_BY_DIALECT[link.dialect]
-        self._tools = tools
-        self._root = tools.root
+        self._tools = context
+        self._root = context.root
         self.base = self._root + self.family.base
 
     # --- reading -----------------------------------------------------------------------------------------------------
@@ -84,8 +84,8 @@ class LegacyLocalRegistry:
     def copies(self) -> list[EntityRow]:
         """The Groups and definitions that came over this link, in tree order."""
         with self.view() as view:
-            found = view.subtree(f"/{self.family.groups}", (self.family.groups, self.family.type))
-            return [row for row in found if self.came_over_link(row)]
+            rows = view.subtree(f"/{self.family.groups}", (self.family.groups, self.family.type))
+            return [row for row in rows if self.came_over_link(row)]
 
     def format(self, group: EntityRow) -> str | None:
         """The format of a Group."""
@@ -93,8 +93,8 @@ class LegacyLocalRegistry:
 
     def authority(self, row: EntityRow) -> str:
         """The authority of a definition."""
-        found: str = facade_of(row).get("authority") or self.base
-        return found
+        authority_url: str = facade_of(row).get("authority") or self.base
+        return authority_url
 
     def is_own(self, authority: str) -> bool:
         """Whether an authority is this registry, whose own objects always take precedence (LEG-906)."""
@@ -107,9 +107,13 @@ class LegacyLocalRegistry:
     def version_by_uri(self, uri: str) -> KnownVersion | None:
         """The Version with a URI."""
         with self.view() as view:
-            shown = version_by_uri(view, self.family, uri, (self._root,))
-            found = self._definition(view, shown) if shown is not None else None
-            return KnownVersion(definition_of(found.version.row.xid), found.content) if found is not None else None
+            compat_version = version_by_uri(view, self.family, uri, (self._root,))
+            definition = self._definition(view, compat_version) if compat_version is not None else None
+            return (
+                KnownVersion(definition_of(definition.version.row.xid), definition.content)
+                if definition is not None
+                else None
+            )
 
     def versions(self, xid: str) -> list[CompatVersion]:
         """The Versions of a definition, by ascending number."""
@@ -127,32 +131,32 @@ class LegacyLocalRegistry:
         """The request body that would create a Group."""
         return _comparable_group(group_object(group, self.family))
 
-    def published(self, shown: CompatVersion) -> client.LegacyVersion | None:
+    def published(self, compat_version: CompatVersion) -> client.LegacyVersion | None:
         """A Version in the form in which it is sent; None if its document is stored elsewhere."""
         with self.view() as view:
-            found = self._definition(view, shown)
-        if found is None or found.remote_url is not None:
+            definition = self._definition(view, compat_version)
+        if definition is None or definition.remote_url is not None:
             return None
         return client.LegacyVersion(
-            uri=shown.uri,
-            authority=found.authority or self.base,
+            uri=compat_version.uri,
+            authority=definition.authority or self.base,
             path="",
-            attributes=DocumentAttributes(found.description, found.definition_description, found.format),
-            content=found.content,
-            contenttype=found.contenttype,
+            attributes=DocumentAttributes(definition.description, definition.definition_description, definition.format),
+            content=definition.content,
+            contenttype=definition.contenttype,
             tag="",
         )
 
-    def digest(self, shown: CompatVersion) -> str:
+    def digest(self, compat_version: CompatVersion) -> str:
         """SHA-256 of a Version's document, including one that is built from attributes."""
-        stored = shown.row.document or shown.facade.get("document")
-        if stored or self.family is SCHEMAREGISTRY:
-            return str(stored or "")
-        found = self.published(shown)
-        return sha256(found.content or b"").hexdigest() if found else ""
+        stored_digest = compat_version.row.document or compat_version.facade.get("document")
+        if stored_digest or self.family is SCHEMAREGISTRY:
+            return str(stored_digest or "")
+        published_version = self.published(compat_version)
+        return sha256(published_version.content or b"").hexdigest() if published_version else ""
 
-    def _definition(self, view: View, shown: CompatVersion) -> CompatDefinition | None:
-        return read_definition(view, self.family, definition_of(shown.row.xid), shown, self._root)
+    def _definition(self, view: View, compat_version: CompatVersion) -> CompatDefinition | None:
+        return read_definition(view, self.family, definition_of(compat_version.row.xid), compat_version, self._root)
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
@@ -162,19 +166,19 @@ class LegacyLocalRegistry:
 
     def add_version(self, xid: str, version: client.LegacyVersion) -> None:
         """Adds a Version to a definition, under its URI (LEG-903, LEG-904). Raises: Problem."""
-        given = replace(version.attributes, authority=version.authority, id=version.uri)
+        attributes = replace(version.attributes, authority=version.authority, id=version.uri)
         content = version.content or b""
         if self.family is SCHEMAREGISTRY:
-            self._do(schema_command(xid, self.base, given, content, version.contenttype))
+            self._do(schema_command(xid, self.base, attributes, content, version.contenttype))
             return
         group = self.entity(xids.join(*xids.segments(xid)[:2]))
         format = (self.format(group) if group is not None else None) or ""
-        self._do(message_command(xid, self.base, given, content, version.contenttype, format, self._schema))
+        self._do(message_command(xid, self.base, attributes, content, version.contenttype, format, self._schema))
 
     def remove(self, xid: str, number: int | None = None) -> None:
         """Deletes a Group or a definition, or one Version by its number. Raises: Problem."""
-        place = xid if number is None else f"{xid}/versions"
-        self._do(DeleteEntities(place, facade=LegacyDeletion(self.family, number)))
+        path = xid if number is None else f"{xid}/versions"
+        self._do(DeleteEntities(path, facade=LegacyDeletion(self.family, number)))
 
     def _schema(self, uri: str) -> SchemaReference | None:
         return schema_by_uri(self._tools.readers.quick_view(), uri, (self._root,), lambda xid: True)

@@ -27,31 +27,33 @@ _FORBIDDEN: Final = 403
 class Mirror:
     """Copies the objects of one link. Ids are those of the other registry, decoded."""
 
-    def __init__(self, there: LegacyClient, here: LegacyLocalRegistry, findings: LegacyConflicts) -> None:
-        self._there = there
-        self._here = here
-        self._findings = findings
-        self._scope = here.link.scope
-        self._bringing = DefinitionCopier(there, here, findings)
+    def __init__(self, client: LegacyClient, local_registry: LegacyLocalRegistry, conflicts: LegacyConflicts) -> None:
+        self._there = client
+        self._here = local_registry
+        self._findings = conflicts
+        self._scope = local_registry.link.scope
+        self._bringing = DefinitionCopier(client, local_registry, conflicts)
         # Local xids of the objects found in the other registry.
         self._groups: dict[str, str] = {}
         self._definitions: dict[tuple[str, str], set[str]] = {}
 
-    def copy_all(self, stopped: Callable[[], bool]) -> None:
+    def copy_all(self, is_stopped: Callable[[], bool]) -> None:
         """Copies everything in scope and deletes copies whose originals no longer exist (LEG-913).
 
-        stopped: whether to stop early.
+        is_stopped: whether to stop early.
         Raises: RemoteError.
         """
         self._findings.clear()
         self._groups.clear()
         self._definitions.clear()
-        hidden = [id for id in self._there.groups() if not stopped() and not self._copy_with_members(id, stopped)]
+        unreadable_groups = [
+            id for id in self._there.groups() if not is_stopped() and not self._copy_with_members(id, is_stopped)
+        ]
         for path, reason in self._there.broken_ids.items():
             self._findings.add(path, reason)
         self._there.broken_ids.clear()
-        if not stopped():
-            self._remove_others([place for id in hidden for place in self._places(id)])
+        if not is_stopped():
+            self._remove_others([local_xid for id in unreadable_groups for local_xid in self._places(id)])
 
     def copy_subjects(self, subjects: Iterable[str]) -> None:
         """Copies, or deletes, the objects that events of the other registry name. Raises: RemoteError."""
@@ -72,16 +74,16 @@ class Mirror:
         path, body = self._there.path(id), self._there.group(id)
         if body is None:
             self._findings.resolve(path)
-            if (known := self._groups.pop(id, None)) is not None:
-                self._remove_group(known)
+            if (copy := self._groups.pop(id, None)) is not None:
+                self._remove_group(copy)
             return None
-        for place in self._places(id):
-            row = self._here.entity(place)
+        for local_xid in self._places(id):
+            row = self._here.entity(local_xid)
             if row is None or self._here.came_over_link(row):
-                done = self._findings.attempt(path, partial(self._here.put_group, place, body))
-                return self._record_group(id, place) if done or row is not None else None
+                is_written = self._findings.attempt(path, partial(self._here.put_group, local_xid, body))
+                return self._record_group(id, local_xid) if is_written or row is not None else None
             if is_same_group_format(self._here.family, self._here.format(row), body.get("format")):
-                return self._record_group(id, place)
+                return self._record_group(id, local_xid)
         self._findings.add(path, "a group of this name with another format exists here")
         return None
 
@@ -93,34 +95,36 @@ class Mirror:
         xid = self._xid(group, id)
         if xid is None or not self._scope.has(xid):
             return
-        place = self._groups.get(group) or self.copy_group(group)
+        local_group = self._groups.get(group) or self.copy_group(group)
         self._findings.resolve(self._there.path(group, id))
         try:
-            found = self._bringing.copy_definition(group, id, place) if place is not None else set()
+            local_definitions = (
+                self._bringing.copy_definition(group, id, local_group) if local_group is not None else set()
+            )
         except BrokenResponse as error:
             self._findings.add(self._there.path(group, id), str(error))
-            found = self._copies(xid, place or "")
-        for gone in self._definitions.get((group, id), set()) - found:
-            self._remove_copy(gone)
-        self._definitions[group, id] = found
+            local_definitions = self._copies(xid, local_group or "")
+        for obsolete_copy in self._definitions.get((group, id), set()) - local_definitions:
+            self._remove_copy(obsolete_copy)
+        self._definitions[group, id] = local_definitions
 
-    def _copies(self, xid: str, place: str) -> set[str]:
+    def _copies(self, xid: str, local_group: str) -> set[str]:
         """The possible copies of a definition, under its own name or with an authority mark.
 
         xid: in the other registry.
         """
         name = xids.entity_id(xid).lower()
-        ids = {row.xid: xids.entity_id(row.xid).lower() for row in self._here.members(place)}
+        ids = {row.xid: xids.entity_id(row.xid).lower() for row in self._here.members(local_group)}
         return {copy for copy, id in ids.items() if id == name or id.startswith(f"{name}.")}
 
-    def _copy_with_members(self, id: str, stopped: Callable[[], bool]) -> bool:
+    def _copy_with_members(self, id: str, is_stopped: Callable[[], bool]) -> bool:
         """Copies a Group with all its contents. False if the Group may exist but cannot be read."""
         xid = self._xid(id)
         if xid is None or not self._scope.reaches_into(xids.stream(xid)):
             return True
         try:
             definitions = self._there.definitions(id)
-            place = self.copy_group(id)
+            local_xid = self.copy_group(id)
         except BrokenResponse as error:
             self._findings.add(self._there.path(id), str(error))
             return False
@@ -129,23 +133,27 @@ class Mirror:
                 raise
             self._findings.add(self._there.path(id), "this registry is not allowed to read it")
             return False
-        if place is not None:
-            for each in definitions or ():
-                if not stopped():
-                    self.copy_definition(id, each)
+        if local_xid is not None:
+            for definition in definitions or ():
+                if not is_stopped():
+                    self.copy_definition(id, definition)
         return True
 
     # --- removing ----------------------------------------------------------------------------------------------------
 
-    def _remove_others(self, hidden: list[str]) -> None:
+    def _remove_others(self, unreadable_groups: list[str]) -> None:
         """Deletes copies whose originals were not found.
 
         Originals that cannot be read may still exist, so their copies stay.
         """
-        kept = {*self._groups.values(), *hidden, *(xid for found in self._definitions.values() for xid in found)}
+        kept_xids = {
+            *self._groups.values(),
+            *unreadable_groups,
+            *(xid for local_definitions in self._definitions.values() for xid in local_definitions),
+        }
         for row in self._here.copies():
             group = xids.join(*xids.segments(row.xid)[:2])
-            if row.xid in kept or group in hidden:
+            if row.xid in kept_xids or group in unreadable_groups:
                 continue
             if row.xid == group:
                 self._remove_group(group)
@@ -156,9 +164,11 @@ class Mirror:
         """Deletes a Group and its contents as far as they came over the link. Other contents stay."""
         members = self._here.members(xid)
         row = self._here.entity(xid)
-        whole = row is not None and self._here.came_over_link(row) and all(map(self._here.came_over_link, members))
-        for each in [xid] if whole else [member.xid for member in members]:
-            self._remove_copy(each)
+        is_whole_copy = (
+            row is not None and self._here.came_over_link(row) and all(map(self._here.came_over_link, members))
+        )
+        for copied_xid in [xid] if is_whole_copy else [member.xid for member in members]:
+            self._remove_copy(copied_xid)
 
     def _remove_copy(self, xid: str) -> None:
         row = self._here.entity(xid)
@@ -175,8 +185,8 @@ class Mirror:
         """The xid of an object in the other registry; None if its name is not a valid id."""
         family = self._here.family
         try:
-            below = () if id is None else (family.resources, to_registry_id(id))
-            return xids.join(family.groups, to_registry_id(group), *below)
+            resource_segments = () if id is None else (family.resources, to_registry_id(id))
+            return xids.join(family.groups, to_registry_id(group), *resource_segments)
         except ValueError as error:
             self._findings.add(self._there.path(group, id), str(error))
             return None

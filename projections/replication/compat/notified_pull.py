@@ -30,39 +30,41 @@ class NotifiedLegacyPull:
     Everything is fetched at the start and after each interval, in case events were lost.
     """
 
-    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
+    def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self._link = link
-        self._tools = tools
+        self._tools = context
 
     def run(self) -> None:
         """See `LinkWorker`. Also raises: NoPublicUrl."""
-        link, tools, here = self._link, self._tools, LegacyLocalRegistry(self._link, self._tools)
-        findings = LegacyConflicts(link.id, tools.states)
-        root = link.url.removesuffix(here.family.base)
-        with closing(tools.connect(link)) as remote, closing(tools.connect(link, root)) as registry:
-            subscribed = RemoteSubscription(link, tools, registry, event_selection(link, here.family))
-            mirror = Mirror(LegacyClient(remote, here.family), here, findings)
+        link, context, local_registry = self._link, self._tools, LegacyLocalRegistry(self._link, self._tools)
+        conflicts = LegacyConflicts(link.id, context.states)
+        root = link.url.removesuffix(local_registry.family.base)
+        with closing(context.connect(link)) as remote, closing(context.connect(link, root)) as registry_client:
+            subscription = RemoteSubscription(
+                link, context, registry_client, event_selection(link, local_registry.family)
+            )
+            mirror = Mirror(LegacyClient(remote, local_registry.family), local_registry, conflicts)
             try:
-                subscribed.ensure()  # before the first fetch, so that every later change causes an event
-                while not tools.stopping.is_set():
-                    tools.states.take_subjects(link.id)
-                    mirror.copy_all(tools.stopping.is_set)
-                    findings.save()
-                    self._listen(subscribed, mirror, findings)
+                subscription.ensure()  # before the first fetch, so that every later change causes an event
+                while not context.stopping.is_set():
+                    context.states.take_subjects(link.id)
+                    mirror.copy_all(context.stopping.is_set)
+                    conflicts.save()
+                    self._listen(subscription, mirror, conflicts)
             finally:
-                subscribed.delete_if_unused()
+                subscription.delete_if_unused()
 
-    def _listen(self, subscribed: RemoteSubscription, mirror: Mirror, findings: LegacyConflicts) -> None:
+    def _listen(self, subscription: RemoteSubscription, mirror: Mirror, conflicts: LegacyConflicts) -> None:
         """Copies what events name, until it is time to fetch everything."""
-        until = time.monotonic() + self._link.interval
-        while (left := until - time.monotonic()) > 0 and not self._tools.stopping.is_set():
-            if self._tools.wait_for_event(min(left, CHECK_SECONDS)):
+        deadline = time.monotonic() + self._link.interval
+        while (remaining := deadline - time.monotonic()) > 0 and not self._tools.stopping.is_set():
+            if self._tools.wait_for_event(min(remaining, CHECK_SECONDS)):
                 subjects = self._tools.states.take_subjects(self._link.id)
                 if ALL_SUBJECTS in subjects:
                     return
                 mirror.copy_subjects(subjects)
-                findings.save()
-            elif subscribed.ensure():
+                conflicts.save()
+            elif subscription.ensure():
                 return
 
 

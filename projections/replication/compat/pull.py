@@ -15,19 +15,19 @@ from projections.replication.link_worker import LinkWorkerContext
 class LegacyPull:
     """Runs a link that copies from a legacy API at intervals."""
 
-    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
+    def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self._link = link
-        self._tools = tools
+        self._tools = context
 
     def run(self) -> None:
         """See `LinkWorker`."""
-        here, findings = (
+        local_registry, conflicts = (
             LegacyLocalRegistry(self._link, self._tools),
             LegacyConflicts(self._link.id, self._tools.states),
         )
         with closing(self._tools.connect(self._link)) as remote:
-            mirror = Mirror(LegacyClient(remote, here.family), here, findings)
+            mirror = Mirror(LegacyClient(remote, local_registry.family), local_registry, conflicts)
             while not self._tools.stopping.is_set():
                 mirror.copy_all(self._tools.stopping.is_set)
-                findings.save()
+                conflicts.save()
                 self._tools.stopping.wait(self._link.interval)

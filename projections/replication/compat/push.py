@@ -31,44 +31,46 @@ class LegacyPush:
     It uses nothing but the legacy API of the other registry.
     """
 
-    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
+    def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self._link = link
-        self._tools = tools
-        self._here = LegacyLocalRegistry(link, tools)
+        self._tools = context
+        self._here = LegacyLocalRegistry(link, context)
 
     def run(self) -> None:
         """See `LinkWorker`."""
         if not self._tools.public_url:
             raise PushNeedsPublicUrl
-        findings = LegacyConflicts(self._link.id, self._tools.states)
+        conflicts = LegacyConflicts(self._link.id, self._tools.states)
         stopping = self._tools.stopping
         with closing(self._tools.connect(self._link)) as remote:
-            there = LegacyClient(remote, self._here.family)
-            sending = LegacySender(there, self._here, SentObjects(self._link.id, self._tools.states), findings)
+            client = LegacyClient(remote, self._here.family)
+            sender = LegacySender(client, self._here, SentObjects(self._link.id, self._tools.states), conflicts)
             cursor = self._end()
-            sending.send_all(stopping.is_set)
+            sender.send_all(stopping.is_set)
             while not stopping.is_set():
-                findings.save(cursor)
+                conflicts.save(cursor)
                 self._tools.wait(self._link.interval)
-                until = self._end()
-                self._send(sending, cursor, until)
-                cursor = until
+                end = self._end()
+                self._send(sender, cursor, end)
+                cursor = end
 
-    def _send(self, sending: LegacySender, after: int, until: int) -> None:
+    def _send(self, sender: LegacySender, after: int, until: int) -> None:
         """Sends the current state of everything that changed between two log positions."""
-        touched = self._changed_xids(after, until)
-        for xid in sorted(touched, key=lambda xid: -xid.count("/")):  # contents first, so that a deleted Group is empty
+        changed_xids = self._changed_xids(after, until)
+        for xid in sorted(
+            changed_xids, key=lambda xid: -xid.count("/")
+        ):  # contents first, so that a deleted Group is empty
             if self._tools.stopping.is_set():
                 return
-            sending.send(xid)
+            sender.send(xid)
 
     def _changed_xids(self, after: int, until: int) -> set[str]:
         """The Groups and definitions that events are about, directly or through their contents."""
         prefix = f"/{self._here.family.groups}/"
-        log = self._tools.readers.quick_view
+        open_view = self._tools.readers.quick_view
         return {
             definition_of(_MAPPER.event_of_row(row).xid)
-            for _, rows in interactions(lambda: log().log, after, until)
+            for _, rows in interactions(lambda: open_view().log, after, until)
             for row in rows
             if row.stream.startswith(prefix)
         }

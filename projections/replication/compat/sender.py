@@ -32,26 +32,30 @@ class LegacySender:
     """Sends the objects of one link. Each method raises RemoteError for an answer that is not about one object."""
 
     def __init__(
-        self, there: LegacyClient, here: LegacyLocalRegistry, sent: SentObjects, findings: LegacyConflicts
+        self,
+        client: LegacyClient,
+        local_registry: LegacyLocalRegistry,
+        sent_objects: SentObjects,
+        conflicts: LegacyConflicts,
     ) -> None:
-        self._there = there
-        self._here = here
-        self._sent_objects = sent
-        self._findings = findings
-        self._names = {local: remote for remote, local in here.link.names.items()}
+        self._there = client
+        self._here = local_registry
+        self._sent_objects = sent_objects
+        self._findings = conflicts
+        self._names = {local: remote for remote, local in local_registry.link.names.items()}
 
-    def send_all(self, stopped: Callable[[], bool]) -> None:
-        """Sends everything in scope and deletes what has left it. stopped: whether to stop early."""
+    def send_all(self, is_stopped: Callable[[], bool]) -> None:
+        """Sends everything in scope and deletes what has left it. is_stopped: whether to stop early."""
         self._findings.clear()
-        found = self._here.all_in_scope()
-        for xid in found:
-            if not stopped():
+        local_xids = self._here.all_in_scope()
+        for xid in local_xids:
+            if not is_stopped():
                 self.send(xid)
-        living = {xids.tree_key(xid) for xid in found}
+        living_keys = {xids.tree_key(xid) for xid in local_xids}
         copies = self._sent_objects.objects_below(f"/{self._here.family.groups}")
-        gone = {key: copy for key, copy in copies.items() if _owner_key(key) not in living}
-        self._remove({key: copy for key, copy in gone.items() if _owner_key(key) != key})
-        for key, copy in gone.items():
+        obsolete_copies = {key: copy for key, copy in copies.items() if _owner_key(key) not in living_keys}
+        self._remove({key: copy for key, copy in obsolete_copies.items() if _owner_key(key) != key})
+        for key, copy in obsolete_copies.items():
             if _owner_key(key) == key:
                 self._end_group(copy)
 
@@ -89,17 +93,17 @@ class LegacySender:
 
     def _new_group(self, xid: str, body: Mapping[str, Any], digest: str) -> str | None:
         """Creates a remote Group. An existing Group of the same format is shared and not changed."""
-        named = to_legacy_id(xids.entity_id(self._names.get(xid, xid)))
-        for id in candidate_ids(self._here.link, named, self._here.base):
-            copy, found = SentObject(xids.tree_key(xid), "", True, self._there.path(id)), self._there.group(id)
-            if found is None:
+        preferred_id = to_legacy_id(xids.entity_id(self._names.get(xid, xid)))
+        for id in candidate_ids(self._here.link, preferred_id, self._here.base):
+            copy, remote_group = SentObject(xids.tree_key(xid), "", True, self._there.path(id)), self._there.group(id)
+            if remote_group is None:
                 self._sent_objects.save(copy)
                 if self._tried(xid, partial(self._there.put_group, id, body)):
                     self._sent_objects.save(copy._replace(digest=digest))
                     return id
                 self._sent_objects.delete(copy.key)
                 return None
-            if is_same_group_format(self._here.family, found.get("format"), body.get("format")):
+            if is_same_group_format(self._here.family, remote_group.get("format"), body.get("format")):
                 self._sent_objects.save(copy._replace(own=False))
                 return id
         self._findings.add(xid, "a group of this name with another format exists there")
@@ -119,47 +123,56 @@ class LegacySender:
         self._findings.resolve(xid)
         copies = dict(self._sent_objects.objects_below(f"{xid}/versions"))
         versions = self._here.versions(xid) if self._here.link.scope.has(xid) else []
-        wanted = {xids.tree_key(shown.row.xid): (shown, self._here.digest(shown)) for shown in versions}
-        changed = any(key in wanted and wanted[key][1] != copy.digest for key, copy in copies.items())
+        versions_by_key = {
+            xids.tree_key(compat_version.row.xid): (compat_version, self._here.digest(compat_version))
+            for compat_version in versions
+        }
+        has_changed = any(
+            key in versions_by_key and versions_by_key[key][1] != copy.digest for key, copy in copies.items()
+        )
         # Remote version numbers only increase, so a Version that is written again needs all later ones written again
         # too.
-        gone = {key: copy for key, copy in copies.items() if changed or key not in wanted}
-        self._remove(gone)
-        left = [key for key in wanted if key in gone or key not in copies or not copies[key].is_certain]
-        group = self.send_group(xids.join(*xids.segments(xid)[:2])) if left else None
-        for key in left if group is not None else ():
+        obsolete_copies = {key: copy for key, copy in copies.items() if has_changed or key not in versions_by_key}
+        self._remove(obsolete_copies)
+        missing_keys = [
+            key for key in versions_by_key if key in obsolete_copies or key not in copies or not copies[key].is_certain
+        ]
+        group = self.send_group(xids.join(*xids.segments(xid)[:2])) if missing_keys else None
+        for key in missing_keys if group is not None else ():
             self._version(
-                group or "", wanted[key][0], SentObject(key, wanted[key][1], key in copies and key not in gone, "")
+                group or "",
+                versions_by_key[key][0],
+                SentObject(key, versions_by_key[key][1], key in copies and key not in obsolete_copies, ""),
             )
 
-    def _version(self, group: str, shown: CompatVersion, copy: SentObject) -> None:
+    def _version(self, group: str, compat_version: CompatVersion, copy: SentObject) -> None:
         """Writes a Version. copy: its `own` says whether a write of it was begun before."""
-        xid, version = shown.row.xid, self._here.published(shown)
+        xid, version = compat_version.row.xid, self._here.published(compat_version)
         if version is None:
             self._findings.add(xid, "its document is stored outside of this registry")
             return
         if normalize_uri(version.authority).rstrip("/") == normalize_uri(self._there.base):
             return  # LEG-906
-        known = self._there.version_by_uri(version.uri)
-        if known is None:
-            self._add(group, shown, copy)
-        elif known.content == version.content:
-            self._sent_objects.save(copy._replace(place=known.path))
+        remote_version = self._there.version_by_uri(version.uri)
+        if remote_version is None:
+            self._add(group, compat_version, copy)
+        elif remote_version.content == version.content:
+            self._sent_objects.save(copy._replace(place=remote_version.path))
         else:
             self._findings.add(xid, f"another document exists there under its URI {version.uri}")
 
-    def _add(self, group: str, shown: CompatVersion, copy: SentObject) -> None:
-        xid, version = shown.row.xid, self._here.published(shown)
+    def _add(self, group: str, compat_version: CompatVersion, copy: SentObject) -> None:
+        xid, version = compat_version.row.xid, self._here.published(compat_version)
         assert version is not None, "its document is stored here"
-        named = to_legacy_id(xids.segments(xid)[3])
-        for id in candidate_ids(self._here.link, named, version.authority):
+        preferred_id = to_legacy_id(xids.segments(xid)[3])
+        for id in candidate_ids(self._here.link, preferred_id, version.authority):
             authority = self._there.authority(group, id)
             if authority is None or normalize_uri(authority) == normalize_uri(version.authority):
-                begun = copy._replace(own=True, place=self._there.lookup_path(version.uri))
-                self._sent_objects.save(begun)
+                pending_copy = copy._replace(own=True, place=self._there.lookup_path(version.uri))
+                self._sent_objects.save(pending_copy)
                 if self._tried(xid, partial(self._there.add_version, group, id, version)):
-                    if written := self._there.version_at(begun.place):
-                        self._sent_objects.save(begun._replace(place=written.path))
+                    if remote_version := self._there.version_at(pending_copy.place):
+                        self._sent_objects.save(pending_copy._replace(place=remote_version.path))
                 else:
                     self._sent_objects.delete(copy.key)
                 return
@@ -167,14 +180,14 @@ class LegacySender:
 
     def _remove(self, copies: Mapping[str, SentObject]) -> None:
         """Deletes Versions that this link wrote. A definition is deleted as a whole if all its Versions are."""
-        places: dict[str, list[str]] = {}
+        written_by_definition: dict[str, list[str]] = {}
         for copy in copies.values():
-            if copy.own and (place := self._remote_path(copy)):
-                places.setdefault(place.rpartition("/versions/")[0], []).append(place)
-        for definition, written in places.items():
-            there = {f"{definition}/versions/{number}" for number in self._there.version_numbers_at(definition)}
-            for place in [definition] if there <= set(written) else written:
-                self._tried(place, partial(self._there.delete, place))
+            if copy.own and (path := self._remote_path(copy)):
+                written_by_definition.setdefault(path.rpartition("/versions/")[0], []).append(path)
+        for definition, written_paths in written_by_definition.items():
+            remote_paths = {f"{definition}/versions/{number}" for number in self._there.version_numbers_at(definition)}
+            for path in [definition] if remote_paths <= set(written_paths) else written_paths:
+                self._tried(path, partial(self._there.delete, path))
         for key in copies:
             self._sent_objects.delete(key)
 
@@ -182,13 +195,13 @@ class LegacySender:
         """The path of a Version, also after an interrupted write; empty if it does not exist."""
         if copy.is_certain or not copy.place:
             return copy.place
-        found = self._there.version_at(copy.place)
-        return found.path if found else ""
+        remote_version = self._there.version_at(copy.place)
+        return remote_version.path if remote_version else ""
 
-    def _tried(self, subject: str, act: Callable[[], object]) -> bool:
+    def _tried(self, subject: str, action: Callable[[], object]) -> bool:
         """Whether the other registry accepts an action. A refusal is recorded as a conflict. Raises: RemoteError."""
         try:
-            act()
+            action()
         except RemoteError as error:
             if error.status not in _REFUSALS:
                 raise

@@ -41,17 +41,19 @@ def remote_snapshot(remote: RemoteClient, position: int | None = None) -> Remote
         return _fetch_snapshot(remote, {})
 
 
-def find_differences(link: Link, view: View, remote: RemoteClient, then: RemoteSnapshot) -> Iterator[HashDifference]:
+def find_differences(
+    link: Link, view: View, remote: RemoteClient, snapshot: RemoteSnapshot
+) -> Iterator[HashDifference]:
     """The differences in tree order, each computed when requested; none if all is equal.
 
     If a filter selects Groups, only those that exist here are compared. Raises: RemoteError, during iteration.
     """
-    own = view.log.head()
-    if link.scope.whole and own.state.hex() == then.state:
+    head = view.log.head()
+    if link.scope.whole and head.state.hex() == snapshot.state:
         return
-    hashes = view.tree_hashes(own.last)
+    hashes = view.tree_hashes(head.last)
     for root in scope_roots(link, view):
-        yield from differences(_local_side(hashes, root), _remote_side(remote, root, then.position))
+        yield from differences(_local_side(hashes, root), _remote_side(remote, root, snapshot.position))
 
 
 def scope_roots(link: Link, view: View) -> list[str]:
@@ -60,13 +62,13 @@ def scope_roots(link: Link, view: View) -> list[str]:
         return [xids.REGISTRY]
     model = view.entity(xids.MODEL)
     types = loads(model.attributes)["model"].get("groups", {}) if model and link.scope.group_filter else {}
-    here = [row.xid for row in view.subtree(xids.REGISTRY, types)] if types else []
-    return sorted({*link.scope.groups, *(xid for xid in map(xids.stream, here) if link.scope.has(xid))})
+    local_xids = [row.xid for row in view.subtree(xids.REGISTRY, types)] if types else []
+    return sorted({*link.scope.groups, *(xid for xid in map(xids.stream, local_xids) if link.scope.has(xid))})
 
 
 def _fetch_snapshot(remote: RemoteClient, query: dict[str, str]) -> RemoteSnapshot:
-    found = remote.request("GET", "/-/log/head", params=query).json()
-    return RemoteSnapshot(found["position"], found["state"], found.get("time", ""))
+    head = remote.request("GET", "/-/log/head", params=query).json()
+    return RemoteSnapshot(head["position"], head["state"], head.get("time", ""))
 
 
 def _local_side(hashes: TreeHashes, root: str) -> HashSource:
@@ -75,11 +77,11 @@ def _local_side(hashes: TreeHashes, root: str) -> HashSource:
     def ask(query: HashQuery) -> dict[str, Any]:
         low = xids.tree_key(query["from"][0]) if "from" in query else keys.low
         high = f"{xids.tree_key(query['to'][0])}!" if "to" in query else keys.high
-        asked = KeyRange(low, high)
+        key_range = KeyRange(low, high)
         if "parts" in query:
-            parts = hashes.split_evenly(asked, int(query["parts"][0]))
+            parts = hashes.split_evenly(key_range, int(query["parts"][0]))
         else:
-            parts = hashes.split_at(asked, [xids.tree_key(place) for place in query["at"]])
+            parts = hashes.split_at(key_range, [xids.tree_key(xid) for xid in query["at"]])
         return {"parts": list(map(part_members, parts))}
 
     return ask
@@ -87,8 +89,8 @@ def _local_side(hashes: TreeHashes, root: str) -> HashSource:
 
 def _remote_side(remote: RemoteClient, root: str, position: int) -> HashSource:
     def ask(query: HashQuery) -> dict[str, Any]:
-        path, at = f"/-/hash{quote(root)}", str(position)
-        found: dict[str, Any] = remote.request("GET", path, params={**query, "asof": at}).json()
-        return found
+        path, position_text = f"/-/hash{quote(root)}", str(position)
+        response: dict[str, Any] = remote.request("GET", path, params={**query, "asof": position_text}).json()
+        return response
 
     return ask

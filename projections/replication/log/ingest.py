@@ -23,15 +23,15 @@ BATCH_BYTES: Final = 64 << 20
 class LogIngester:
     """Imports the interactions of one link. cursor: position of the other log up to which all are imported."""
 
-    def __init__(self, link: Link, tools: LinkWorkerContext, remote: RemoteClient | None = None) -> None:
+    def __init__(self, link: Link, context: LinkWorkerContext, remote: RemoteClient | None = None) -> None:
         """Finds the cursor. remote: the other registry, which is asked for the cursor of a link without state.
 
         Raises: RemoteError, Diverged.
         """
         self._link = link
-        self._tools = tools
-        known = tools.states.read(link.id).cursor
-        self.cursor = known if known is not None else self._starting_position(remote)
+        self._tools = context
+        cursor = context.states.read(link.id).cursor
+        self.cursor = cursor if cursor is not None else self._starting_position(remote)
 
     def ingest(self, interactions: Iterable[ForeignInteraction | None]) -> None:
         """Imports interactions in the order of the other log. Some may have been imported before.
@@ -39,49 +39,51 @@ class LogIngester:
         A None among them means: record everything so far without waiting for more.
         Raises: Diverged, and what the iterator raises. What came before the error is recorded.
         """
-        waiting: list[ForeignInteraction] = []
+        batch: list[ForeignInteraction] = []
         events = size = 0
         try:
-            for each in interactions:
-                if each is None:
-                    self._record(waiting)
-                    waiting, events, size = [], 0, 0
+            for interaction in interactions:
+                if interaction is None:
+                    self._record(batch)
+                    batch, events, size = [], 0, 0
                     continue
-                if model_events(each, self._link):  # record what precedes a new model first
-                    self._record(waiting)
-                    waiting, events, size = [], 0, 0
-                waiting.append(each)
-                events += len(each.events)
-                size += sum(map(len, each.documents.values()))
+                if model_events(interaction, self._link):  # record what precedes a new model first
+                    self._record(batch)
+                    batch, events, size = [], 0, 0
+                batch.append(interaction)
+                events += len(interaction.events)
+                size += sum(map(len, interaction.documents.values()))
                 if events >= BATCH_EVENTS or size >= BATCH_BYTES:
-                    self._record(waiting)
-                    waiting, events, size = [], 0, 0
+                    self._record(batch)
+                    batch, events, size = [], 0, 0
         finally:
-            self._record(waiting)
+            self._record(batch)
 
-    def _record(self, waiting: list[ForeignInteraction]) -> None:
-        if not waiting:
+    def _record(self, batch: list[ForeignInteraction]) -> None:
+        if not batch:
             return
-        self._tools.execute(self._link, Follow(self._link.xid, tuple(waiting)))
-        self.cursor = waiting[-1].last
-        last = waiting[-1].time.isoformat()
-        self._tools.states.update(self._link.id, self.cursor, taken=last, lastcontact=time.time(), error=None)
+        self._tools.execute(self._link, Follow(self._link.xid, tuple(batch)))
+        self.cursor = batch[-1].last
+        last_time = batch[-1].time.isoformat()
+        self._tools.states.update(self._link.id, self.cursor, taken=last_time, lastcontact=time.time(), error=None)
 
     def _starting_position(self, remote: RemoteClient | None) -> int:
         """The other log's position at the last common interaction of the tree; 0 if there is none."""
-        quick = self._tools.readers.quick_view()
+        view = self._tools.readers.quick_view()
         if remote is None or not self._link.scope.whole:
             return 0
-        (last,) = quick.log.tree_interactions(1, backwards=True)
+        (last_interaction,) = view.log.tree_interactions(1, backwards=True)
         try:
-            known = remote.request("GET", "/-/log/head", params={"asof": last.xregcorrelationid}).json()
+            remote_head = remote.request(
+                "GET", "/-/log/head", params={"asof": last_interaction.xregcorrelationid}
+            ).json()
         except RemoteError as error:
             if error.status != 400:
                 raise
-            if len(quick.log.tree_interactions(2)) < 2:  # nothing was ever written to this registry
+            if len(view.log.tree_interactions(2)) < 2:  # nothing was ever written to this registry
                 return 0
             raise Diverged(
                 self._link.xid,
-                error_detail=f"{self._link.url} does not have {last.xregcorrelationid}, the last interaction here",
+                error_detail=f"{self._link.url} does not have {last_interaction.xregcorrelationid}, the last interaction here",
             ) from None
-        return int(known["position"])
+        return int(remote_head["position"])

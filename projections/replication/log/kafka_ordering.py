@@ -36,10 +36,10 @@ class RecordOrder(Generic[T]):
 
     def take_next(self) -> Iterator[T]:
         """The next items, up to the first gap."""
-        while (found := self._early.pop(self.number + 1, None)) is not None:
+        while (next_item := self._early.pop(self.number + 1, None)) is not None:
             self.number += 1
-            self.waiting -= found[1]
-            yield found[0]
+            self.waiting -= next_item[1]
+            yield next_item[0]
 
     def partitions_ahead(self) -> set[int]:
         """Partitions that cannot hold the next item."""
@@ -57,9 +57,9 @@ class RecordMark(NamedTuple):
 class PartitionMarks:
     """The last record of each partition up to which all records are imported."""
 
-    def __init__(self, given: Mapping[str, Iterable[int]]) -> None:
-        """given: in the form that `to_json` returns."""
-        self._finished = {int(partition): RecordMark(*mark) for partition, mark in given.items()}
+    def __init__(self, stored_marks: Mapping[str, Iterable[int]]) -> None:
+        """stored_marks: in the form that `to_json` returns."""
+        self._finished = {int(partition): RecordMark(*mark) for partition, mark in stored_marks.items()}
         self._open: dict[int, deque[RecordMark]] = {}
 
     def of(self, partition: int) -> RecordMark | None:

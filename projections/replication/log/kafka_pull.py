@@ -42,9 +42,9 @@ _SETTINGS: Final = {"group_id": None, "enable_auto_commit": False, "auto_offset_
 class KafkaPull:
     """Runs one link of the dialect that follows a Kafka topic."""
 
-    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
+    def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self._link = link
-        self._tools = tools
+        self._tools = context
         self._brokers, _, self._topic = link.url.rpartition("/")
         self._failure: Exception | None = None
 
@@ -54,16 +54,16 @@ class KafkaPull:
             with closing(self._cluster().open_client(KafkaConsumer, self._failed, **_SETTINGS)) as consumer:
                 _TopicFollower(self._link, self._tools, consumer, self._topic).run(self._check)
         except errors.KafkaError as error:
-            found = error_outcome(self._failure or error)
-            raise RemoteError(f"{self._link.url} does not answer: {found.code} {found.message}".strip()) from None
+            outcome = error_outcome(self._failure or error)
+            raise RemoteError(f"{self._link.url} does not answer: {outcome.code} {outcome.message}".strip()) from None
         except InsecureCredential as error:
             raise RemoteError(str(error)) from None
 
     def _cluster(self) -> KafkaCluster:
         resolver = self._tools.resolver
-        ca = resolver.ca if isinstance(resolver, TrustStore) else ""
+        ca_file = resolver.ca if isinstance(resolver, TrustStore) else ""
         return KafkaCluster(
-            self._brokers, _credential(self._tools.credential(self._link)), CertificateAuthorities(ca), resolver
+            self._brokers, _credential(self._tools.credential(self._link)), CertificateAuthorities(ca_file), resolver
         )
 
     def _failed(self, error: Exception) -> None:
@@ -76,26 +76,26 @@ class KafkaPull:
             self._failure = None
 
 
-def _credential(given: Mapping[str, Any]) -> Credential | None:
-    if not given:
+def _credential(credential: Mapping[str, Any]) -> Credential | None:
+    if not credential:
         return None
-    if given["type"] == "bearer":
-        return Credential("ACCESSTOKEN", token=given.get("token", ""))
-    return Credential("PLAIN", identifier=given["username"], secret=given.get("password", ""))
+    if credential["type"] == "bearer":
+        return Credential("ACCESSTOKEN", token=credential.get("token", ""))
+    return Credential("PLAIN", identifier=credential["username"], secret=credential.get("password", ""))
 
 
 class _TopicFollower:
     """Follows one topic with one consumer."""
 
-    def __init__(self, link: Link, tools: LinkWorkerContext, consumer: Any, topic: str) -> None:
+    def __init__(self, link: Link, context: LinkWorkerContext, consumer: Any, topic: str) -> None:
         self._link = link
-        self._tools = tools
+        self._tools = context
         self._consumer = consumer
         self._topic = topic
-        self._intake = LogIngester(link, tools)
+        self._intake = LogIngester(link, context)
         self._order: RecordOrder[LogTopicRecord] = RecordOrder(self._intake.cursor)
         self._assembly = InteractionAssembler()
-        self._partition_marks = PartitionMarks(tools.states.read(link.id).status.get("offsets", {}))
+        self._partition_marks = PartitionMarks(context.states.read(link.id).status.get("offsets", {}))
         self._saved_offsets = self._partition_marks.to_json()
         self._awaited: dict[int, RecordMark] = {}
         self._saved_at = time.monotonic()
@@ -105,15 +105,15 @@ class _TopicFollower:
         partitions = self._begin()
         try:
             while not self._tools.stopping.is_set():
-                polled = self._consumer.poll(timeout_ms=POLL_MILLISECONDS, max_records=BATCH_EVENTS)
-                for part, records in polled.items():
-                    self._read(part.partition, records)
+                records_by_partition = self._consumer.poll(timeout_ms=POLL_MILLISECONDS, max_records=BATCH_EVENTS)
+                for topic_partition, records in records_by_partition.items():
+                    self._read(topic_partition.partition, records)
                 self._intake.ingest(self._check_documents(self._assembly.assemble(self._order.take_next())))
                 self._partition_marks.advance(self._intake.cursor)
                 self._balance(partitions)
                 if time.monotonic() > self._saved_at + SAVE_OFFSETS_SECONDS:
                     self._save_marks()
-                if not polled:
+                if not records_by_partition:
                     check(self._consumer)
                     if self._consumer.partitions_for_topic(self._topic) != partitions:
                         return
@@ -125,41 +125,41 @@ class _TopicFollower:
         partitions: set[int] = self._consumer.partitions_for_topic(self._topic)
         if not partitions:
             raise RemoteError(f"there is no topic {self._topic}")
-        parts = {number: TopicPartition(self._topic, number) for number in partitions}
-        self._consumer.assign(list(parts.values()))
-        ends = self._consumer.end_offsets(list(parts.values()), timeout_ms=BROKER_MILLISECONDS)
-        for number, part in parts.items():
-            found = self._partition_marks.of(number)
-            if found is None:
-                self._consumer.seek_to_beginning(part)
-            elif found.offset < ends[part]:
-                self._consumer.seek(part, found.offset)
-                self._awaited[number] = found
+        topic_partitions = {partition: TopicPartition(self._topic, partition) for partition in partitions}
+        self._consumer.assign(list(topic_partitions.values()))
+        end_offsets = self._consumer.end_offsets(list(topic_partitions.values()), timeout_ms=BROKER_MILLISECONDS)
+        for partition, topic_partition in topic_partitions.items():
+            mark = self._partition_marks.of(partition)
+            if mark is None:
+                self._consumer.seek_to_beginning(topic_partition)
+            elif mark.offset < end_offsets[topic_partition]:
+                self._consumer.seek(topic_partition, mark.offset)
+                self._awaited[partition] = mark
             else:
                 raise self._restart(f"the topic {self._topic} is shorter than when it was read last")
         return partitions
 
     def _read(self, partition: int, records: Iterable[Any]) -> None:
         for record in records:
-            place = numbered(record.headers)
-            if place is None:
+            record_position = numbered(record.headers)
+            if record_position is None:
                 raise BrokenFeed(f"the topic {self._topic} has a record that is not from a registry")
-            found = RecordMark(record.offset, place.number, record.timestamp)
-            if self._awaited.pop(partition, found) != found:
+            mark = RecordMark(record.offset, record_position.number, record.timestamp)
+            if self._awaited.pop(partition, mark) != mark:
                 raise self._restart(f"the topic {self._topic} is not the one that was read before")
-            self._partition_marks.add(partition, found)
+            self._partition_marks.add(partition, mark)
             headers = dict(record.headers)
             size = len(record.value) + sum(map(len, headers.values()))
-            self._order.add(partition, place.number, LogTopicRecord(record.value, headers), size)
+            self._order.add(partition, record_position.number, LogTopicRecord(record.value, headers), size)
 
     def _check_documents(self, interactions: Iterator[ForeignInteraction]) -> Iterator[ForeignInteraction]:
         """The interactions, after checking that all their documents are available. Raises: BrokenFeed."""
-        for each in interactions:
-            for event in each.events:
+        for interaction in interactions:
+            for event in interaction.events:
                 digest = document_hash(event.private)
-                if digest and digest not in each.documents and self._link.scope.has(event.xid):
+                if digest and digest not in interaction.documents and self._link.scope.has(event.xid):
                     self._check_known(digest, event.xid)
-            yield each
+            yield interaction
 
     def _check_known(self, digest: str, xid: str) -> None:
         # Earlier documents, even if not recorded yet, were checked themselves. A Resource repeats its Version's
@@ -171,21 +171,21 @@ class _TopicFollower:
 
     def _balance(self, partitions: set[int]) -> None:
         """Pauses partitions that are far ahead. Raises: BrokenFeed if no partition can hold the next record."""
-        ahead = self._order.partitions_ahead()
-        if ahead == partitions:
+        partitions_ahead = self._order.partitions_ahead()
+        if partitions_ahead == partitions:
             raise self._restart(f"the topic {self._topic} has no record of position {self._order.number + 1}")
         if self._order.waiting > MAX_WAITING_BYTES:
-            self._consumer.pause(*(TopicPartition(self._topic, number) for number in ahead))
-        elif paused := self._consumer.paused():
-            self._consumer.resume(*paused)
+            self._consumer.pause(*(TopicPartition(self._topic, partition) for partition in partitions_ahead))
+        elif paused_partitions := self._consumer.paused():
+            self._consumer.resume(*paused_partitions)
 
     def _save_marks(self) -> None:
-        self._saved_at, told = time.monotonic(), self._partition_marks.to_json()
-        if told != self._saved_offsets:
-            self._tools.states.update(self._link.id, offsets=told or None)
-            self._saved_offsets = told
+        self._saved_at, offsets = time.monotonic(), self._partition_marks.to_json()
+        if offsets != self._saved_offsets:
+            self._tools.states.update(self._link.id, offsets=offsets or None)
+            self._saved_offsets = offsets
 
-    def _restart(self, said: str) -> BrokenFeed:
+    def _restart(self, reason: str) -> BrokenFeed:
         """An error after forgetting the offsets, so that the topic is read from its beginning next time."""
         self._partition_marks = PartitionMarks({})
-        return BrokenFeed(said)
+        return BrokenFeed(reason)

@@ -39,10 +39,10 @@ class InteractionAssembler:
         """
         for row in rows:
             try:
-                facts = self._taken(row)
-                if facts["position"] == facts["last"]:
+                members = self._taken(row)
+                if members["position"] == members["last"]:
                     yield foreign_interaction(
-                        facts, facts["registry_url"], _state(facts), self._events, self._documents
+                        members, members["registry_url"], _state(members), self._events, self._documents
                     )
                     self._events, self._documents = [], {}
             except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
@@ -51,14 +51,14 @@ class InteractionAssembler:
     def _taken(self, row: LogTopicRecord) -> dict[str, Any]:
         if (version := row.headers.get(SCHEMA)) not in _KNOWN:
             raise BrokenFeed(f"a record has columns of schema {version!r}, but this program knows those of {_KNOWN}")
-        facts: dict[str, Any] = loads_trusted(row.value)
-        if facts["position"] != facts["first"] + len(self._events):
-            raise BrokenFeed(f"position {facts['position']} does not begin an interaction")
-        self._events.append(event_of(facts["topic"], facts["revision"], facts["state"]))
+        members: dict[str, Any] = loads_trusted(row.value)
+        if members["position"] != members["first"] + len(self._events):
+            raise BrokenFeed(f"position {members['position']} does not begin an interaction")
+        self._events.append(event_of(members["topic"], members["revision"], members["state"]))
         if (content := row.headers.get(DOCUMENT)) is not None:
             self._documents[sha256(content).hexdigest()] = content
-        return facts
+        return members
 
 
-def _state(facts: dict[str, Any]) -> bytes:
-    return b64decode(facts["statehash"], validate=True)
+def _state(members: dict[str, Any]) -> bytes:
+    return b64decode(members["statehash"], validate=True)

@@ -25,28 +25,28 @@ _REST: Final = 5.0
 class LinkStatusRecorder:
     """Records the status of one link worker during its imports."""
 
-    def __init__(self, link: Link, tools: LinkWorkerContext, remote: RemoteClient) -> None:
+    def __init__(self, link: Link, context: LinkWorkerContext, remote: RemoteClient) -> None:
         self._link = link
-        self._tools = tools
+        self._tools = context
         self._remote = remote
         self._head: RemoteSnapshot | None = None
         self._cursor = -1
         self._last_status: tuple[float, object] = (0.0, None)
         self._judged: float | None = None
 
-    def note_head(self, intake: LogIngester) -> None:
+    def note_head(self, ingester: LogIngester) -> None:
         """Records the end of the other log before an import. Raises: RemoteError."""
         self._head = remote_snapshot(self._remote)
-        self._cursor = intake.cursor
+        self._cursor = ingester.cursor
         self._note(None)
 
-    def note_progress(self, intake: LogIngester) -> None:
+    def note_progress(self, ingester: LogIngester) -> None:
         """Records the end of the other log and the cursor during an import. Raises: RemoteError."""
         self._head = remote_snapshot(self._remote)
-        self._cursor = intake.cursor
-        self._note(intake.cursor)
+        self._cursor = ingester.cursor
+        self._note(ingester.cursor)
 
-    def note_caught_up(self, intake: LogIngester) -> None:
+    def note_caught_up(self, ingester: LogIngester) -> None:
         """Records that the import has reached the end seen by the last `note_head`, and compares registries when it is
         time.
 
@@ -56,9 +56,9 @@ class LinkStatusRecorder:
         """
         if self._tools.stopping.is_set():
             return
-        if self._head is not None and intake.cursor == self._cursor:
-            intake.cursor = max(self._head.position, intake.cursor)
-        self._note(intake.cursor, error=None, failed=None, diverged=None)
+        if self._head is not None and ingester.cursor == self._cursor:
+            ingester.cursor = max(self._head.position, ingester.cursor)
+        self._note(ingester.cursor, error=None, failed=None, diverged=None)
         check_cycle(self._link, self._tools, self._remote)
         if self._judged is None or time.monotonic() - self._judged >= self._link.interval:
             compare_registries(self._link, self._tools, self._remote)
@@ -66,30 +66,30 @@ class LinkStatusRecorder:
 
     def _note(self, cursor: int | None, **facts: Any) -> None:
         assert self._head is not None, "a look comes first"
-        now, told = time.time(), (self._head, cursor)
-        if told == self._last_status[1] and now - self._last_status[0] < _REST:
+        now, status = time.time(), (self._head, cursor)
+        if status == self._last_status[1] and now - self._last_status[0] < _REST:
             return
-        self._last_status = now, told
+        self._last_status = now, status
         head = {"position": self._head.position, "time": self._head.time}
         self._tools.states.update(self._link.id, cursor, head=head, lastcontact=now, **facts)
 
 
 @contextmanager
-def record_status(link: Link, tools: LinkWorkerContext, remote: RemoteClient) -> Iterator[LinkStatusRecorder]:
+def record_status(link: Link, context: LinkWorkerContext, remote: RemoteClient) -> Iterator[LinkStatusRecorder]:
     """A status recorder. If the registries have diverged, it records the first difference before re-raising.
 
     Raises: RemoteError, InvalidLink for a link in a cycle.
     """
     try:
-        check_cycle(link, tools, remote)
-        yield LinkStatusRecorder(link, tools, remote)
+        check_cycle(link, context, remote)
+        yield LinkStatusRecorder(link, context, remote)
     except Diverged:
         with suppress(RemoteError):
-            compare_registries(link, tools, remote)
+            compare_registries(link, context, remote)
         raise
 
 
-def compare_registries(link: Link, tools: LinkWorkerContext, remote: RemoteClient | None = None) -> str:
+def compare_registries(link: Link, context: LinkWorkerContext, remote: RemoteClient | None = None) -> str:
     """Compares both registries at the cursor, records the verdict and returns it.
 
     remote: an open client for the other registry, if there is one.
@@ -97,13 +97,13 @@ def compare_registries(link: Link, tools: LinkWorkerContext, remote: RemoteClien
     """
     check_comparable(link)
     if remote is None:
-        with closing(tools.connect(link)) as own:
-            return compare_registries(link, tools, own)
-    with tools.readers.view() as view:
-        then = remote_snapshot(remote, tools.states.read(link.id).cursor)
-        found = next(find_differences(link, view, remote, then), None)
-    verdict, difference = (DIFFERS, found._asdict()) if found else (EQUAL, None)
-    tools.states.update(link.id, verdict=verdict, checked=time.time(), difference=difference)
+        with closing(context.connect(link)) as opened:
+            return compare_registries(link, context, opened)
+    with context.readers.view() as view:
+        snapshot = remote_snapshot(remote, context.states.read(link.id).cursor)
+        first_difference = next(find_differences(link, view, remote, snapshot), None)
+    verdict, difference_fact = (DIFFERS, first_difference._asdict()) if first_difference else (EQUAL, None)
+    context.states.update(link.id, verdict=verdict, checked=time.time(), difference=difference_fact)
     return verdict
 
 

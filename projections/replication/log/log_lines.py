@@ -40,26 +40,32 @@ class LogLineParser:
         except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
             raise BrokenFeed(f"a line of the feed cannot be read: {' '.join(str(error).split())[:200]}") from error
 
-    def _add_event(self, found: dict[str, Any]) -> ForeignInteraction | None:
-        if "position" in found:
-            return self._event(found)
-        if "document" in found:
-            self._documents |= _document(found)
+    def _add_event(self, members: dict[str, Any]) -> ForeignInteraction | None:
+        if "position" in members:
+            return self._event(members)
+        if "document" in members:
+            self._documents |= _document(members)
             return None
         if self._events:
             raise BrokenFeed(f"the interaction {self._interaction['xregcorrelationid']} ends before its last event")
-        self._interaction, self._documents = found, {}
+        self._interaction, self._documents = members, {}
         return None
 
-    def _event(self, found: dict[str, Any]) -> ForeignInteraction | None:
-        position = found.pop("position")
+    def _event(self, members: dict[str, Any]) -> ForeignInteraction | None:
+        position = members.pop("position")
         _check_next(position, self._interaction, len(self._events))
-        self._events.append(_event(found))
+        self._events.append(_event(members))
         if position != self._interaction["last"]:
             return None
         events, documents, self._events, self._documents = self._events, self._documents, [], {}
-        facts = self._interaction
-        return foreign_interaction(facts, facts["registryurl"], bytes.fromhex(facts["state"]), events, documents)
+        interaction_members = self._interaction
+        return foreign_interaction(
+            interaction_members,
+            interaction_members["registryurl"],
+            bytes.fromhex(interaction_members["state"]),
+            events,
+            documents,
+        )
 
 
 def parse_interactions(lines: Iterable[bytes | None]) -> Iterator[ForeignInteraction]:
@@ -69,8 +75,8 @@ def parse_interactions(lines: Iterable[bytes | None]) -> Iterator[ForeignInterac
     """
     parser = LogLineParser()
     for line in filter(None, lines):
-        if (found := parser.feed(line)) is not None:
-            yield found
+        if (interaction := parser.feed(line)) is not None:
+            yield interaction
 
 
 def parse_first_event(lines: Iterable[bytes | None]) -> tuple[EntityEvent, dict[str, bytes]]:
@@ -78,26 +84,28 @@ def parse_first_event(lines: Iterable[bytes | None]) -> tuple[EntityEvent, dict[
     documents: dict[str, bytes] = {}
     for line in filter(None, lines):
         try:
-            found = loads_trusted(line)
-            if "document" in found:
-                documents |= _document(found)
-            elif found.pop("position", None) is not None:
-                return _event(found), documents
+            members = loads_trusted(line)
+            if "document" in members:
+                documents |= _document(members)
+            elif members.pop("position", None) is not None:
+                return _event(members), documents
         except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
             raise BrokenFeed(f"a line of the feed cannot be read: {' '.join(str(error).split())[:200]}") from error
     raise BrokenFeed("the feed has no event where there is one")
 
 
-def _check_next(position: int, facts: dict[str, Any], before: int) -> None:
-    if position != facts["first"] + before:
-        raise BrokenFeed(f"the feed has position {position} where {facts['first'] + before} comes next")
+def _check_next(position: int, interaction_members: dict[str, Any], event_count: int) -> None:
+    if position != interaction_members["first"] + event_count:
+        raise BrokenFeed(
+            f"the feed has position {position} where {interaction_members['first'] + event_count} comes next"
+        )
 
 
-def _document(found: dict[str, Any]) -> dict[str, bytes]:
-    content = b64decode(found["base64"], validate=True)
-    if sha256(content).hexdigest() != found["document"]:
-        raise BrokenFeed(f"the document {found['document']} is not what was sent for it")
-    return {found["document"]: content}
+def _document(members: dict[str, Any]) -> dict[str, bytes]:
+    content = b64decode(members["base64"], validate=True)
+    if sha256(content).hexdigest() != members["document"]:
+        raise BrokenFeed(f"the document {members['document']} is not what was sent for it")
+    return {members["document"]: content}
 
 
 def _event(content: dict[str, Any]) -> EntityEvent:
@@ -106,15 +114,15 @@ def _event(content: dict[str, Any]) -> EntityEvent:
 
 
 def foreign_interaction(
-    facts: dict[str, Any], registry_url: str, state: bytes, events: list[EntityEvent], documents: dict[str, bytes]
+    members: dict[str, Any], registry_url: str, state: bytes, events: list[EntityEvent], documents: dict[str, bytes]
 ) -> ForeignInteraction:
-    """An interaction from its parts. facts: the members that all its formats have in common."""
+    """An interaction from its parts. members: the members that all its formats have in common."""
     return ForeignInteraction(
-        last=facts["last"],
-        xregcorrelationid=facts["xregcorrelationid"],
-        time=parse_time(facts["time"]),
-        caller=facts["caller"],
-        command=facts["command"],
+        last=members["last"],
+        xregcorrelationid=members["xregcorrelationid"],
+        time=parse_time(members["time"]),
+        caller=members["caller"],
+        command=members["command"],
         registry_url=registry_url,
         state=state,
         events=tuple(events),

@@ -31,76 +31,76 @@ F = TypeVar("F")
 class LogPull:
     """Runs a link that pulls a log over HTTP."""
 
-    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
+    def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self._link = link
-        self._tools = tools
+        self._tools = context
 
     def run(self) -> None:
         """See `LinkWorker`."""
         with (
             closing(self._tools.connect(self._link)) as remote,
-            record_status(self._link, self._tools, remote) as watch,
+            record_status(self._link, self._tools, remote) as recorder,
         ):
             fetch_widened_scope(self._link, self._tools, remote)
-            intake = LogIngester(self._link, self._tools, remote)
+            ingester = LogIngester(self._link, self._tools, remote)
             while not self._tools.stopping.is_set():
-                watch.note_head(intake)
-                fetch_interactions(remote, intake, self._tools)
-                watch.note_caught_up(intake)
-                follow_stream(remote, intake, self._tools, watch)
+                recorder.note_head(ingester)
+                fetch_interactions(remote, ingester, self._tools)
+                recorder.note_caught_up(ingester)
+                follow_stream(remote, ingester, self._tools, recorder)
 
 
-def fetch_interactions(remote: RemoteClient, intake: LogIngester, tools: LinkWorkerContext) -> None:
+def fetch_interactions(remote: RemoteClient, ingester: LogIngester, context: LinkWorkerContext) -> None:
     """Imports everything that the other registry has now. Raises: RemoteError, BrokenFeed, Diverged."""
-    with remote.stream("/-/log", params=_query(intake), headers=_LINES) as lines:
-        intake.ingest(_until_stopping(tools, parse_interactions(lines)))
+    with remote.stream("/-/log", params=_query(ingester), headers=_LINES) as lines:
+        ingester.ingest(_until_stopping(context, parse_interactions(lines)))
 
 
 def follow_stream(
-    remote: RemoteClient, intake: LogIngester, tools: LinkWorkerContext, watch: LinkStatusRecorder
+    remote: RemoteClient, ingester: LogIngester, context: LinkWorkerContext, recorder: LinkStatusRecorder
 ) -> None:
     """Imports new interactions as they arrive, for a limited time.
 
     It uses one stream, which costs the other registry little: it notifies all followers at once.
     Raises: RemoteError, BrokenFeed, Diverged.
     """
-    with remote.stream("/-/log", params=_query(intake), headers=_STREAM) as lines:
-        intake.ingest(_until_stopping(tools, _stream_interactions(lines, intake, watch)))
+    with remote.stream("/-/log", params=_query(ingester), headers=_STREAM) as lines:
+        ingester.ingest(_until_stopping(context, _stream_interactions(lines, ingester, recorder)))
 
 
-def _query(intake: LogIngester) -> dict[str, str]:
-    return {"after": str(intake.cursor), "documents": ""}
+def _query(ingester: LogIngester) -> dict[str, str]:
+    return {"after": str(ingester.cursor), "documents": ""}
 
 
-def _until_stopping(tools: LinkWorkerContext, found: Iterator[F]) -> Iterator[F]:
-    for each in found:
-        if tools.stopping.is_set():
+def _until_stopping(context: LinkWorkerContext, items: Iterator[F]) -> Iterator[F]:
+    for item in items:
+        if context.stopping.is_set():
             return
-        yield each
+        yield item
 
 
 def _stream_interactions(
-    lines: Iterable[bytes | None], intake: LogIngester, watch: LinkStatusRecorder
+    lines: Iterable[bytes | None], ingester: LogIngester, recorder: LinkStatusRecorder
 ) -> Iterator[ForeignInteraction | None]:
     """The interactions of a server-sent event stream, for a limited time.
 
     A None means: record everything so far without waiting for more. An idle stream now and then sends its position,
     which may be beyond interactions that it hides from this reader.
     """
-    parser, began, last = LogLineParser(), time.monotonic(), 0
-    looked = began
+    parser, started_at, last_position = LogLineParser(), time.monotonic(), 0
+    checked_at = started_at
     for line in lines:
         if line is None:
             yield None
             if not parser.has_partial:
-                intake.cursor = max(intake.cursor, last)
+                ingester.cursor = max(ingester.cursor, last_position)
             now = time.monotonic()
-            if now - looked > HEAD_POLL_SECONDS:
-                watch.note_progress(intake)
-                looked = now
-            if now - began > STREAM_SECONDS:
+            if now - checked_at > HEAD_POLL_SECONDS:
+                recorder.note_progress(ingester)
+                checked_at = now
+            if now - started_at > STREAM_SECONDS:
                 return
         elif line.startswith(_ID):
-            last = int(line[len(_ID) :])
-        elif line.startswith(_DATA) and (found := parser.feed(line[len(_DATA) :])) is not None:
-            yield found
+            last_position = int(line[len(_ID) :])
+        elif line.startswith(_DATA) and (interaction := parser.feed(line[len(_DATA) :])) is not None:
+            yield interaction

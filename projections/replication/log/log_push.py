@@ -33,9 +33,9 @@ _NDJSON: Final = {"content-type": "application/x-ndjson"}
 class LogPush:
     """Runs a link that pushes a log over HTTP."""
 
-    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
+    def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self._link = link
-        self._tools = tools
+        self._tools = context
         self._path = f"{COLLECTION}/{link.remote}"
 
     def run(self) -> None:
@@ -51,48 +51,50 @@ class LogPush:
     def _fetch_position(self, remote: RemoteClient) -> int:
         """The position up to which the other registry has everything. Raises: RemoteError, Diverged, InvalidLink."""
         check_cycle(self._link, self._tools, remote)
-        there: int = remote.request("GET", self._path).json()["status"]["position"]
-        if there > self._log().head().last:
-            said = f"{self._link.url} has received the log up to position {there}, beyond its end"
-            raise Diverged(self._link.xid, error_detail=said)
-        self._note_confirmed(there)
-        return there
+        remote_position: int = remote.request("GET", self._path).json()["status"]["position"]
+        if remote_position > self._log().head().last:
+            detail = f"{self._link.url} has received the log up to position {remote_position}, beyond its end"
+            raise Diverged(self._link.xid, error_detail=detail)
+        self._note_confirmed(remote_position)
+        return remote_position
 
-    def _push(self, remote: RemoteClient, there: int) -> None:
+    def _push(self, remote: RemoteClient, remote_position: int) -> None:
         """Sends everything after a position, then new interactions, until it is time to ask again."""
-        after, until = there, time.monotonic() + self._link.interval
-        while not self._tools.stopping.is_set() and time.monotonic() < until:
+        after, deadline = remote_position, time.monotonic() + self._link.interval
+        while not self._tools.stopping.is_set() and time.monotonic() < deadline:
             end = self._end(after)
             if end is None:
                 self._tools.wait(POLL_SECONDS)
             else:
-                there, after = self._send_piece(remote, there, after, end), end
+                remote_position, after = self._send_piece(remote, remote_position, after, end), end
 
     def _end(self, after: int) -> int | None:
         """The end of the next batch, which is the end of an interaction; None at the end of the log."""
-        found = self._log().interactions(after, PAGE_SIZE)
-        fitting = [each.last for each in found if each.last <= after + PIECE_EVENTS]
-        return (fitting or [found[0].last])[-1] if found else None
+        log_interactions = self._log().interactions(after, PAGE_SIZE)
+        fitting_ends = [
+            interaction.last for interaction in log_interactions if interaction.last <= after + PIECE_EVENTS
+        ]
+        return (fitting_ends or [log_interactions[0].last])[-1] if log_interactions else None
 
-    def _send_piece(self, remote: RemoteClient, there: int, after: int, end: int) -> int:
+    def _send_piece(self, remote: RemoteClient, remote_position: int, after: int, end: int) -> int:
         """Sends a batch, if it has any event of the tree. The position up to which the other registry has everything.
 
-        there: that position before.
+        remote_position: that position before.
         """
-        found = self._chunks(after, end)
-        if (first := next(found, None)) is None:
+        lines = self._chunks(after, end)
+        if (first_line := next(lines, None)) is None:
             self._tools.states.update(self._link.id, end)  # nothing in this range needs a confirmation
-            return there
-        options: dict[str, Any] = {"params": {"after": there}, "headers": _NDJSON}
-        answer = remote.request("POST", f"{self._path}/log", content=chain((first,), found), **options)
+            return remote_position
+        options: dict[str, Any] = {"params": {"after": remote_position}, "headers": _NDJSON}
+        response = remote.request("POST", f"{self._path}/log", content=chain((first_line,), lines), **options)
         self._note_confirmed(end)
-        return int(answer.json()["position"])
+        return int(response.json()["position"])
 
     def _chunks(self, after: int, end: int) -> Iterator[bytes]:
         """The interactions in a range of the log, without events outside the tree."""
         for interaction, rows in interactions(self._log, after, end):
-            shown = (row for row in rows if not xids.is_outside_tree(row.stream))
-            for _, items in log_lines(interaction, shown, self._document):
+            tree_rows = (row for row in rows if not xids.is_outside_tree(row.stream))
+            for _, items in log_lines(interaction, tree_rows, self._document):
                 yield b"".join(item.data + b"\n" for item in items)
 
     def _log(self) -> Log:
@@ -103,5 +105,5 @@ class LogPush:
 
     def _note_confirmed(self, position: int) -> None:
         """Records a successful answer, which confirms everything up to a position."""
-        well = dict.fromkeys(("error", "failed", "diverged"))
-        self._tools.states.update(self._link.id, position, lastcontact=time.time(), **well)
+        cleared_facts = dict.fromkeys(("error", "failed", "diverged"))
+        self._tools.states.update(self._link.id, position, lastcontact=time.time(), **cleared_facts)

@@ -22,36 +22,36 @@ from projections.replication.remote.remote_subscription import CHECK_SECONDS, Re
 class NotifiedLogPull:
     """Runs a link that pulls a log after notifications."""
 
-    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
+    def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self._link = link
-        self._tools = tools
+        self._tools = context
 
     def run(self) -> None:
         """See `LinkWorker`. Also raises: NoPublicUrl."""
-        link, tools = self._link, self._tools
-        with closing(tools.connect(link)) as remote:
-            subscribed = RemoteSubscription(link, tools, remote, {"filters": group_filters(_scope_groups(link))})
-            with record_status(link, tools, remote) as watch:
+        link, context = self._link, self._tools
+        with closing(context.connect(link)) as remote:
+            subscription = RemoteSubscription(link, context, remote, {"filters": group_filters(_scope_groups(link))})
+            with record_status(link, context, remote) as recorder:
                 try:
-                    subscribed.ensure()  # before the first fetch, so that every later change causes an event
-                    self._handle(remote, watch, subscribed)
+                    subscription.ensure()  # before the first fetch, so that every later change causes an event
+                    self._handle(remote, recorder, subscription)
                 finally:
-                    subscribed.delete_if_unused()
+                    subscription.delete_if_unused()
 
-    def _handle(self, remote: RemoteClient, watch: LinkStatusRecorder, subscribed: RemoteSubscription) -> None:
+    def _handle(self, remote: RemoteClient, recorder: LinkStatusRecorder, subscription: RemoteSubscription) -> None:
         fetch_widened_scope(self._link, self._tools, remote)
-        intake = LogIngester(self._link, self._tools, remote)
+        ingester = LogIngester(self._link, self._tools, remote)
         while not self._tools.stopping.is_set():
-            watch.note_head(intake)
-            fetch_interactions(remote, intake, self._tools)
-            watch.note_caught_up(intake)
-            self._wait(subscribed)
+            recorder.note_head(ingester)
+            fetch_interactions(remote, ingester, self._tools)
+            recorder.note_caught_up(ingester)
+            self._wait(subscription)
 
-    def _wait(self, subscribed: RemoteSubscription) -> None:
+    def _wait(self, subscription: RemoteSubscription) -> None:
         """Returns when there may be something to fetch, and checks the subscription meanwhile."""
-        until = time.monotonic() + self._link.interval
-        while (left := until - time.monotonic()) > 0:
-            if self._tools.wait_for_event(min(left, CHECK_SECONDS)) or subscribed.ensure():
+        deadline = time.monotonic() + self._link.interval
+        while (remaining := deadline - time.monotonic()) > 0:
+            if self._tools.wait_for_event(min(remaining, CHECK_SECONDS)) or subscription.ensure():
                 return
 
 

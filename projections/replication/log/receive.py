@@ -16,7 +16,7 @@ from projections.replication.remote.remote_client import RemoteError
 from projections.replication.standard.comparable import BrokenEntity
 
 
-def receive(link: Link, tools: LinkWorkerContext, after: int, lines: Iterable[bytes]) -> int:
+def receive(link: Link, context: LinkWorkerContext, after: int, lines: Iterable[bytes]) -> int:
     """Imports a batch of the other log. Returns the position there up to which everything is imported.
 
     after: position before the batch. Interactions that were imported before are skipped, so a batch may arrive twice or
@@ -27,29 +27,29 @@ def receive(link: Link, tools: LinkWorkerContext, after: int, lines: Iterable[by
     """
     if link.mode != RECEIVE or link.promoted or not link.enabled:
         raise NotReceiving(link.xid)
-    _check_complete(link, tools)
-    intake = LogIngester(link, tools)
-    if after > intake.cursor:
-        raise LogGap(link.xid, after=after, position=intake.cursor, extensions={"position": intake.cursor})
+    _check_complete(link, context)
+    ingester = LogIngester(link, context)
+    if after > ingester.cursor:
+        raise LogGap(link.xid, after=after, position=ingester.cursor, extensions={"position": ingester.cursor})
     try:
-        intake.ingest(each for each in parse_interactions(lines) if each.last > intake.cursor)
+        ingester.ingest(interaction for interaction in parse_interactions(lines) if interaction.last > ingester.cursor)
     except Problem as problem:
         diverged = True if isinstance(problem, Diverged) else None
-        tools.states.update(link.id, error=problem.text(), failed=time.time(), diverged=diverged)
+        context.states.update(link.id, error=problem.text(), failed=time.time(), diverged=diverged)
         raise
-    tools.states.update(link.id, lastcontact=time.time(), error=None, failed=None, diverged=None)
-    return intake.cursor
+    context.states.update(link.id, lastcontact=time.time(), error=None, failed=None, diverged=None)
+    return ingester.cursor
 
 
-def _check_complete(link: Link, tools: LinkWorkerContext) -> None:
+def _check_complete(link: Link, context: LinkWorkerContext) -> None:
     """Fetches first what a widened scope lacks. Raises: Diverged, RemoteUnavailable."""
     try:
-        fetch_widened_scope(link, tools)
+        fetch_widened_scope(link, context)
     except (RemoteError, BrokenFeed, BrokenEntity, LookupError) as error:
         reason = f"the entities of its wider scope cannot be fetched, so nothing is received: {error}"
         problem = RemoteUnavailable(link.xid, error_detail=reason)
-        tools.states.update(link.id, error=problem.text(), failed=time.time())
+        context.states.update(link.id, error=problem.text(), failed=time.time())
         raise problem from None
     except Diverged as problem:
-        tools.states.update(link.id, error=problem.text(), failed=time.time(), diverged=True)
+        context.states.update(link.id, error=problem.text(), failed=time.time(), diverged=True)
         raise

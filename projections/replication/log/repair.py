@@ -36,7 +36,7 @@ class _LastEvent(NamedTuple):
     documents: dict[str, bytes]
 
 
-def repair(link: Link, tools: LinkWorkerContext) -> int:
+def repair(link: Link, context: LinkWorkerContext) -> int:
     """Records all differences as one interaction of this registry and resumes the link. Returns their number.
 
     The source is the other registry at the link's cursor, or as it is now if the two logs have parted. For each entity
@@ -45,59 +45,66 @@ def repair(link: Link, tools: LinkWorkerContext) -> int:
     keep writing to this registry, and what `LinkWorkerContext.execute` raises.
     """
     check_comparable(link)
-    with closing(tools.connect(link)) as remote:
-        then, count = apply_differences(
-            link, tools, remote, lambda: remote_snapshot(remote, tools.states.read(link.id).cursor)
+    with closing(context.connect(link)) as remote:
+        snapshot, count = apply_differences(
+            link, context, remote, lambda: remote_snapshot(remote, context.states.read(link.id).cursor)
         )
-    tools.states.update(link.id, then.position, verdict=EQUAL, difference=None, diverged=None, error=None, failed=None)
-    tools.execute(link, ControlLink(link.xid, "repaired"))
+    context.states.update(
+        link.id, snapshot.position, verdict=EQUAL, difference=None, diverged=None, error=None, failed=None
+    )
+    context.execute(link, ControlLink(link.xid, "repaired"))
     return count
 
 
 def apply_differences(
     link: Link,
-    tools: LinkWorkerContext,
+    context: LinkWorkerContext,
     remote: RemoteClient,
-    when: Callable[[], RemoteSnapshot],
+    take_snapshot: Callable[[], RemoteSnapshot],
     check: DifferenceCheck | None = None,
 ) -> tuple[RemoteSnapshot, int]:
     """Records the differences in a link's scope as one interaction. Returns the snapshot used and their number.
 
-    when: returns the snapshot of the other registry to use.
+    take_snapshot: returns the snapshot of the other registry to use.
     check: may refuse the differences.
     Raises: as `repair`, and what `check` raises.
     """
-    for turn in range(_TURNS):
-        then = when()
-        with tools.readers.view() as view:
+    for attempt in range(_TURNS):
+        snapshot = take_snapshot()
+        with context.readers.view() as view:
             position = view.log.head().last
-            differences = list(find_differences(link, view, remote, then))
+            differences = list(find_differences(link, view, remote, snapshot))
             if check is not None:
                 check(view, differences)
         try:
-            _record(link, tools, remote, then, position, differences)
+            _record(link, context, remote, snapshot, position, differences)
             break
         except Diverged:
-            if turn == _TURNS - 1:
+            if attempt == _TURNS - 1:
                 raise
-    return then, len(differences)
+    return snapshot, len(differences)
 
 
 def _record(
     link: Link,
-    tools: LinkWorkerContext,
+    context: LinkWorkerContext,
     remote: RemoteClient,
-    then: RemoteSnapshot,
+    snapshot: RemoteSnapshot,
     position: int,
     differences: Sequence[HashDifference],
 ) -> None:
     if not differences:
         return
-    found = [(each.xid, _fetch_last_event(remote, each.xid, then.position)) for each in differences]
-    lasts = [last for _, last in found if last is not None]
-    documents = {sha256: content for last in lasts for sha256, content in last.documents.items()}
-    gone = tuple(xid for xid, last in found if last is None)
-    tools.execute(link, Repair(link.xid, position, tuple(last.event for last in lasts), gone, documents))
+    last_events = [
+        (difference.xid, _fetch_last_event(remote, difference.xid, snapshot.position)) for difference in differences
+    ]
+    existing_events = [last_event for _, last_event in last_events if last_event is not None]
+    documents = {sha256: content for last_event in existing_events for sha256, content in last_event.documents.items()}
+    deleted_xids = tuple(xid for xid, last_event in last_events if last_event is None)
+    context.execute(
+        link,
+        Repair(link.xid, position, tuple(last_event.event for last_event in existing_events), deleted_xids, documents),
+    )
 
 
 def _fetch_last_event(remote: RemoteClient, xid: str, until: int) -> _LastEvent | None:

@@ -40,7 +40,7 @@ _LINES: Final = {"accept": "application/x-ndjson"}
 _MAPPER: Final = EventMapper()
 
 
-def fetch_widened_scope(link: Link, tools: LinkWorkerContext, remote: RemoteClient | None = None) -> None:
+def fetch_widened_scope(link: Link, context: LinkWorkerContext, remote: RemoteClient | None = None) -> None:
     """Fetches the Groups that were added to a link's scope, as they were at the link's cursor.
 
     Their interactions up to the cursor were either imported for other Groups already or will never arrive. So they are
@@ -48,27 +48,27 @@ def fetch_widened_scope(link: Link, tools: LinkWorkerContext, remote: RemoteClie
     remote: an open client for the other registry. Without one, a client is opened only if something may be missing.
     Raises: RemoteError, BrokenFeed, BrokenEntity, Diverged if a Group of this registry's own is in the way.
     """
-    known = tools.states.read(link.id)
-    if known.status.get(COMPLETE_FACT) == link.position:
+    progress = context.states.read(link.id)
+    if progress.status.get(COMPLETE_FACT) == link.position:
         return
-    earlier = _earlier_scopes(link, known, tools.readers.quick_view().log)
-    if earlier and (link.scope.group_filter is not None or _left_out(link.scope.groups, earlier)):
-        with nullcontext(remote) if remote else closing(tools.connect(link)) as other:
-            then = remote_snapshot(other, _cursor(link, tools, other))
-            if groups := _left_out(_candidates(link, tools, other, then), earlier):
-                _fetch_groups(replace(link, scope=LinkScope(groups)), link, tools, other, then)
-    tools.states.update(link.id, None, **{COMPLETE_FACT: link.position})
+    earlier_scopes = _earlier_scopes(link, progress, context.readers.quick_view().log)
+    if earlier_scopes and (link.scope.group_filter is not None or _left_out(link.scope.groups, earlier_scopes)):
+        with nullcontext(remote) if remote else closing(context.connect(link)) as client:
+            snapshot = remote_snapshot(client, _cursor(link, context, client))
+            if groups := _left_out(_candidates(link, context, client, snapshot), earlier_scopes):
+                _fetch_groups(replace(link, scope=LinkScope(groups)), link, context, client, snapshot)
+    context.states.update(link.id, None, **{COMPLETE_FACT: link.position})
 
 
-def _earlier_scopes(link: Link, known: LinkProgress, log: Log) -> list[LinkScope]:
+def _earlier_scopes(link: Link, progress: LinkProgress, log: Log) -> list[LinkScope]:
     """The other scopes of a link since its scope was last complete; empty before the first import.
 
     Without a record of when that was, no check has ever run, so each earlier scope may have left something out.
     """
-    if not known.cursor or link.scope.whole:
+    if not progress.cursor or link.scope.whole:
         return []
     rows = [
-        row for row in log.latest(xids.stream(link.xid), _MOST) if row.position >= known.status.get(COMPLETE_FACT, 0)
+        row for row in log.latest(xids.stream(link.xid), _MOST) if row.position >= progress.status.get(COMPLETE_FACT, 0)
     ]
     events = [event for event in map(_MAPPER.event_of_row, rows) if not isinstance(event, EntityDeleted)]
     scopes = [event.attributes["scope"] for event in events]
@@ -80,17 +80,17 @@ def _left_out(groups: Iterable[str], scopes: Sequence[LinkScope]) -> frozenset[s
     return frozenset(group for group in groups if not all(scope.has(group) for scope in scopes))
 
 
-def _cursor(link: Link, tools: LinkWorkerContext, remote: RemoteClient) -> int:
+def _cursor(link: Link, context: LinkWorkerContext, remote: RemoteClient) -> int:
     """The link's cursor, moved past interactions that are recorded already.
 
     A process may end after recording and before saving its cursor. Recorded interactions are skipped when they arrive
     again, and so would be what they contain for the widened scope.
     """
-    cursor = tools.states.read(link.id).cursor or 0
-    log = tools.readers.quick_view().log
-    while ends := [last for id, last in _following(remote, cursor) if log.interaction(id) is not None]:
-        cursor = ends[-1]
-    tools.states.update(link.id, cursor)
+    cursor = context.states.read(link.id).cursor or 0
+    log = context.readers.quick_view().log
+    while recorded_ends := [end for id, end in _following(remote, cursor) if log.interaction(id) is not None]:
+        cursor = recorded_ends[-1]
+    context.states.update(link.id, cursor)
     return cursor
 
 
@@ -98,59 +98,61 @@ def _following(remote: RemoteClient, after: int) -> Iterator[tuple[str, int]]:
     """The ids and last positions of the other log's next interactions, as many as are recorded together."""
     query = {"after": str(after), "limit": str(2 * BATCH_EVENTS)}
     with remote.stream("/-/log", params=query, headers=_LINES) as lines:
-        for found in map(json.loads, filter(None, lines)):
-            if "position" not in found:
-                yield found["xregcorrelationid"], found["last"]
+        for line in map(json.loads, filter(None, lines)):
+            if "position" not in line:
+                yield line["xregcorrelationid"], line["last"]
 
 
-def _candidates(link: Link, tools: LinkWorkerContext, remote: RemoteClient, then: RemoteSnapshot) -> set[str]:
+def _candidates(link: Link, context: LinkWorkerContext, remote: RemoteClient, snapshot: RemoteSnapshot) -> set[str]:
     """The Groups in scope: those it names, and local and remote ones that pass its filters."""
-    with tools.readers.view() as view:
-        found = set(scope_roots(link, view))
+    with context.readers.view() as view:
+        candidates = set(scope_roots(link, view))
     if link.scope.group_filter is None:
-        return found
-    answers = CachedResponses(remote)
-    for plural in _modelsource(remote, then.position).get("groups") or {}:
-        ids = answers.members(f"/{plural}?asof={then.position}&limit={_PAGE}")
-        found |= {group for id, _ in ids if link.scope.has(group := xids.stream(xids.join(plural, id)))}
-    return found
+        return candidates
+    responses = CachedResponses(remote)
+    for plural in _modelsource(remote, snapshot.position).get("groups") or {}:
+        ids = responses.members(f"/{plural}?asof={snapshot.position}&limit={_PAGE}")
+        candidates |= {group for id, _ in ids if link.scope.has(group := xids.stream(xids.join(plural, id)))}
+    return candidates
 
 
-def _fetch_groups(part: Link, link: Link, tools: LinkWorkerContext, remote: RemoteClient, then: RemoteSnapshot) -> None:
-    """Fetches Groups. part: the link with only those Groups in scope."""
+def _fetch_groups(
+    narrowed_link: Link, link: Link, context: LinkWorkerContext, remote: RemoteClient, snapshot: RemoteSnapshot
+) -> None:
+    """Fetches Groups. narrowed_link: the link with only those Groups in scope."""
     check = partial(_check_came, link, remote)
-    with tools.readers.view() as view:  # checked before the model is changed for Groups that cannot come
-        check(view, list(find_differences(part, view, remote, then)))
-    _take_model(part, tools, remote, then.position)
-    apply_differences(part, tools, remote, lambda: then, check)
+    with context.readers.view() as view:  # checked before the model is changed for Groups that cannot come
+        check(view, list(find_differences(narrowed_link, view, remote, snapshot)))
+    _take_model(narrowed_link, context, remote, snapshot.position)
+    apply_differences(narrowed_link, context, remote, lambda: snapshot, check)
 
 
-def _take_model(part: Link, tools: LinkWorkerContext, remote: RemoteClient, position: int) -> None:
+def _take_model(narrowed_link: Link, context: LinkWorkerContext, remote: RemoteClient, position: int) -> None:
     """Extends this registry's model with the types of those Groups, as they were at a position of the other log."""
-    with tools.readers.view() as view:
+    with context.readers.view() as view:
         model = view.entity(xids.MODEL)
-    own = loads(model.attributes)["modelsource"] if model else {}
-    if (wanted := merge_models(own, _modelsource(remote, position), part.scope)) != own:
-        tools.execute(part, ReplaceModel(wanted))
+    own_model = loads(model.attributes)["modelsource"] if model else {}
+    if (merged_model := merge_models(own_model, _modelsource(remote, position), narrowed_link.scope)) != own_model:
+        context.execute(narrowed_link, ReplaceModel(merged_model))
 
 
 def _modelsource(remote: RemoteClient, position: int) -> dict[str, Any]:
-    found: dict[str, Any] = remote.request("GET", "/modelsource", params={"asof": str(position)}).json()
-    return found
+    model: dict[str, Any] = remote.request("GET", "/modelsource", params={"asof": str(position)}).json()
+    return model
 
 
-def _check_came(link: Link, remote: RemoteClient, view: View, found: Sequence[HashDifference]) -> None:
+def _check_came(link: Link, remote: RemoteClient, view: View, differences: Sequence[HashDifference]) -> None:
     """Raises: Diverged if a local entity that differs did not come over the link."""
-    for each in found:
-        if each.here is not None and not _came_over_link(each.xid, link, view, remote):
-            detail = f"{each.xid} of the wider scope exists here already and differs from {link.url}; delete it"
-            raise Diverged(link.xid, error_detail=f"{detail} or repair the link", extensions={"xid": each.xid})
+    for difference in differences:
+        if difference.here is not None and not _came_over_link(difference.xid, link, view, remote):
+            detail = f"{difference.xid} of the wider scope exists here already and differs from {link.url}; delete it"
+            raise Diverged(link.xid, error_detail=f"{detail} or repair the link", extensions={"xid": difference.xid})
 
 
 def _came_over_link(xid: str, link: Link, view: View, remote: RemoteClient) -> bool:
     """Whether the last event of an entity came over the link, at any time."""
-    (last,) = view.log.latest(xids.stream(xid), 1)
-    (interaction,) = view.log.interactions(last.position - 1, 1)
+    (last_event,) = view.log.latest(xids.stream(xid), 1)
+    (interaction,) = view.log.interactions(last_event.position - 1, 1)
     if interaction.caller == f"links/{link.id}":
         return True
     try:

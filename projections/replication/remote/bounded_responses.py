@@ -26,16 +26,16 @@ def read_response(response: httpx.Response) -> httpx.Response:
     Raises: ResponseTooLarge, httpx.HTTPError.
     """
     is_error = response.status_code >= 400
-    most = MAX_ERROR_BYTES if is_error else MAX_RESPONSE_BYTES
-    found = bytearray()
-    for part in response.iter_bytes():
-        found += part
-        if len(found) > most and is_error:
+    limit = MAX_ERROR_BYTES if is_error else MAX_RESPONSE_BYTES
+    body = bytearray()
+    for chunk in response.iter_bytes():
+        body += chunk
+        if len(body) > limit and is_error:
             break  # its status suffices
-        if len(found) > most:
-            raise ResponseTooLarge(f"its answer has more than {most} bytes")
+        if len(body) > limit:
+            raise ResponseTooLarge(f"its answer has more than {limit} bytes")
     headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _CODINGS]
-    return httpx.Response(response.status_code, headers=headers, content=bytes(found), request=response.request)
+    return httpx.Response(response.status_code, headers=headers, content=bytes(body), request=response.request)
 
 
 def read_lines(response: httpx.Response) -> Iterator[bytes | None]:
@@ -43,16 +43,16 @@ def read_lines(response: httpx.Response) -> Iterator[bytes | None]:
 
     Raises: ResponseTooLarge, httpx.HTTPError.
     """
-    rest = bytearray()
-    for part in response.iter_bytes():
-        *ended, last = part.split(b"\n")
-        if ended:
-            yield bytes(rest + ended[0])
-            yield from ended[1:]
-            rest = bytearray()
-        rest += last
-        if len(rest) > MAX_LINE_BYTES:
+    unfinished_line = bytearray()
+    for chunk in response.iter_bytes():
+        *complete_lines, line_start = chunk.split(b"\n")
+        if complete_lines:
+            yield bytes(unfinished_line + complete_lines[0])
+            yield from complete_lines[1:]
+            unfinished_line = bytearray()
+        unfinished_line += line_start
+        if len(unfinished_line) > MAX_LINE_BYTES:
             raise ResponseTooLarge(f"a line of its answer has more than {MAX_LINE_BYTES} bytes")
         yield None
-    if rest:
-        yield bytes(rest)
+    if unfinished_line:
+        yield bytes(unfinished_line)

@@ -24,9 +24,9 @@ def guarded_transport(resolver: Resolver) -> httpx.HTTPTransport:
     It uses no proxy, because a proxy would resolve names itself.
     """
     context = certificates.client_tls_context(resolver)
-    made = httpx.HTTPTransport(verify=context, trust_env=False)
-    made._pool = httpcore.ConnectionPool(ssl_context=context, network_backend=_GuardedBackend(resolver))
-    return made
+    transport = httpx.HTTPTransport(verify=context, trust_env=False)
+    transport._pool = httpcore.ConnectionPool(ssl_context=context, network_backend=_GuardedBackend(resolver))
+    return transport
 
 
 class _GuardedBackend(httpcore.NetworkBackend):
@@ -43,13 +43,13 @@ class _GuardedBackend(httpcore.NetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         try:
-            found = asyncio.run(self._addresses(host, port))
+            addresses = asyncio.run(self._addresses(host, port))
         except (ForbiddenAddress, OSError) as error:
             raise httpcore.ConnectError(str(error)) from None
-        for each in found[:-1]:
+        for address in addresses[:-1]:
             with suppress(httpcore.ConnectError, httpcore.ConnectTimeout):
-                return self._system.connect_tcp(each, port, ADDRESS_SECONDS, local_address, socket_options)
-        return self._system.connect_tcp(found[-1], port, timeout, local_address, socket_options)
+                return self._system.connect_tcp(address, port, ADDRESS_SECONDS, local_address, socket_options)
+        return self._system.connect_tcp(addresses[-1], port, timeout, local_address, socket_options)
 
     async def _addresses(self, host: str, port: int) -> Sequence[str]:
         if isinstance(self._resolver, MultiAddressResolver):

@@ -52,10 +52,10 @@ class RemoteError(Exception):
     problem: the JSON of its problem document, if it sent one.
     """
 
-    def __init__(self, said: str, status: int | None = None, problem: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, message: str, status: int | None = None, problem: Mapping[str, Any] | None = None) -> None:
         self.status = status
         self.problem = problem or {}
-        super().__init__(said)
+        super().__init__(message)
 
 
 class RemoteClient:
@@ -81,23 +81,25 @@ class RemoteClient:
 
     def abort_requests(self) -> None:
         """Makes all running requests fail at once, in every thread. Later requests open new connections."""
-        for connected in list(self._sockets):
+        for connection in list(self._sockets):
             with suppress(OSError):
-                connected.shutdown(socket.SHUT_RDWR)  # `close` alone would not wake a thread that waits for an answer
+                connection.shutdown(socket.SHUT_RDWR)  # `close` alone would not wake a thread that waits for an answer
 
-    def request(self, method: str, path: str, *, within: float = STALL_SECONDS, **options: Any) -> httpx.Response:
+    def request(self, method: str, path: str, *, timeout: float = STALL_SECONDS, **options: Any) -> httpx.Response:
         """The whole answer to a request, with a status below 400.
 
-        within: time limit in seconds. Raises: RemoteError.
+        timeout: time limit in seconds. Raises: RemoteError.
         """
         try:
-            with Watchdog(self.abort_requests, within) as watchdog:
-                given = watch_upload(options, watchdog)
-                with self._client.stream(method, self.url + path, extensions=self._traced(), **given) as response:
-                    answer = read_response(response)
+            with Watchdog(self.abort_requests, timeout) as watchdog:
+                watched_options = watch_upload(options, watchdog)
+                with self._client.stream(
+                    method, self.url + path, extensions=self._traced(), **watched_options
+                ) as response:
+                    complete_response = read_response(response)
         except _FAILURES as error:
             raise self._connection_lost(error) from None
-        return self._checked(answer)
+        return self._checked(complete_response)
 
     @contextmanager
     def stream(self, path: str, **options: Any) -> Iterator[Iterator[bytes | None]]:
@@ -122,9 +124,9 @@ class RemoteClient:
 
         def trace(name: str, info: Mapping[str, Any]) -> None:
             if name in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
-                connected = info["return_value"].get_extra_info("socket")
-                _set_keepalive(connected)
-                self._sockets.add(connected)
+                connection = info["return_value"].get_extra_info("socket")
+                _set_keepalive(connection)
+                self._sockets.add(connection)
 
         return {"trace": trace}
 
@@ -132,22 +134,24 @@ class RemoteClient:
         if response.status_code < 400:
             return response
         problem = _problem(response)
-        where = f"{response.request.method} {response.request.url.path} answers {response.status_code}"
-        raise RemoteError(": ".join(filter(None, (where, _problem_text(problem)))), response.status_code, problem)
+        request_line = f"{response.request.method} {response.request.url.path} answers {response.status_code}"
+        raise RemoteError(
+            ": ".join(filter(None, (request_line, _problem_text(problem)))), response.status_code, problem
+        )
 
     def _connection_lost(self, error: Exception) -> RemoteError:
-        said = " ".join(str(error).split()) or type(error).__name__
-        return RemoteError(f"{self.url} does not answer: {said}")
+        message = " ".join(str(error).split()) or type(error).__name__
+        return RemoteError(f"{self.url} does not answer: {message}")
 
 
 def _problem(response: httpx.Response) -> dict[str, Any]:
     """The problem document of an answer; empty for any other answer, such as that of a server that is no registry."""
     try:
-        found = response.json()
+        document = response.json()
     except (ValueError, RecursionError):
         return {}
     texts = ("type", "title")
-    return found if isinstance(found, dict) and all(isinstance(found.get(name), str) for name in texts) else {}
+    return document if isinstance(document, dict) and all(isinstance(document.get(name), str) for name in texts) else {}
 
 
 def _problem_text(problem: Mapping[str, Any]) -> str:
@@ -156,12 +160,12 @@ def _problem_text(problem: Mapping[str, Any]) -> str:
     return " ".join(" ".join(text.split()) for text in texts if isinstance(text, str))[:MAX_DETAIL_LENGTH].strip()
 
 
-def _set_keepalive(connected: socket.socket) -> None:
+def _set_keepalive(connection: socket.socket) -> None:
     """Makes the system close a connection whose line is cut."""
     with suppress(OSError):  # the connection has ended already
         for level, name, value in _KEEPALIVE_OPTIONS:
             if hasattr(socket, name):
-                connected.setsockopt(level, getattr(socket, name), value)
+                connection.setsockopt(level, getattr(socket, name), value)
 
 
 def _headers(credential: Mapping[str, Any] | None) -> dict[str, str]:

@@ -44,24 +44,28 @@ class RemoteSubscription:
     """The subscription of one link, kept alive while the link needs events."""
 
     def __init__(
-        self, link: Link, tools: LinkWorkerContext, registry: RemoteClient, events: Mapping[str, Any] | None = None
+        self,
+        link: Link,
+        context: LinkWorkerContext,
+        client: RemoteClient,
+        event_selection: Mapping[str, Any] | None = None,
     ) -> None:
         """The subscription that is stored for a link, if any.
 
-        registry: the other registry by the URL below which it has `/subscriptions`; it stays open.
-        events: selects the events: `source`, `types`, `config` and `filters`, as in the Subscriptions API.
+        client: the other registry by the URL below which it has `/subscriptions`; it stays open.
+        event_selection: selects the events: `source`, `types`, `config` and `filters`, as in the Subscriptions API.
         Raises: NoPublicUrl, one of `DRIVER_ERRORS`.
         """
-        if not tools.public_url:
+        if not context.public_url:
             raise NoPublicUrl
         self._link = link
-        self._tools = tools
-        self._registry = registry
-        self._id: str | None = tools.states.read(link.id).status.get(SUBSCRIPTION_FACT)
+        self._tools = context
+        self._registry = client
+        self._id: str | None = context.states.read(link.id).status.get(SUBSCRIPTION_FACT)
         self._definition = {
-            **{name: value for name, value in (events or {}).items() if value},
+            **{name: value for name, value in (event_selection or {}).items() if value},
             "protocol": "HTTP",
-            "sink": f"{tools.public_url}{COLLECTION}/{link.id}/events",
+            "sink": f"{context.public_url}{COLLECTION}/{link.id}/events",
             "protocolsettings": {"contentmode": "batched", "maxbatchwait": 20, "deadletter": {"mode": "drop"}},
         }
 
@@ -70,11 +74,11 @@ class RemoteSubscription:
 
         Raises: RemoteError, one of `DRIVER_ERRORS`.
         """
-        found = self._find(self._id) if self._id else None
-        if found is not None and _contains(found, self._definition):
-            self._revive(found)
+        subscription = self._find(self._id) if self._id else None
+        if subscription is not None and _contains(subscription, self._definition):
+            self._revive(subscription)
             return False
-        if found is not None:
+        if subscription is not None:
             self._delete(str(self._id))
         self._id = str(self._registry.request("POST", _PATH, json=self._definition).json()["id"])
         self._tools.states.update(self._link.id, None, **{SUBSCRIPTION_FACT: self._id})
@@ -88,27 +92,29 @@ class RemoteSubscription:
         """
         with suppress(RemoteError, *delivery_store.DRIVER_ERRORS):
             link = self._tools.readers.quick_view().links.get(self._link.id)
-            goes_on = link is not None and link.enabled and not link.promoted and link.mode == self._link.mode
-            if self._id and not goes_on:
+            is_continued = link is not None and link.enabled and not link.promoted and link.mode == self._link.mode
+            if self._id and not is_continued:
                 self._delete(self._id)
                 self._tools.states.update(self._link.id, None, **{SUBSCRIPTION_FACT: None})
 
     def _find(self, id: str) -> dict[str, Any] | None:
         with _unless_gone():
-            found: dict[str, Any] = self._registry.request("GET", f"{_PATH}/{id}").json()
-            return found
+            subscription: dict[str, Any] = self._registry.request("GET", f"{_PATH}/{id}").json()
+            return subscription
         return None
 
     def _delete(self, id: str) -> None:
         with _unless_gone():
             self._registry.request("DELETE", f"{_PATH}/{id}")
 
-    def _revive(self, found: Mapping[str, Any]) -> None:
-        status = found.get("status") or {}
-        asked = (status.get("validation") or {}).get("state")
-        action = _REVIVING_ACTIONS.get(status.get("state", "")) or ("verify" if asked == "unvalidated" else None)
+    def _revive(self, subscription: Mapping[str, Any]) -> None:
+        status = subscription.get("status") or {}
+        validation_state = (status.get("validation") or {}).get("state")
+        action = _REVIVING_ACTIONS.get(status.get("state", "")) or (
+            "verify" if validation_state == "unvalidated" else None
+        )
         if action is not None:
-            self._registry.request("POST", f"{_PATH}/{found['id']}/actions/{action}")
+            self._registry.request("POST", f"{_PATH}/{subscription['id']}/actions/{action}")
 
 
 def group_filters(groups: Sequence[str]) -> list[dict[str, Any]]:
@@ -119,9 +125,9 @@ def group_filters(groups: Sequence[str]) -> list[dict[str, Any]]:
     """
     if not groups or len(groups) > _MOST:
         return []
-    own = ({"exact": {"subject": group}} for group in groups)
-    below = ({"prefix": {"subject": f"{group}/"}} for group in groups)
-    return [{"any": [{"exact": {"subject": xids.MODEL}}, *own, *below]}]
+    group_conditions = ({"exact": {"subject": group}} for group in groups)
+    content_conditions = ({"prefix": {"subject": f"{group}/"}} for group in groups)
+    return [{"any": [{"exact": {"subject": xids.MODEL}}, *group_conditions, *content_conditions]}]
 
 
 @contextmanager
@@ -134,8 +140,8 @@ def _unless_gone() -> Iterator[None]:
             raise
 
 
-def _contains(found: Any, wanted: Any) -> bool:
+def _contains(document: Any, members: Any) -> bool:
     """Whether a document has all wanted members. It may have more, such as defaults."""
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        return all(name in found and _contains(found[name], value) for name, value in wanted.items())
-    return bool(found == wanted)
+    if isinstance(members, dict) and isinstance(document, dict):
+        return all(name in document and _contains(document[name], value) for name, value in members.items())
+    return bool(document == members)

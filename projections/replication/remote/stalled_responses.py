@@ -38,7 +38,7 @@ class Watchdog:
         self._arm()
         return self
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+    def __exit__(self, error_type: object, error: BaseException | None, traceback: object) -> None:
         self.stop()
         if self._bitten and isinstance(error, Exception):
             raise ResponseStalled(self._seconds) from error
@@ -52,10 +52,10 @@ class Watchdog:
 
     def watch_parts(self, content: Iterable[T]) -> Iterator[T]:
         """The parts of an upload. Each part that is consumed restarts the time."""
-        for each in content:
+        for part in content:
             if time.monotonic() - self._armed > 1:
                 self._arm()
-            yield each
+            yield part
 
     def _arm(self) -> None:
         self.stop()
@@ -75,14 +75,14 @@ def check_progress(lines: Iterable[bytes | None]) -> Iterator[bytes | None]:
 
     Empty lines do not count as progress. The time that the consumer spends on a line does not count either.
     """
-    left = STALL_SECONDS
-    began = time.monotonic()
+    remaining = STALL_SECONDS
+    started_at = time.monotonic()
     for line in lines:
-        left = STALL_SECONDS if line else left - (time.monotonic() - began)
-        if left <= 0:
+        remaining = STALL_SECONDS if line else remaining - (time.monotonic() - started_at)
+        if remaining <= 0:
             raise ResponseStalled(STALL_SECONDS)
         yield line
-        began = time.monotonic()
+        started_at = time.monotonic()
 
 
 def watch_upload(options: dict[str, Any], watchdog: Watchdog) -> dict[str, Any]:

@@ -48,47 +48,47 @@ class CachedResponses:
 
     def get_if_changed(self, path: str) -> dict[str, Any] | None:
         """A JSON object; None if it has not changed since its ETag was kept."""
-        known = self._tags.get(path)
-        answer = self.remote.request("GET", path, headers={"if-none-match": known} if known else {})
-        if answer.status_code == 304:
+        etag = self._tags.get(path)
+        response = self.remote.request("GET", path, headers={"if-none-match": etag} if etag else {})
+        if response.status_code == 304:
             return None
-        found = _parse_object(answer)
-        if "etag" in answer.headers:
-            self._seen_tags[path] = answer.headers["etag"]
-        return found
+        document = _parse_object(response)
+        if "etag" in response.headers:
+            self._seen_tags[path] = response.headers["etag"]
+        return document
 
     def members(self, path: str) -> Iterator[tuple[str, Any]]:
         """The members of a collection by id, page by page."""
-        asked = {path}
+        requested_paths = {path}
         while True:
-            answer = self.remote.request("GET", path)
-            yield from _parse_object(answer).items()
-            further = answer.links.get("next", {}).get("url")
-            if further is None:
+            response = self.remote.request("GET", path)
+            yield from _parse_object(response).items()
+            next_url = response.links.get("next", {}).get("url")
+            if next_url is None:
                 return
-            path = self._path(answer, further)
-            if path in asked:
+            path = self._path(response, next_url)
+            if path in requested_paths:
                 raise RemoteError(f"{self.remote.url} has an endless sequence of pages at {path}")
-            asked.add(path)
+            requested_paths.add(path)
 
-    def _path(self, answer: httpx.Response, further: str) -> str:
+    def _path(self, response: httpx.Response, next_url: str) -> str:
         """The path of a page on this server.
 
         If a link names another address than this client uses, its query is applied to the current path. So a server
         that does not know its own address still works, and the credential never goes elsewhere.
         """
-        whole = urljoin(str(answer.url), further)
-        if whole.startswith(self.remote.url + "/"):
-            return whole.removeprefix(self.remote.url)
-        here = str(answer.url).removeprefix(self.remote.url).partition("?")[0]
-        return f"{here}?{urlsplit(whole).query}"
+        absolute_url = urljoin(str(response.url), next_url)
+        if absolute_url.startswith(self.remote.url + "/"):
+            return absolute_url.removeprefix(self.remote.url)
+        current_path = str(response.url).removeprefix(self.remote.url).partition("?")[0]
+        return f"{current_path}?{urlsplit(absolute_url).query}"
 
 
-def _parse_object(answer: httpx.Response) -> dict[str, Any]:
+def _parse_object(response: httpx.Response) -> dict[str, Any]:
     try:
-        found = loads(answer.content)
+        document = loads(response.content)
     except InvalidJson:
-        found = None
-    if not isinstance(found, dict):
-        raise BrokenEntity(f"GET {answer.request.url.path} answers {answer.status_code} with no JSON object")
-    return found
+        document = None
+    if not isinstance(document, dict):
+        raise BrokenEntity(f"GET {response.request.url.path} answers {response.status_code} with no JSON object")
+    return document

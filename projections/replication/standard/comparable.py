@@ -35,9 +35,9 @@ _ABSENT: Final = object()
 class BrokenEntity(ValueError):
     """An answer that is no valid entity of its type. xid: the remote xid; empty if unknown."""
 
-    def __init__(self, said: str, xid: str = "") -> None:
+    def __init__(self, message: str, xid: str = "") -> None:
         self.xid = xid
-        super().__init__(said)
+        super().__init__(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,11 @@ class ComparableVersion:
         """
         if self.attributes != other.attributes:
             return False
-        mine, theirs = self.content, other.content
-        if mine.digest and theirs.digest:
-            return mine.digest == theirs.digest
-        known, given = (mine, theirs) if mine.digest else (theirs, mine)
-        return given.value is _ABSENT or given.has_value_of(known.read()) or given.read() == known.read()
+        own_content, other_content = self.content, other.content
+        if own_content.digest and other_content.digest:
+            return own_content.digest == other_content.digest
+        hashed, unhashed = (own_content, other_content) if own_content.digest else (other_content, own_content)
+        return unhashed.value is _ABSENT or unhashed.has_value_of(hashed.read()) or unhashed.read() == hashed.read()
 
     def write_body(self, type: ResourceType) -> dict[str, Any]:
         """The body of a write. Reads the document."""
@@ -122,28 +122,35 @@ class ComparableResource:
     @property
     def last_modified(self) -> str:
         """The latest modification time of its Versions."""
-        return max((str(each.attributes.get("modifiedat", "")) for each in self.versions.values()), default="")
+        return max((str(version.attributes.get("modifiedat", "")) for version in self.versions.values()), default="")
 
-    def changed_versions(self, before: ComparableResource) -> dict[str, ComparableVersion]:
+    def changed_versions(self, previous: ComparableResource) -> dict[str, ComparableVersion]:
         """The Versions that differ from those before, in order of creation."""
-        known = before.versions
-        return {id: form for id, form in self.versions.items() if id not in known or not form.is_copy_of(known[id])}
+        previous_versions = previous.versions
+        return {
+            id: version
+            for id, version in self.versions.items()
+            if id not in previous_versions or not version.is_copy_of(previous_versions[id])
+        }
 
     def is_copy_of(self, other: ComparableResource) -> bool:
         """Whether one is a copy of the other."""
-        ids = self.versions.keys() == other.versions.keys()
-        return ids and self.meta == other.meta and not self.changed_versions(other)
+        has_same_ids = self.versions.keys() == other.versions.keys()
+        return has_same_ids and self.meta == other.meta and not self.changed_versions(other)
 
     def content_hash(self) -> bytes:
         """A hash that differs whenever the contents differ."""
         return _content_hash(
-            [self.meta, {id: [form.attributes, form.content.known_hash()] for id, form in self.versions.items()}]
+            [
+                self.meta,
+                {id: [version.attributes, version.content.known_hash()] for id, version in self.versions.items()},
+            ]
         )
 
     def meta_write_body(self) -> dict[str, Any]:
         """The body of a write of its meta."""
-        late = {"modifiedat": self.modifiedat} if self.modifiedat and "xref" not in self.meta else {}
-        return {**self.meta, **late}
+        modified_time = {"modifiedat": self.modifiedat} if self.modifiedat and "xref" not in self.meta else {}
+        return {**self.meta, **modified_time}
 
     def write_body(self, type: ResourceType) -> dict[str, Any]:
         """The body of a write of the whole Resource."""
@@ -151,7 +158,7 @@ class ComparableResource:
             return {"meta": self.meta_write_body()}
         return {
             "meta": self.meta_write_body(),
-            "versions": {id: form.write_body(type) for id, form in self.versions.items()},
+            "versions": {id: version.write_body(type) for id, version in self.versions.items()},
         }
 
 
@@ -180,60 +187,68 @@ class ComparableGroup:
         return {**self.attributes, **({"modifiedat": self.modifiedat} if self.modifiedat else {})}
 
 
-def comparable_group(given: Any, type: GroupType) -> ComparableGroup:
+def comparable_group(attributes_json: Any, type: GroupType) -> ComparableGroup:
     """A Group from an answer. Raises: BrokenEntity."""
-    below = {f"{plural}{ending}" for plural in type.resources for ending in _BELOW}
-    attributes = _shared_attributes(given, _OWN | below | {f"{type.singular}id"})
+    collection_attributes = {f"{plural}{suffix}" for plural in type.resources for suffix in _BELOW}
+    attributes = _shared_attributes(attributes_json, _OWN | collection_attributes | {f"{type.singular}id"})
     return ComparableGroup(attributes, attributes.pop("modifiedat", None))
 
 
-def comparable_registry(given: Any, plurals: Iterable[str]) -> ComparableGroup:
+def comparable_registry(attributes_json: Any, plurals: Iterable[str]) -> ComparableGroup:
     """A registry's own attributes from an answer. plurals: of its Group types. Raises: BrokenEntity."""
-    below = {f"{plural}{ending}" for plural in plurals for ending in _BELOW}
-    return ComparableGroup(_shared_attributes(given, _OWN | _OF_REGISTRY | below))
+    collection_attributes = {f"{plural}{suffix}" for plural in plurals for suffix in _BELOW}
+    return ComparableGroup(_shared_attributes(attributes_json, _OWN | _OF_REGISTRY | collection_attributes))
 
 
 def comparable_resource(
-    given: Any, type: ResourceType, versions: Iterable[tuple[str, ComparableVersion]]
+    meta_json: Any, type: ResourceType, versions: Iterable[tuple[str, ComparableVersion]]
 ) -> ComparableResource:
     """A Resource from its meta and its Versions. Raises: BrokenEntity."""
-    meta = _shared_attributes(given, _OF_META | {f"{type.singular}id"})
+    meta = _shared_attributes(meta_json, _OF_META | {f"{type.singular}id"})
     if "xref" in meta:
         return ComparableResource({"xref": meta["xref"]}, {})
     if not meta.get("defaultversionsticky"):
         meta = {name: value for name, value in meta.items() if name not in _OF_DEFAULT}
     ordered = sorted(versions, key=lambda found: (found[1].attributes.get("createdat", ""), found[0].lower()))
-    return ComparableResource(meta, dict(ordered), _times(given).get("modifiedat"))
+    return ComparableResource(meta, dict(ordered), _times(meta_json).get("modifiedat"))
 
 
-def comparable_version(given: Any, type: ResourceType, content: DocumentContent = NO_CONTENT) -> ComparableVersion:
+def comparable_version(
+    attributes_json: Any, type: ResourceType, content: DocumentContent = NO_CONTENT
+) -> ComparableVersion:
     """A Version from an answer or an after-image. Raises: BrokenEntity."""
-    inlined = {type.singular, f"{type.singular}base64"} if type.hasdocument else set()
-    return ComparableVersion(_shared_attributes(given, _OF_VERSIONS | inlined | {f"{type.singular}id"}), content)
+    document_attributes = {type.singular, f"{type.singular}base64"} if type.hasdocument else set()
+    return ComparableVersion(
+        _shared_attributes(attributes_json, _OF_VERSIONS | document_attributes | {f"{type.singular}id"}), content
+    )
 
 
-def map_xref(form: ComparableResource, names: Mapping[str, str]) -> ComparableResource:
+def map_xref(comparable: ComparableResource, names: Mapping[str, str]) -> ComparableResource:
     """A pointer with the remote xid of its target.
 
     names: xids of remote Groups, by lower-cased xids of local ones.
     """
-    parts = xids.segments(str(form.meta.get("xref", "")))
-    name = names.get(xids.join(*parts[:2]).lower()) if len(parts) == 4 else None
-    return ComparableResource({"xref": f"{name}/{'/'.join(parts[2:])}"}, {}) if name else form
+    parts = xids.segments(str(comparable.meta.get("xref", "")))
+    remote_group = names.get(xids.join(*parts[:2]).lower()) if len(parts) == 4 else None
+    return ComparableResource({"xref": f"{remote_group}/{'/'.join(parts[2:])}"}, {}) if remote_group else comparable
 
 
-def _shared_attributes(given: Any, left: Iterable[str]) -> dict[str, Any]:
-    if not isinstance(given, Mapping):
+def _shared_attributes(attributes_json: Any, excluded_names: Iterable[str]) -> dict[str, Any]:
+    if not isinstance(attributes_json, Mapping):
         raise BrokenEntity("an entity is not a JSON object")
-    left = frozenset(left)
-    return {name: value for name, value in given.items() if value is not None and name not in left} | _times(
-        given, left
-    )
+    excluded_names = frozenset(excluded_names)
+    return {
+        name: value for name, value in attributes_json.items() if value is not None and name not in excluded_names
+    } | _times(attributes_json, excluded_names)
 
 
-def _times(given: Mapping[str, Any], left: Iterable[str] = ()) -> dict[str, str]:
+def _times(attributes_json: Mapping[str, Any], excluded_names: Iterable[str] = ()) -> dict[str, str]:
     try:
-        return {name: to_utc(given[name]) for name in _TIMES if given.get(name) and name not in left}
+        return {
+            name: to_utc(attributes_json[name])
+            for name in _TIMES
+            if attributes_json.get(name) and name not in excluded_names
+        }
     except (ValueError, TypeError, OverflowError) as error:
         raise BrokenEntity(str(error)) from None
 

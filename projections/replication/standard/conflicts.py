@@ -11,9 +11,9 @@ MAX_CONFLICTS: Final = 100
 class Conflicts:
     """The conflicts of a link: one reason for each xid."""
 
-    def __init__(self, known: list[dict[str, str]] | None = None) -> None:
-        """known: in the form that `to_json` returns."""
-        self._reasons = {each["xid"]: each["reason"] for each in known or ()}
+    def __init__(self, stored_conflicts: list[dict[str, str]] | None = None) -> None:
+        """stored_conflicts: in the form that `to_json` returns."""
+        self._reasons = {conflict["xid"]: conflict["reason"] for conflict in stored_conflicts or ()}
         self.count_added = 0  # how often a conflict was added
 
     def __bool__(self) -> bool:

@@ -28,187 +28,198 @@ ComparableT = TypeVar("ComparableT", ComparableGroup, ComparableResource)
 class EntityCopier:
     """One pass over the other registry.
 
-    tried: hashes of entities that this registry could not store exactly, by xid, kept from pass to pass. They are not
-    written again until either side changes.
+    unequal_hashes: hashes of entities that this registry could not store exactly, by xid, kept from pass to pass. They
+    are not written again until either side changes.
     """
 
     def __init__(
         self,
         link: Link,
-        tools: LinkWorkerContext,
+        context: LinkWorkerContext,
         source: StandardSource,
-        tried: dict[str, tuple[bytes, bytes]],
+        unequal_hashes: dict[str, tuple[bytes, bytes]],
         conflicts: Conflicts,
     ) -> None:
         self.conflicts = conflicts
         self._link = link
-        self._tools = tools
+        self._tools = context
         self._source = source
-        self._tried = tried
+        self._tried = unequal_hashes
         self._names = XidMapping(link.names)
-        self._here = LocalRegistry(tools.readers.quick_view())
+        self._here = LocalRegistry(context.readers.quick_view())
         self._source_xids: set[str] = set()
-        others = {each.id for each in tools.readers.quick_view().links.all()} - {link.id}
-        self._brings = others | {None}
+        other_links = {other_link.id for other_link in context.readers.quick_view().links.all()} - {link.id}
+        self._brings = other_links | {None}
 
-    def copy_group(self, listed: ListedGroup) -> None:
+    def copy_group(self, listed_group: ListedGroup) -> None:
         """Copies a Group and its contents in scope. Deletes copies whose originals no longer exist."""
-        xid = self._names.to_local(listed.xid)
+        xid = self._names.to_local(listed_group.xid)
         self._source_xids.add(xid)
-        if isinstance(listed.form, BrokenEntity):
-            self._report_broken(xid, listed.form)
+        if isinstance(listed_group.form, BrokenEntity):
+            self._report_broken(xid, listed_group.form)
             if self._here.group(xid) is None:
                 return
-        elif not self._group(xid, listed.form):
+        elif not self._group(xid, listed_group.form):
             return
         pointers: list[tuple[str, ComparableResource]] = []
-        for other, form in listed.resources:
+        for remote_xid, comparable in listed_group.resources:
             if self._tools.stopping.is_set():
                 return
-            if not self._link.scope.has(other):
+            if not self._link.scope.has(remote_xid):
                 continue
-            if isinstance(form, ComparableResource) and "xref" in form.meta:
-                pointers.append((other, map_xref(form, self._names.local)))
+            if isinstance(comparable, ComparableResource) and "xref" in comparable.meta:
+                pointers.append((remote_xid, map_xref(comparable, self._names.local)))
             else:
-                self._copy_listed(other, form)
-        for pointer, form in pointers:
-            self._copy_listed(pointer, form)
-        if not isinstance(listed.form, BrokenEntity):
+                self._copy_listed(remote_xid, comparable)
+        for pointer, comparable in pointers:
+            self._copy_listed(pointer, comparable)
+        if not isinstance(listed_group.form, BrokenEntity):
             self._prune(xid)
 
     def remove_missing(self, root: str) -> None:
         """Deletes Groups that no longer exist, after everything at and below the registry or a Group was copied."""
-        below = None if root == xids.REGISTRY else self._names.to_local(root)
+        local_root = None if root == xids.REGISTRY else self._names.to_local(root)
         for xid in list(self._here.groups()):
-            there = self._names.to_remote(xid)
-            if below in (None, xid) and xid not in self._source_xids and self._link.scope.reaches_into(there.lower()):
+            remote_xid = self._names.to_remote(xid)
+            if (
+                local_root in (None, xid)
+                and xid not in self._source_xids
+                and self._link.scope.reaches_into(remote_xid.lower())
+            ):
                 self._delete_copy(xid)
 
-    def _group(self, xid: str, form: ComparableGroup) -> bool:
+    def _group(self, xid: str, comparable: ComparableGroup) -> bool:
         """Whether the Group exists afterwards, so that contents can be written."""
-        held = self._here.group(xid)
-        if held is None:
-            return not self._was_deleted_here(xid, form) and self._do(xid, _put_command(xid, form.write_body()))
-        if held.form == form:
+        local_entity = self._here.group(xid)
+        if local_entity is None:
+            return not self._was_deleted_here(xid, comparable) and self._do(
+                xid, _put_command(xid, comparable.write_body())
+            )
+        if local_entity.form == comparable:
             return True
-        if held.link != self._link.id:
-            if not self._is_own(xid, form):
+        if local_entity.link != self._link.id:
+            if not self._is_own(xid, comparable):
                 self.conflicts.add(xid, "a Group of this name exists here already and is not changed")
             return True
-        if self._new(xid, form.content_hash(), held.form.content_hash()):
-            self._do(xid, _put_command(xid, form.write_body()))
-            self._compare(xid, form, self._here.group(xid))
+        if self._new(xid, comparable.content_hash(), local_entity.form.content_hash()):
+            self._do(xid, _put_command(xid, comparable.write_body()))
+            self._compare(xid, comparable, self._here.group(xid))
         else:
             self.conflicts.add(xid, _UNEQUAL)
         return True
 
-    def _copy_listed(self, other: str, form: ComparableResource | BrokenEntity | None) -> None:
-        """Copies a Resource. other: its remote xid. form: None if it is unchanged.
+    def _copy_listed(self, remote_xid: str, comparable: ComparableResource | BrokenEntity | None) -> None:
+        """Copies a Resource. remote_xid: its remote xid. comparable: None if it is unchanged.
 
         After a conflict it is read again in the next pass, because the cause may disappear.
         """
-        xid, met = self._names.to_local(other), self.conflicts.count_added
+        xid, previous_conflicts = self._names.to_local(remote_xid), self.conflicts.count_added
         try:
-            if isinstance(form, ComparableResource):
-                self._resource(xid, form)
+            if isinstance(comparable, ComparableResource):
+                self._resource(xid, comparable)
             else:
                 self._source_xids |= {xid, add_authority_mark(xid, self._link.url)}
-            if isinstance(form, BrokenEntity):
-                self._report_broken(xid, form)
+            if isinstance(comparable, BrokenEntity):
+                self._report_broken(xid, comparable)
         except BrokenEntity as error:  # of a document, which is read late
             self._source_xids |= {xid, add_authority_mark(xid, self._link.url)}
             self._report_broken(xid, error)
-        if self.conflicts.count_added > met:
-            self._source.forget_hash(other)
+        if self.conflicts.count_added > previous_conflicts:
+            self._source.forget_hash(remote_xid)
 
     def _report_broken(self, xid: str, error: BrokenEntity) -> None:
         """Records a broken entity and leaves its copy unchanged. The conflict names the broken part, if it is known."""
         self.conflicts.add(self._names.to_local(error.xid) if error.xid else xid, str(error))
 
-    def _resource(self, xid: str, form: ComparableResource) -> None:
-        place = self._target_xid(xid, form)
-        if place is not None:
-            self._source_xids.add(place)
-            self._write(place, form, self._here.resource(place))
+    def _resource(self, xid: str, comparable: ComparableResource) -> None:
+        local_xid = self._target_xid(xid, comparable)
+        if local_xid is not None:
+            self._source_xids.add(local_xid)
+            self._write(local_xid, comparable, self._here.resource(local_xid))
 
-    def _target_xid(self, xid: str, form: ComparableResource) -> str | None:
+    def _target_xid(self, xid: str, comparable: ComparableResource) -> str | None:
         """The xid at which to write a Resource; None if it must not be written."""
-        held = self._here.resource(xid)
-        if held is None:
-            return None if self._was_deleted_here(xid, form) or self._came_back(xid, form) else xid
-        if held.link == self._link.id:
+        local_entity = self._here.resource(xid)
+        if local_entity is None:
+            return None if self._was_deleted_here(xid, comparable) or self._came_back(xid, comparable) else xid
+        if local_entity.link == self._link.id:
             return xid
-        if form.is_copy_of(held.form):
+        if comparable.is_copy_of(local_entity.form):
             return None
-        if self._is_own(xid, form):
-            if form.last_modified > held.form.last_modified:
+        if self._is_own(xid, comparable):
+            if comparable.last_modified > local_entity.form.last_modified:
                 self.conflicts.add(xid, "it was changed there, but does not come from this link")
             return None
-        if self._link.conflicts == _SKIP or "xref" in form.meta:
+        if self._link.conflicts == _SKIP or "xref" in comparable.meta:
             self.conflicts.add(xid, "a Resource of this name exists here already")
             return None
-        place = add_authority_mark(xid, self._link.url)
-        self.conflicts.add(xid, f"a Resource of this name exists here already; it comes as {place}")
-        held = self._here.resource(place)
-        return place if held is None or held.link == self._link.id else None
+        marked_xid = add_authority_mark(xid, self._link.url)
+        self.conflicts.add(xid, f"a Resource of this name exists here already; it comes as {marked_xid}")
+        local_entity = self._here.resource(marked_xid)
+        return marked_xid if local_entity is None or local_entity.link == self._link.id else None
 
-    def _is_own(self, xid: str, form: ComparableGroup | ComparableResource) -> bool:
+    def _is_own(self, xid: str, comparable: ComparableGroup | ComparableResource) -> bool:
         """Whether a remote entity came from this registry or over another of its links, through a cycle of links."""
-        births = self._here.creation_records(xid) if form.createdat else []
-        return any(birth.createdat == form.createdat and birth.link in self._brings for birth in births)
+        creation_records = self._here.creation_records(xid) if comparable.createdat else []
+        return any(
+            creation_record.createdat == comparable.createdat and creation_record.link in self._brings
+            for creation_record in creation_records
+        )
 
-    def _was_deleted_here(self, xid: str, form: ComparableGroup | ComparableResource) -> bool:
+    def _was_deleted_here(self, xid: str, comparable: ComparableGroup | ComparableResource) -> bool:
         """Whether an entity that existed in this registry first was deleted in it."""
-        if not self._is_own(xid, form):
+        if not self._is_own(xid, comparable):
             return False
         self.conflicts.add(xid, "it was deleted here, but does not come from this link")
         return True
 
-    def _came_back(self, xid: str, form: ComparableResource) -> bool:
+    def _came_back(self, xid: str, comparable: ComparableResource) -> bool:
         """Whether it is an entity of this registry that the other one renamed after a conflict."""
-        return remove_authority_mark(xid) != xid and self._is_own(remove_authority_mark(xid), form)
+        return remove_authority_mark(xid) != xid and self._is_own(remove_authority_mark(xid), comparable)
 
-    def _write(self, xid: str, form: ComparableResource, held: LocalEntity[ComparableResource] | None) -> None:
-        if held is not None and form.is_copy_of(held.form):
+    def _write(
+        self, xid: str, comparable: ComparableResource, local_entity: LocalEntity[ComparableResource] | None
+    ) -> None:
+        if local_entity is not None and comparable.is_copy_of(local_entity.form):
             return
-        if held is not None and not self._new(xid, form.content_hash(), held.form.content_hash()):
+        if local_entity is not None and not self._new(xid, comparable.content_hash(), local_entity.form.content_hash()):
             self.conflicts.add(xid, _UNEQUAL)
             return
-        if self._do(xid, *self._commands(xid, form, held)):
-            self._compare(xid, form, self._here.resource(xid))
+        if self._do(xid, *self._commands(xid, comparable, local_entity)):
+            self._compare(xid, comparable, self._here.resource(xid))
 
     def _commands(
-        self, xid: str, form: ComparableResource, held: LocalEntity[ComparableResource] | None
+        self, xid: str, comparable: ComparableResource, local_entity: LocalEntity[ComparableResource] | None
     ) -> list[Command]:
         type = self._here.type_of(xid)
-        if held is None or "xref" in form.meta or "xref" in held.form.meta:
-            return [_put_command(xid, form.write_body(type))]
-        found: list[Command] = []
-        changed = form.changed_versions(held.form)
+        if local_entity is None or "xref" in comparable.meta or "xref" in local_entity.form.meta:
+            return [_put_command(xid, comparable.write_body(type))]
+        commands: list[Command] = []
+        changed = comparable.changed_versions(local_entity.form)
         if changed:
-            tree = {id: each.write_body(type) for id, each in changed.items()}
-            found.append(WriteTree(f"{xid}/versions", tree, WriteMethod.POST, keepids=True))
-        if form.meta != held.form.meta:
-            found.append(_put_command(f"{xid}/meta", form.meta_write_body()))
-        gone = held.form.versions.keys() - form.versions.keys()
-        if gone:
-            found.append(DeleteEntities(f"{xid}/versions", {id: {} for id in sorted(gone)}))
-        return found
+            tree = {id: version.write_body(type) for id, version in changed.items()}
+            commands.append(WriteTree(f"{xid}/versions", tree, WriteMethod.POST, keepids=True))
+        if comparable.meta != local_entity.form.meta:
+            commands.append(_put_command(f"{xid}/meta", comparable.meta_write_body()))
+        deleted_ids = local_entity.form.versions.keys() - comparable.versions.keys()
+        if deleted_ids:
+            commands.append(DeleteEntities(f"{xid}/versions", {id: {} for id in sorted(deleted_ids)}))
+        return commands
 
-    def _new(self, xid: str, form: bytes, held: bytes) -> bool:
-        return self._tried.get(xid) != (form, held)
+    def _new(self, xid: str, remote_hash: bytes, local_hash: bytes) -> bool:
+        return self._tried.get(xid) != (remote_hash, local_hash)
 
-    def _compare(self, xid: str, form: ComparableT, held: LocalEntity[ComparableT] | None) -> None:
-        if held is None or form.is_copy_of(held.form):
+    def _compare(self, xid: str, comparable: ComparableT, local_entity: LocalEntity[ComparableT] | None) -> None:
+        if local_entity is None or comparable.is_copy_of(local_entity.form):
             self._tried.pop(xid, None)
         else:
-            self._tried[xid] = form.content_hash(), held.form.content_hash()
+            self._tried[xid] = comparable.content_hash(), local_entity.form.content_hash()
 
     def _prune(self, group: str) -> None:
         for xid, link in self._here.resources(group):
-            mine = link == self._link.id and xid not in self._source_xids
+            is_obsolete_copy = link == self._link.id and xid not in self._source_xids
             if (
-                mine
+                is_obsolete_copy
                 and self._link.scope.has(self._names.to_remote(remove_authority_mark(xid)))
                 and not self._is_still_there(xid)
             ):
@@ -216,21 +227,21 @@ class EntityCopier:
 
     def _is_still_there(self, xid: str) -> bool:
         """Whether an entity missing in lists still exists remotely: pages can miss entries during changes."""
-        base = remove_authority_mark(xid)
-        if base != xid and base in self._source_xids:
+        unmarked_xid = remove_authority_mark(xid)
+        if unmarked_xid != xid and unmarked_xid in self._source_xids:
             return False  # its own name is free now
-        return any(self._source.has(self._names.to_remote(each)) for each in {xid, base})
+        return any(self._source.has(self._names.to_remote(local_xid)) for local_xid in {xid, unmarked_xid})
 
     def _delete_copy(self, xid: str) -> None:
-        held = self._here.group(xid)
-        if held is None or held.link != self._link.id or self._source.has(self._names.to_remote(xid)):
+        local_entity = self._here.group(xid)
+        if local_entity is None or local_entity.link != self._link.id or self._source.has(self._names.to_remote(xid)):
             return
-        below = self._here.resources(xid)
-        if all(link == self._link.id for _, link in below):
+        resources = self._here.resources(xid)
+        if all(link == self._link.id for _, link in resources):
             self._do(xid, DeleteEntities(xid))
             return
         self.conflicts.add(xid, "it no longer exists there, but has something here that does not come from this link")
-        for resource, link in below:
+        for resource, link in resources:
             if link == self._link.id:
                 self._do(resource, DeleteEntities(resource))
 

@@ -68,8 +68,11 @@ class LocalRegistry:
     def has_own_changes(self) -> bool:
         """Whether one of its latest events wrote registry attributes that did not come over a link."""
         events = map(_MAPPER.event_of_row, self._view.log.latest(xids.REGISTRY, _BACK))
-        own = [event.attributes for event in events if LINK not in event.private]
-        return any(comparable_registry(attributes, _counted_collections(attributes)).attributes for attributes in own)
+        own_attributes = [event.attributes for event in events if LINK not in event.private]
+        return any(
+            comparable_registry(attributes, _counted_collections(attributes)).attributes
+            for attributes in own_attributes
+        )
 
     def capabilities(self) -> LocalEntity[dict[str, Any]]:
         """The capabilities in force."""
@@ -102,14 +105,14 @@ class LocalRegistry:
             return None
         type = self.type_of(xid)
         rows = list(self._view.subtree(xid, (f"{row.type}.versions",)))
-        versions = ((each.id, self._version(each, type)) for each in rows)
+        versions = ((version_row.id, self._version(version_row, type)) for version_row in rows)
         return _local_entity(comparable_resource(loads(row.attributes)["meta"], type, versions), row)
 
     def has_type(self, xid: str) -> bool:
         """Whether the model has the type of a Group or Resource."""
-        plural, *rest = xids.segments(xid)
+        plural, *more_segments = xids.segments(xid)
         type = self.model.groups.get(plural)
-        return type is not None and (len(rest) < 2 or rest[1] in type.resources)
+        return type is not None and (len(more_segments) < 2 or more_segments[1] in type.resources)
 
     def type_of(self, xid: str) -> ResourceType:
         """The type of a Resource or Version."""
@@ -127,8 +130,8 @@ class LocalRegistry:
         return comparable_version(loads(row.attributes), type, content)
 
 
-def _local_entity(form: ComparableT, row: EntityRow) -> LocalEntity[ComparableT]:
-    return LocalEntity(form, _link(row))
+def _local_entity(comparable: ComparableT, row: EntityRow) -> LocalEntity[ComparableT]:
+    return LocalEntity(comparable, _link(row))
 
 
 def _counted_collections(attributes: Mapping[str, Any]) -> list[str]:
@@ -137,13 +140,13 @@ def _counted_collections(attributes: Mapping[str, Any]) -> list[str]:
 
 
 def _creation_record(event: EntityEvent) -> CreationRecord:
-    own = event.private.get("own") or event.attributes.get("meta", event.attributes)
-    return CreationRecord(own.get("createdat"), event.private.get(LINK))
+    own_attributes = event.private.get("own") or event.attributes.get("meta", event.attributes)
+    return CreationRecord(own_attributes.get("createdat"), event.private.get(LINK))
 
 
 def _link(row: EntityRow) -> str | None:
-    found: str | None = loads(row.private).get(LINK)
-    return found
+    link_id: str | None = loads(row.private).get(LINK)
+    return link_id
 
 
 def _model(view: View) -> Model:

@@ -21,11 +21,11 @@ from projections.replication.standard.source import StandardSource
 class StandardPull:
     """Runs a link that copies from a server of the standard API at intervals."""
 
-    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
+    def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self._link = link
-        self._tools = tools
+        self._tools = context
         self._tried: dict[str, tuple[bytes, bytes]] = {}
-        self._registry = RegistryAttributesCopier(link, tools)
+        self._registry = RegistryAttributesCopier(link, context)
         self._model: Mapping[str, Any] | None = None
         self._plurals: Sequence[str] = ()
 
@@ -42,7 +42,7 @@ class StandardPull:
         conflicts = Conflicts()
         self._define(source, conflicts)
         source.begin_look()
-        copies = EntityCopier(self._link, self._tools, source, self._tried, conflicts)
+        copier = EntityCopier(self._link, self._tools, source, self._tried, conflicts)
         for root in _scope_roots(self._link):
             if root != xids.REGISTRY and xids.segments(root)[0] not in source.types:
                 conflicts.add(root, "the other registry has no Groups of this type")
@@ -50,17 +50,17 @@ class StandardPull:
             groups = source.groups(root)
             if groups is None:
                 continue
-            for listed in groups:
-                if self._link.scope.reaches_into(listed.xid.lower()):
-                    copies.copy_group(listed)
+            for listed_group in groups:
+                if self._link.scope.reaches_into(listed_group.xid.lower()):
+                    copier.copy_group(listed_group)
                 if self._tools.stopping.is_set():
                     return
-            copies.remove_missing(root)
+            copier.remove_missing(root)
         source.answers.remember_tags()
         if conflicts:
             source.answers.forget_tags()  # the cause of a conflict may disappear, and then its entity must be copied
-        told = conflicts.to_json()
-        self._tools.states.update(self._link.id, 0, lastcontact=time.time(), error=None, conflicts=told)
+        conflicts_json = conflicts.to_json()
+        self._tools.states.update(self._link.id, 0, lastcontact=time.time(), error=None, conflicts=conflicts_json)
 
     def _define(self, source: StandardSource, conflicts: Conflicts) -> None:
         """Copies the definitions of the link's Group types each time they change in the other registry.
@@ -68,14 +68,14 @@ class StandardPull:
         Local changes of the model in between stay until then. Otherwise two registries that copy from each other would
         exchange their models forever.
         """
-        found = source.modelsource()
-        new = found is not None and found != self._model
-        model = found if found is not None else self._model or {}
-        if new:
+        changed_model = source.modelsource()
+        is_new = changed_model is not None and changed_model != self._model
+        model = changed_model if changed_model is not None else self._model or {}
+        if is_new:
             self._plurals = list(compile_model(dict(model)).groups)
         self._registry.fetch(source, conflicts)
         self._registry.copy_capabilities(self._here(), conflicts)
-        self._registry.copy_model(RemoteModel(model, new, self._plurals), self._here(), conflicts)
+        self._registry.copy_model(RemoteModel(model, is_new, self._plurals), self._here(), conflicts)
         self._model = model
         source.model = self._here().model
         source.types = [plural for plural in self._plurals if self._link.scope.may_have_groups_of(plural)]
@@ -89,5 +89,5 @@ def _scope_roots(link: Link) -> list[str]:
     scope = link.attributes["scope"]
     if link.scope.whole or scope.get("filters"):
         return [xids.REGISTRY]
-    named = (*scope.get("groups", ()), *(xids.join(*xids.segments(xid)[:2]) for xid in scope.get("resources", ())))
-    return list(dict.fromkeys(named))
+    groups = (*scope.get("groups", ()), *(xids.join(*xids.segments(xid)[:2]) for xid in scope.get("resources", ())))
+    return list(dict.fromkeys(groups))

@@ -43,15 +43,15 @@ _TAKEN: Final = "the entity of this name there does not come from here"
 class StandardPush:
     """Runs a link that writes to a server of the standard API."""
 
-    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
+    def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self._link = link
-        self._tools = tools
+        self._tools = context
         self._names = XidMapping(link.names)
         self._mapper = EventMapper()
-        known = tools.states.read(link.id)
-        self._cursor = known.cursor
-        self._scope = known.status.get(SENT_SCOPE_FACT)
-        self._conflicts = Conflicts(known.status.get("conflicts"))
+        progress = context.states.read(link.id)
+        self._cursor = progress.cursor
+        self._scope = progress.status.get(SENT_SCOPE_FACT)
+        self._conflicts = Conflicts(progress.status.get("conflicts"))
 
     def run(self) -> None:
         """See `LinkWorker`."""
@@ -81,13 +81,13 @@ class StandardPush:
                 self._send(self._deleted_xids(position))
             self._note(position)
         while not self._tools.stopping.is_set():
-            some = view.log.interactions(self._cursor or 0, BATCH_INTERACTIONS)
-            if not some:
+            batch = view.log.interactions(self._cursor or 0, BATCH_INTERACTIONS)
+            if not batch:
                 return
-            events = [self._mapper.event_of_row(row) for row in view.log.events(some[0].first, some[-1].last)]
+            events = [self._mapper.event_of_row(row) for row in view.log.events(batch[0].first, batch[-1].last)]
             self._renew(remote, view)
             self._send(dict.fromkeys(xid for event in events for xid in _affected_xids(event)))
-            self._note(some[-1].last)
+            self._note(batch[-1].last)
 
     def _renew(self, remote: RemoteClient, view: View) -> None:
         """Reads the current types and links."""
@@ -117,76 +117,87 @@ class StandardPush:
         readers = self._tools.readers
         for _, rows in interactions(lambda: readers.quick_view().log, 0, until):
             for event in map(self._mapper.event_of_row, rows):
-                wanted = isinstance(event, EntityDeleted) and event.xid in _affected_xids(event)
-                if wanted and self._link.scope.has(event.xid) and readers.quick_view().entity(event.xid) is None:
+                is_deletion = isinstance(event, EntityDeleted) and event.xid in _affected_xids(event)
+                if is_deletion and self._link.scope.has(event.xid) and readers.quick_view().entity(event.xid) is None:
                     yield event.xid
 
-    def _send(self, xids_: Iterable[str]) -> None:
+    def _send(self, local_xids: Iterable[str]) -> None:
         """Writes each of some Groups and Resources in its current state."""
-        for xid in xids_:
+        for xid in local_xids:
             if self._tools.stopping.is_set():
                 return
             if not self._link.scope.has(xid):
                 continue
             try:
-                refused = self._write_entity(xid) if self._here.has_type(xid) else "the type no longer exists"
+                reason = self._write_entity(xid) if self._here.has_type(xid) else "the type no longer exists"
             except RemoteError as error:
                 if not is_about_entity(error):
                     raise  # the error is about the server, so the link retries later
-                refused = str(error)
+                reason = str(error)
             except BrokenEntity as error:
-                refused = f"the entity there cannot be read: {error}"
-            if refused:
-                self._conflicts.add(xid, refused)
+                reason = f"the entity there cannot be read: {error}"
+            if reason:
+                self._conflicts.add(xid, reason)
             else:
                 self._conflicts.resolve(xid)
 
     def _write_entity(self, xid: str) -> str | None:
         """Writes a Group or a Resource in its current state. Returns the reason if it must not be written."""
-        group = len(xids.segments(xid)) == 2
-        held = self._here.group(xid) if group else self._here.resource(xid)
-        if held is None:
+        is_group = len(xids.segments(xid)) == 2
+        local_entity = self._here.group(xid) if is_group else self._here.resource(xid)
+        if local_entity is None:
             return self._deleted(xid)
-        if self._came_from_there(xid, held.link):
+        if self._came_from_there(xid, local_entity.link):
             return None
-        there = self._names.to_remote(xid)
-        known = self._source.group(there) if group else self._source.resource(there)
-        form = held.form if isinstance(held.form, ComparableGroup) else map_xref(held.form, self._names.other)
-        if known is not None and not self._is_known(xid, known):
-            return None if _are_copies(form, known) else _TAKEN
-        if isinstance(form, ComparableResource):
-            assert known is None or isinstance(known, ComparableResource)
-            self._target.write_resource(there, form, known)
-        elif known != form:
-            self._target.write_group(there, form)
+        remote_xid = self._names.to_remote(xid)
+        remote_entity = self._source.group(remote_xid) if is_group else self._source.resource(remote_xid)
+        comparable = (
+            local_entity.form
+            if isinstance(local_entity.form, ComparableGroup)
+            else map_xref(local_entity.form, self._names.other)
+        )
+        if remote_entity is not None and not self._is_known(xid, remote_entity):
+            return None if _are_copies(comparable, remote_entity) else _TAKEN
+        if isinstance(comparable, ComparableResource):
+            assert remote_entity is None or isinstance(remote_entity, ComparableResource)
+            self._target.write_resource(remote_xid, comparable, remote_entity)
+        elif remote_entity != comparable:
+            self._target.write_group(remote_xid, comparable)
         return None
 
     def _deleted(self, xid: str) -> str | None:
-        births = self._here.creation_records(xid)
-        there = self._names.to_remote(xid)
-        if not births or self._came_from_there(xid, births[0].link):
+        creation_records = self._here.creation_records(xid)
+        remote_xid = self._names.to_remote(xid)
+        if not creation_records or self._came_from_there(xid, creation_records[0].link):
             return None
-        known = self._source.group(there) if len(xids.segments(xid)) == 2 else self._source.resource(there)
-        if known is None:
+        remote_entity = (
+            self._source.group(remote_xid) if len(xids.segments(xid)) == 2 else self._source.resource(remote_xid)
+        )
+        if remote_entity is None:
             return None
-        if not self._is_known(xid, known):
+        if not self._is_known(xid, remote_entity):
             return _TAKEN
-        self._target.delete(there)
+        self._target.delete(remote_xid)
         return None
 
-    def _is_known(self, xid: str, known: ComparableGroup | ComparableResource) -> bool:
+    def _is_known(self, xid: str, remote_entity: ComparableGroup | ComparableResource) -> bool:
         """Whether a remote entity is one that exists or existed in this registry; always True for a pointer."""
-        return known.createdat in (None, *(birth.createdat for birth in self._here.creation_records(xid)))
+        return remote_entity.createdat in (
+            None,
+            *(creation_record.createdat for creation_record in self._here.creation_records(xid)),
+        )
 
     def _came_from_there(self, xid: str, link: str | None) -> bool:
-        by = link_of_copy(xid, self._links, {LINK: link})
-        return by is not None and by.url == self._link.url
+        source_link = link_of_copy(xid, self._links, {LINK: link})
+        return source_link is not None and source_link.url == self._link.url
 
 
-def _are_copies(form: ComparableGroup | ComparableResource, known: ComparableGroup | ComparableResource) -> bool:
-    if isinstance(form, ComparableResource) and isinstance(known, ComparableResource):
-        return form.is_copy_of(known)
-    return form == known
+def _are_copies(
+    comparable: ComparableGroup | ComparableResource, remote_entity: ComparableGroup | ComparableResource
+) -> bool:
+    if isinstance(comparable, ComparableResource) and isinstance(remote_entity, ComparableResource):
+        return comparable.is_copy_of(remote_entity)
+    return comparable == remote_entity
 
 
 def _affected_xids(event: EntityEvent) -> list[str]:

@@ -39,9 +39,9 @@ class RemoteModel(NamedTuple):
 class RegistryAttributesCopier:
     """Copies the registry entity for one link. Remembers the last attributes of the other registry."""
 
-    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
+    def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self._link = link
-        self._tools = tools
+        self._tools = context
         self._reported: Mapping[str, Any] | None = None
         self._capabilities: Mapping[str, Any] = {}
 
@@ -51,61 +51,78 @@ class RegistryAttributesCopier:
         Capabilities change with the registry's epoch.
         """
         try:
-            said = source.registry() if self._link.scope.whole else None
-            if said is not None and said != self._reported:
+            attributes = source.registry() if self._link.scope.whole else None
+            if attributes is not None and attributes != self._reported:
                 self._capabilities = source.capabilities()
-                self._reported = said
+                self._reported = attributes
         except BrokenEntity as error:
             conflicts.add(xids.REGISTRY, str(error))
 
-    def copy_capabilities(self, here: LocalRegistry, conflicts: Conflicts) -> None:
+    def copy_capabilities(self, local_registry: LocalRegistry, conflicts: Conflicts) -> None:
         """Allows the documents in this registry that the other registry allows, before any of them arrives."""
-        held = here.capabilities()
+        current_capabilities = local_registry.capabilities()
         if self._reported is None or not self._may(
-            held.link, held.form, capabilities.INITIAL, capabilities.DATA_CAPABILITIES
+            current_capabilities.link, current_capabilities.form, capabilities.INITIAL, capabilities.DATA_CAPABILITIES
         ):
             return
-        wanted = capabilities.supported_data_capabilities(self._capabilities)
+        new_capabilities = capabilities.supported_data_capabilities(self._capabilities)
         try:
-            if capabilities.apply_request(held.form, wanted, patch=True) != held.form:
-                self._tools.execute(self._link, WriteCapabilities(wanted, WriteMethod.PATCH))
+            if (
+                capabilities.apply_request(current_capabilities.form, new_capabilities, patch=True)
+                != current_capabilities.form
+            ):
+                self._tools.execute(self._link, WriteCapabilities(new_capabilities, WriteMethod.PATCH))
         except Problem as problem:
             conflicts.add(xids.CAPABILITIES, problem.text())
 
-    def copy_model(self, given: RemoteModel, here: LocalRegistry, conflicts: Conflicts) -> None:
+    def copy_model(self, remote_model: RemoteModel, local_registry: LocalRegistry, conflicts: Conflicts) -> None:
         """Copies the Group types of the other registry, and its own attributes.
 
         Raises: Problem if the model is refused.
         """
-        form = self._form(given.plurals, here, conflicts)
-        if form is not None and self._do(self._write_command(form, given, here), conflicts):
+        comparable = self._form(remote_model.plurals, local_registry, conflicts)
+        if comparable is not None and self._do(
+            self._write_command(comparable, remote_model, local_registry), conflicts
+        ):
             return
-        if given.new:
-            wanted = merge_models(here.model.source, given.model, self._link.scope)
-            if _differs(wanted, here, "groups"):
-                self._tools.execute(self._link, ReplaceModel(wanted))
+        if remote_model.new:
+            merged_model = merge_models(local_registry.model.source, remote_model.model, self._link.scope)
+            if _differs(merged_model, local_registry, "groups"):
+                self._tools.execute(self._link, ReplaceModel(merged_model))
 
-    def _form(self, plurals: Sequence[str], here: LocalRegistry, conflicts: Conflicts) -> ComparableGroup | None:
+    def _form(
+        self, plurals: Sequence[str], local_registry: LocalRegistry, conflicts: Conflicts
+    ) -> ComparableGroup | None:
         """The attributes to write to this registry; None if none may be or need to be written."""
         if self._reported is None:
             return None
         try:
-            form = comparable_registry(self._reported, plurals)
+            comparable = comparable_registry(self._reported, plurals)
         except BrokenEntity as error:
             conflicts.add(xids.REGISTRY, str(error))
             return None
-        held = here.registry()
-        if held.link != self._link.id and (not form.attributes or here.has_own_changes()):
+        local_entity = local_registry.registry()
+        if local_entity.link != self._link.id and (not comparable.attributes or local_registry.has_own_changes()):
             return None
-        return form if self._may(held.link, held.form.attributes, {}, held.form.attributes) else None
+        return (
+            comparable
+            if self._may(local_entity.link, local_entity.form.attributes, {}, local_entity.form.attributes)
+            else None
+        )
 
-    def _write_command(self, form: ComparableGroup, given: RemoteModel, here: LocalRegistry) -> Command | None:
+    def _write_command(
+        self, comparable: ComparableGroup, remote_model: RemoteModel, local_registry: LocalRegistry
+    ) -> Command | None:
         """One write of attributes and model, because an attribute may be required; None if both are equal already."""
-        said = given.model if given.new else {"attributes": given.model.get("attributes")}
-        wanted = merge_models(here.model.source, said, self._link.scope, attributes=True)
-        if _differs(wanted, here, "groups", "attributes"):
-            return WriteTree(xids.REGISTRY, {**form.write_body(), "modelsource": wanted}, WriteMethod.PUT)
-        return WriteTree(xids.REGISTRY, form.write_body(), WriteMethod.PUT) if here.registry().form != form else None
+        copied_model = remote_model.model if remote_model.new else {"attributes": remote_model.model.get("attributes")}
+        merged_model = merge_models(local_registry.model.source, copied_model, self._link.scope, attributes=True)
+        if _differs(merged_model, local_registry, "groups", "attributes"):
+            return WriteTree(xids.REGISTRY, {**comparable.write_body(), "modelsource": merged_model}, WriteMethod.PUT)
+        return (
+            WriteTree(xids.REGISTRY, comparable.write_body(), WriteMethod.PUT)
+            if local_registry.registry().form != comparable
+            else None
+        )
 
     def _do(self, command: Command | None, conflicts: Conflicts) -> bool:
         try:
@@ -116,23 +133,27 @@ class RegistryAttributesCopier:
             return False
         return True
 
-    def _may(self, link: str | None, held: Mapping[str, Any], first: Mapping[str, Any], names: Any) -> bool:
+    def _may(
+        self, link: str | None, current_values: Mapping[str, Any], initial_values: Mapping[str, Any], names: Any
+    ) -> bool:
         """Whether the link already copies this part, or may start to.
 
-        first: values of a registry that was never written.
+        initial_values: values of a registry that was never written.
         """
         if link == self._link.id:
             return True
-        living = [
-            each for each in self._tools.readers.quick_view().links.all() if each.is_inbound and not each.promoted
+        inbound_links = [
+            inbound_link
+            for inbound_link in self._tools.readers.quick_view().links.all()
+            if inbound_link.is_inbound and not inbound_link.promoted
         ]
-        alone = [each.id for each in living] == [self._link.id]
-        return alone and all(held.get(name) == first.get(name) for name in names)
+        is_only_inbound = [inbound_link.id for inbound_link in inbound_links] == [self._link.id]
+        return is_only_inbound and all(current_values.get(name) == initial_values.get(name) for name in names)
 
 
-def _differs(wanted: Mapping[str, Any], here: LocalRegistry, *parts: str) -> bool:
+def _differs(merged_model: Mapping[str, Any], local_registry: LocalRegistry, *parts: str) -> bool:
     """Whether some parts of the model would differ from the current model under a modelsource."""
-    if wanted == here.model.source:
+    if merged_model == local_registry.model.source:
         return False
-    full = compile_model(dict(wanted)).full
-    return any(full.get(part) != here.model.full.get(part) for part in parts)
+    full_model = compile_model(dict(merged_model)).full
+    return any(full_model.get(part) != local_registry.model.full.get(part) for part in parts)

@@ -22,19 +22,19 @@ def is_about_entity(error: RemoteError) -> bool:
     return error.status is not None and 400 <= error.status < 500 and error.status not in _OF_SERVER
 
 
-def items_of(given: Any) -> tuple[Any, ...]:
+def items_of(value: Any) -> tuple[Any, ...]:
     """The items of a list, or the names of an object; empty for anything else."""
-    return tuple(given) if isinstance(given, list | dict) else ()
+    return tuple(value) if isinstance(value, list | dict) else ()
 
 
-def nested_members(given: Any, name: str) -> list[tuple[str, Any]]:
+def nested_members(container: Any, name: str) -> list[tuple[str, Any]]:
     """The members of a nested collection by id. Raises: BrokenEntity for an invalid collection."""
-    found = given.get(name) if isinstance(given, Mapping) else None
-    if found is None:
+    collection = container.get(name) if isinstance(container, Mapping) else None
+    if collection is None:
         return []
-    if not isinstance(found, Mapping):
+    if not isinstance(collection, Mapping):
         raise BrokenEntity(f"{name} is not a JSON object")
-    return list(found.items())
+    return list(collection.items())
 
 
 def check_id(id: str) -> None:
@@ -51,6 +51,6 @@ def decode_base64(encoded: Any) -> bytes:
         raise BrokenEntity(f"a document is not Base64: {error}") from None
 
 
-def content_hash(given: Any) -> bytes:
+def content_hash(value: Any) -> bytes:
     """A hash that differs whenever the JSON differs."""
-    return sha256(dumps(given)).digest()
+    return sha256(dumps(value)).digest()

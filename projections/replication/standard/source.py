@@ -110,7 +110,7 @@ class StandardSource:
         """
         if self._nests:
             try:
-                found = self.answers.get_if_changed(self._nested(root))
+                document = self.answers.get_if_changed(self._nested(root))
             except RemoteError as error:
                 if error.status == 404 and root != xids.REGISTRY:
                     return iter(())
@@ -120,13 +120,13 @@ class StandardSource:
             except BrokenEntity:
                 pass  # one invalid value spoils everything that contains it
             else:
-                return None if found is None else self._nested_groups(root, found)
+                return None if document is None else self._nested_groups(root, document)
         return self._listed_groups(root)
 
     def group(self, xid: str) -> ComparableGroup | None:
         """One Group without its contents; None if it does not exist."""
-        found = self.answers.find_object(quote(xid))
-        return None if found is None else comparable_group(found, self._group_type(xid))
+        attributes = self.answers.find_object(quote(xid))
+        return None if attributes is None else comparable_group(attributes, self._group_type(xid))
 
     def resource(self, xid: str) -> ComparableResource | None:
         """One Resource; None if it does not exist."""
@@ -144,114 +144,123 @@ class StandardSource:
     def _capabilities(self) -> tuple[frozenset[str], bool]:
         """The flags that it offers, and whether it offers exports."""
         try:
-            given = self.capabilities()
+            capabilities = self.capabilities()
         except BrokenEntity:
-            given = {}  # nothing reliable is offered
-        flags = given.get("flags")
-        apis = {str(name).strip("/") for name in (*items_of(given.get("available")), *items_of(given.get("apis")))}
+            capabilities = {}  # nothing reliable is offered
+        flags = capabilities.get("flags")
+        apis = {
+            str(name).strip("/")
+            for name in (*items_of(capabilities.get("available")), *items_of(capabilities.get("apis")))
+        }
         return frozenset(map(str, items_of(flags))), "export" in apis
 
-    def _said(self, ask: Callable[[str], dict[str, Any] | None], path: str) -> dict[str, Any] | None:
+    def _said(self, fetch: Callable[[str], dict[str, Any] | None], path: str) -> dict[str, Any] | None:
         try:
-            return ask(path)
+            return fetch(path)
         except RemoteError as error:
             if error.status not in _NOTHING:
                 raise
             return None
 
     def _nested(self, root: str) -> str:
-        binary = ["binary"] if "binary" in self._flags else []
+        binary_flag = ["binary"] if "binary" in self._flags else []
         if root == xids.REGISTRY and self._exports:
-            return "?".join(["/export", *binary])
-        document = ["doc"] if "doc" in self._flags else []
-        return f"{quote(root)}?{'&'.join([*document, 'inline=*', *binary])}"
+            return "?".join(["/export", *binary_flag])
+        document_flag = ["doc"] if "doc" in self._flags else []
+        return f"{quote(root)}?{'&'.join([*document_flag, 'inline=*', *binary_flag])}"
 
-    def _nested_groups(self, root: str, found: Mapping[str, Any]) -> Iterator[ListedGroup]:
+    def _nested_groups(self, root: str, document: Mapping[str, Any]) -> Iterator[ListedGroup]:
         if root != xids.REGISTRY:
-            yield self._nested_group(root, found, xids.entity_id(root))
+            yield self._nested_group(root, document, xids.entity_id(root))
             return
         for plural in self.types:
             try:
-                for id, each in nested_members(found, plural):
-                    yield self._nested_group(f"/{plural}/{id}", each, id)
+                for id, group in nested_members(document, plural):
+                    yield self._nested_group(f"/{plural}/{id}", group, id)
             except BrokenEntity as error:
                 yield ListedGroup(f"/{plural}", error, iter(()))
 
-    def _nested_group(self, xid: str, found: Any, id: str) -> ListedGroup:
-        return ListedGroup(xid, self._group(xid, found, id), self._nested_resources(xid, found))
+    def _nested_group(self, xid: str, group: Any, id: str) -> ListedGroup:
+        return ListedGroup(xid, self._group(xid, group, id), self._nested_resources(xid, group))
 
-    def _nested_resources(self, group: str, found: Any) -> Iterator[tuple[str, ComparableResource | BrokenEntity]]:
+    def _nested_resources(
+        self, group: str, group_document: Any
+    ) -> Iterator[tuple[str, ComparableResource | BrokenEntity]]:
         for name in self._group_type(group).resources:
             try:
-                resources = nested_members(found, name)
+                resources = nested_members(group_document, name)
             except BrokenEntity as error:
                 yield f"{group}/{name}", error
                 continue
-            for id, each in resources:
+            for id, resource in resources:
                 xid = f"{group}/{name}/{id}"
-                yield xid, self._make_or_broken(xid, id, partial(self._nested_resource, xid, each))
+                yield xid, self._make_or_broken(xid, id, partial(self._nested_resource, xid, resource))
 
-    def _nested_resource(self, xid: str, given: Any) -> ComparableResource:
-        meta = given.get("meta") if isinstance(given, Mapping) else None
+    def _nested_resource(self, xid: str, resource: Any) -> ComparableResource:
+        meta = resource.get("meta") if isinstance(resource, Mapping) else None
         if not isinstance(meta, Mapping):
             raise BrokenEntity("it has no meta")
-        return self._form(xid, meta, () if "xref" in meta else nested_members(given, "versions"))
+        return self._form(xid, meta, () if "xref" in meta else nested_members(resource, "versions"))
 
     def _listed_groups(self, root: str) -> Iterator[ListedGroup]:
         if root != xids.REGISTRY:
-            found = self.answers.find_object(quote(root))
-            if found is not None:
-                yield ListedGroup(root, self._group(root, found, xids.entity_id(root)), self._listed_resources(root))
+            attributes = self.answers.find_object(quote(root))
+            if attributes is not None:
+                yield ListedGroup(
+                    root, self._group(root, attributes, xids.entity_id(root)), self._listed_resources(root)
+                )
             return
         for plural in self.types:
             try:
-                for id, each in self._collection(f"/{plural}"):
+                for id, attributes_json in self._collection(f"/{plural}"):
                     xid = f"/{plural}/{id}"
-                    yield ListedGroup(xid, self._group(xid, each, id), self._listed_resources(xid))
+                    yield ListedGroup(xid, self._group(xid, attributes_json, id), self._listed_resources(xid))
             except BrokenEntity as error:
                 yield ListedGroup(f"/{plural}", error, iter(()))
 
     def _listed_resources(self, group: str) -> Iterator[tuple[str, ComparableResource | BrokenEntity | None]]:
         for name in self._group_type(group).resources:
             try:
-                for id, each in self._resources(f"{group}/{name}"):
+                for id, listed_json in self._resources(f"{group}/{name}"):
                     xid = f"{group}/{name}/{id}"
-                    found = self._make_or_broken(xid, id, partial(self._listed_resource, xid, each))
-                    if not isinstance(found, tuple):
-                        yield xid, found
-                    elif self._hashes.get(xid) == found[0]:
+                    listed = self._make_or_broken(xid, id, partial(self._listed_resource, xid, listed_json))
+                    if not isinstance(listed, tuple):
+                        yield xid, listed
+                    elif self._hashes.get(xid) == listed[0]:
                         yield xid, None
-                    elif (form := self._make_or_broken(xid, id, found[1])) is not None:
-                        self._hashes[xid] = found[0]
-                        yield xid, form
+                    elif (comparable := self._make_or_broken(xid, id, listed[1])) is not None:
+                        self._hashes[xid] = listed[0]
+                        yield xid, comparable
             except BrokenEntity as error:
                 yield f"{group}/{name}", error
 
-    def _listed_resource(self, xid: str, given: Any) -> tuple[bytes, Callable[[], ComparableResource]] | None:
+    def _listed_resource(self, xid: str, listed_json: Any) -> tuple[bytes, Callable[[], ComparableResource]] | None:
         """A hash of a Resource's listing and meta, and a function that reads it; None if it was deleted meanwhile."""
-        if isinstance(given, Mapping) and "meta" in given and "versions" in given:
-            return content_hash(given), partial(self._nested_resource, xid, given)
+        if isinstance(listed_json, Mapping) and "meta" in listed_json and "versions" in listed_json:
+            return content_hash(listed_json), partial(self._nested_resource, xid, listed_json)
         meta = self.answers.find_object(f"{quote(xid)}/meta")
-        return None if meta is None else (content_hash([given, meta]), partial(self._resource, xid, meta))
+        return None if meta is None else (content_hash([listed_json, meta]), partial(self._resource, xid, meta))
 
     def _resource(self, xid: str, meta: Mapping[str, Any]) -> ComparableResource:
         return self._form(xid, meta, () if "xref" in meta else self._collection(f"{xid}/versions"))
 
     def _form(self, xid: str, meta: Mapping[str, Any], versions: Iterable[tuple[str, Any]]) -> ComparableResource:
         type = self._type(xid)
-        forms = [(id, self._version(f"{xid}/versions/{id}", each, type, id)) for id, each in versions]
-        if not forms and "xref" not in meta:
+        comparable_versions = [
+            (id, self._version(f"{xid}/versions/{id}", attributes_json, type, id)) for id, attributes_json in versions
+        ]
+        if not comparable_versions and "xref" not in meta:
             raise BrokenEntity("it has no Versions")
-        return comparable_resource(meta, type, forms)
+        return comparable_resource(meta, type, comparable_versions)
 
-    def _group(self, xid: str, given: Any, id: str) -> ComparableGroup | BrokenEntity:
-        return self._make_or_broken(xid, id, lambda: comparable_group(given, self._group_type(xid)))
+    def _group(self, xid: str, attributes_json: Any, id: str) -> ComparableGroup | BrokenEntity:
+        return self._make_or_broken(xid, id, lambda: comparable_group(attributes_json, self._group_type(xid)))
 
-    def _make_or_broken(self, xid: str, id: str, make: Callable[[], FormedT]) -> FormedT | BrokenEntity:
+    def _make_or_broken(self, xid: str, id: str, make_form: Callable[[], FormedT]) -> FormedT | BrokenEntity:
         """The form that make returns, or the error that explains why there is none. Raises: RemoteError."""
         try:
             check_id(id)
-            return make()
+            return make_form()
         except BrokenEntity as error:
             return BrokenEntity(str(error), error.xid or xid)
         except RemoteError as error:
@@ -279,34 +288,34 @@ class StandardSource:
             if error.status != 404:
                 raise
 
-    def _version(self, xid: str, given: Any, type: ResourceType, id: str) -> ComparableVersion:
+    def _version(self, xid: str, attributes_json: Any, type: ResourceType, id: str) -> ComparableVersion:
         try:
             check_id(id)
-            return comparable_version(given, type, self._content(xid, given, type))
+            return comparable_version(attributes_json, type, self._content(xid, attributes_json, type))
         except BrokenEntity as error:
             raise BrokenEntity(str(error), xid) from None
 
-    def _content(self, xid: str, given: Any, type: ResourceType) -> DocumentContent:
+    def _content(self, xid: str, attributes_json: Any, type: ResourceType) -> DocumentContent:
         """A Version's document, as far as it was sent with the Version."""
-        if not type.hasdocument or not isinstance(given, dict) or given.get(f"{type.singular}url"):
+        if not type.hasdocument or not isinstance(attributes_json, dict) or attributes_json.get(f"{type.singular}url"):
             return NO_CONTENT
-        encoded = given.get(f"{type.singular}base64")
+        encoded = attributes_json.get(f"{type.singular}base64")
         if encoded is not None:
             return DocumentContent.of(decode_base64(encoded))
-        if type.singular in given:
-            return DocumentContent(lambda: self._document(xid), value=given[type.singular])
+        if type.singular in attributes_json:
+            return DocumentContent(lambda: self._document(xid), value=attributes_json[type.singular])
         return DocumentContent(lambda: self._document(xid))
 
     def _document(self, xid: str) -> bytes:
         try:
-            answer = self._remote.request("GET", quote(xid))
+            response = self._remote.request("GET", quote(xid))
         except RemoteError as error:
             if not is_about_entity(error):
                 raise
             raise BrokenEntity(str(error), xid) from None
-        if not answer.is_success:
-            raise BrokenEntity(f"its document is stored elsewhere, and the server answers {answer.status_code}", xid)
-        return answer.content
+        if not response.is_success:
+            raise BrokenEntity(f"its document is stored elsewhere, and the server answers {response.status_code}", xid)
+        return response.content
 
     def _group_type(self, xid: str) -> GroupType:
         return self.model.groups[xids.segments(xid)[0]]

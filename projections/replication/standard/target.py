@@ -19,31 +19,33 @@ class StandardTarget:
         self._remote = remote
         self._model = model
 
-    def write_group(self, xid: str, form: ComparableGroup) -> None:
+    def write_group(self, xid: str, comparable: ComparableGroup) -> None:
         """Writes a Group without its contents."""
-        self._request("PUT", xid, form.write_body())
+        self._request("PUT", xid, comparable.write_body())
 
-    def write_resource(self, xid: str, form: ComparableResource, known: ComparableResource | None) -> None:
-        """Writes a Resource. known: its current remote state; equal parts are not written."""
+    def write_resource(
+        self, xid: str, comparable: ComparableResource, remote_resource: ComparableResource | None
+    ) -> None:
+        """Writes a Resource. remote_resource: its current remote state; equal parts are not written."""
         plural, _, resources = xids.segments(xid)[:3]
         type = self._model.groups[plural].resources[resources]
-        if known is None or "xref" in form.meta or "xref" in known.meta:
-            if known is None or not form.is_copy_of(known):
-                self._request("PUT", xid, form.write_body(type), "$details" if type.hasdocument else "")
+        if remote_resource is None or "xref" in comparable.meta or "xref" in remote_resource.meta:
+            if remote_resource is None or not comparable.is_copy_of(remote_resource):
+                self._request("PUT", xid, comparable.write_body(type), "$details" if type.hasdocument else "")
             return
-        if changed := form.changed_versions(known):
-            self._request("POST", f"{xid}/versions", {id: each.write_body(type) for id, each in changed.items()})
-        if form.meta != known.meta:
-            self._request("PUT", f"{xid}/meta", form.meta_write_body())
-        if gone := sorted(known.versions.keys() - form.versions.keys()):
-            self._request("DELETE", f"{xid}/versions", {id: {} for id in gone})
+        if changed := comparable.changed_versions(remote_resource):
+            self._request("POST", f"{xid}/versions", {id: version.write_body(type) for id, version in changed.items()})
+        if comparable.meta != remote_resource.meta:
+            self._request("PUT", f"{xid}/meta", comparable.meta_write_body())
+        if deleted_ids := sorted(remote_resource.versions.keys() - comparable.versions.keys()):
+            self._request("DELETE", f"{xid}/versions", {id: {} for id in deleted_ids})
 
     def delete(self, xid: str) -> None:
         """Deletes a Group or Resource with its contents."""
         self._request("DELETE", xid)
 
-    def _request(self, method: str, xid: str, body: Any = None, view: str = "") -> None:
-        content: dict[str, Any] = (
+    def _request(self, method: str, xid: str, body: Any = None, suffix: str = "") -> None:
+        options: dict[str, Any] = (
             {} if body is None else {"content": dumps(body), "headers": {"content-type": "application/json"}}
         )
-        self._remote.request(method, quote(xid) + view, **content)
+        self._remote.request(method, quote(xid) + suffix, **options)

@@ -16,13 +16,13 @@ class XidMapping:
     """The mapping of Group xids between two registries. The keys of both mappings are lower-cased.
 
     local: local xids by remote ones.
-    other: remote xids by local ones.
+    remote: remote xids by local ones.
     """
 
     def __init__(self, names: Mapping[str, str]) -> None:
         """names: local xids by remote ones."""
-        self.local = {other.lower(): local for other, local in names.items()}
-        self.other = {local.lower(): other for other, local in names.items()}
+        self.local = {remote.lower(): local for remote, local in names.items()}
+        self.other = {local.lower(): remote for remote, local in names.items()}
 
     def to_local(self, xid: str) -> str:
         """The local xid of a remote entity."""

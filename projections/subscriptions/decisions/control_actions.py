@@ -45,19 +45,19 @@ def apply_change(state: DeliveryState, change: SubscriptionChange) -> Effect | N
 
 def _update(state: DeliveryState, subscription: Subscription) -> Effect:
     """Applies an update by the owner, which may have fixed what stopped the deliveries."""
-    facts = state.record
+    record = state.record
     state.plan = DeliveryPlan.of(subscription, state.families)
-    if facts.since != subscription.since:
-        facts.since = subscription.since
+    if record.since != subscription.since:
+        record.since = subscription.since
         state.queues[LIVE] = DeliveryQueue(subscription.starts - 1)
-    if facts.sink != state.plan.sink_hash:
-        facts.sink, facts.consent, facts.rate, facts.checked, facts.refusals = state.plan.sink_hash, "", 0, 0.0, 0
-        facts.bucket, facts.hold = None, 0.0
-    facts.epoch = subscription.epoch
-    facts.expires, facts.stored = 0.0, False
+    if record.sink != state.plan.sink_hash:
+        record.sink, record.consent, record.rate, record.checked, record.refusals = state.plan.sink_hash, "", 0, 0.0, 0
+        record.bucket, record.hold = None, 0.0
+    record.epoch = subscription.epoch
+    record.expires, record.stored = 0.0, False
     _resume(state)
-    for lane in state.queues.values():
-        lane.rewind()
+    for queue in state.queues.values():
+        queue.rewind()
     return Effect.REOPEN_SINK | Effect.READ_LOG
 
 
@@ -79,18 +79,18 @@ def _act(state: DeliveryState, action: Mapping[str, Any]) -> Effect:
 
 
 def _resume(state: DeliveryState) -> None:
-    facts = state.record
-    if facts.state in ("gone", "suspended"):
-        facts.hold = 0.0
-    facts.state, facts.dead, facts.failing = "", 0, 0.0
+    record = state.record
+    if record.state in ("gone", "suspended"):
+        record.hold = 0.0
+    record.state, record.dead, record.failing = "", 0, 0.0
 
 
 def _replay(state: DeliveryState, action: Mapping[str, Any]) -> None:
-    first = int(action["from"])
-    last = action.get("to")
-    end = state.position if last is None else int(last)
-    state.queues[REPLAY] = DeliveryQueue(first - 1, end=end)
-    state.record.replay = {"from": first, "to": end, "parallel": bool(action.get("parallel"))}
+    first_position = int(action["from"])
+    requested_end = action.get("to")
+    end = state.position if requested_end is None else int(requested_end)
+    state.queues[REPLAY] = DeliveryQueue(first_position - 1, end=end)
+    state.record.replay = {"from": first_position, "to": end, "parallel": bool(action.get("parallel"))}
 
 
 def _redeliver(state: DeliveryState, sequence: int | None) -> None:

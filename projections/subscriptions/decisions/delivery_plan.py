@@ -59,8 +59,8 @@ class DeliveryPlan:
         """The plan of a subscription as recorded in the log."""
         attributes = subscription.attributes
         settings: Mapping[str, Any] = attributes.get("protocolsettings") or {}
-        batched = settings.get("contentmode") == "batched"
-        letters = settings.get("deadletter") or {}
+        is_batched = settings.get("contentmode") == "batched"
+        dead_letter_settings = settings.get("deadletter") or {}
         return cls(
             subscription=subscription,
             event_filter=SubscriptionFilter(subscription, families),
@@ -68,23 +68,25 @@ class DeliveryPlan:
             protocol=attributes["protocol"],
             ordering=settings.get("ordering") or "subject",
             retry_policy=RetryPolicy.from_settings(settings),
-            batch_size=settings.get("maxbatchsize") or 100 if batched else 1,
-            batch_wait=settings.get("maxbatchwait", 200) / 1000 if batched else 0.0,
+            batch_size=settings.get("maxbatchsize") or 100 if is_batched else 1,
+            batch_wait=settings.get("maxbatchwait", 200) / 1000 if is_batched else 0.0,
             timeout=settings.get("timeout") or 30,
-            deadletter=letters["uri"] if letters.get("mode") == "sink" else letters.get("mode") or "store",
+            deadletter=dead_letter_settings["uri"]
+            if dead_letter_settings.get("mode") == "sink"
+            else dead_letter_settings.get("mode") or "store",
             rate=settings.get("requestrate"),
             # A hash, because a query may hold a secret; a changed secret has another reference.
             sink_hash=_hash(attributes["protocol"], attributes["sink"], subscription.secrets.get(_SINK + _QUERY, "")),
         )
 
-    def ordering_key(self, told: EventMessage) -> str:
+    def ordering_key(self, event: EventMessage) -> str:
         """The ordering key of a message: messages of one key stay in order (SUB-811)."""
         match self.ordering:
             case "none":
-                return sequence_text(told.sequence)
+                return sequence_text(event.sequence)
             case "source":
-                return told.message.source
-        return f"{told.message.source} {told.message.subject}"
+                return event.message.source
+        return f"{event.message.source} {event.message.subject}"
 
     @property
     def needs_consent(self) -> bool:
@@ -128,8 +130,8 @@ class DeliveryPlan:
     def expires(self) -> float | None:
         """When the token of the settings expires, in seconds since 1970; None for a credential that does not expire."""
         credential = self.subscription.attributes.get("sinkcredential") or {}
-        given = credential.get("accesstokenexpiresutc")
-        return datetime.fromisoformat(given).timestamp() if given else None
+        expiry = credential.get("accesstokenexpiresutc")
+        return datetime.fromisoformat(expiry).timestamp() if expiry else None
 
     def guarantee(self, stored: bool) -> str:
         """The delivery guarantee that the sink's acknowledgement gives (SUB-709).
@@ -137,13 +139,13 @@ class DeliveryPlan:
         stored: whether the peer that acknowledged the last event stores events.
         """
         settings: Mapping[str, Any] = self.subscription.attributes.get("protocolsettings") or {}
-        once = (
+        is_at_most_once = (
             (self.protocol in ("MQTT3", "MQTT5") and settings.get("qos") == 0)
             or (self.protocol == "AMQP" and settings.get("sendersettlementmode") == "settled")
             or (self.protocol == "KAFKA" and str(settings.get("acks")) == "0")
             or (self.protocol == "NATS" and not stored)
         )
-        return "atmostonce" if once else "atleastonce"
+        return "atmostonce" if is_at_most_once else "atleastonce"
 
     @property
     def is_webhook_conformant(self) -> bool | None:
@@ -155,15 +157,15 @@ class DeliveryPlan:
         return method == "POST" and urlsplit(attributes["sink"]).scheme == "https"
 
 
-def _credential(given: Mapping[str, Any] | None, secrets: Mapping[str, str]) -> Credential | None:
-    if not given:
+def _credential(attributes: Mapping[str, Any] | None, secrets: Mapping[str, str]) -> Credential | None:
+    if not attributes:
         return None
 
     def value(name: str) -> str:
-        return str(secrets.get(_CREDENTIAL + name) or given.get(name) or "")
+        return str(secrets.get(_CREDENTIAL + name) or attributes.get(name) or "")
 
     return Credential(
-        type=given["credentialtype"],
+        type=attributes["credentialtype"],
         identifier=value("identifier"),
         secret=value("secret"),
         token=value("accesstoken"),
@@ -171,8 +173,8 @@ def _credential(given: Mapping[str, Any] | None, secrets: Mapping[str, str]) -> 
     )
 
 
-def _has_type(credential: Mapping[str, Any], type: str) -> bool:
-    return credential.get("credentialtype") == type
+def _has_type(credential: Mapping[str, Any], credential_type: str) -> bool:
+    return credential.get("credentialtype") == credential_type
 
 
 def _with_query(uri: str, name: str, secrets: Mapping[str, str]) -> str:

@@ -152,12 +152,12 @@ class DeliveryQueue:
 
     def has_room(self) -> bool:
         """Whether to read more of the log. A full queue has room again only once it is half empty."""
-        share = 0.5 if self._full else 1.0
+        fraction = 0.5 if self._full else 1.0
         # Limits keys, not events: events that wait behind others of their key must not delay other keys (SUB-811).
-        ready = len(self._new) + len(self._again)
+        ready_keys = len(self._new) + len(self._again)
         self._full = (
-            ready >= MAX_READY_KEYS * share
-            or len(self._open) >= MAX_OPEN_EVENTS * share
+            ready_keys >= MAX_READY_KEYS * fraction
+            or len(self._open) >= MAX_OPEN_EVENTS * fraction
             or len(self._retrying) > MAX_RETRYING_KEYS
         )
         return not self._full
@@ -167,11 +167,11 @@ class DeliveryQueue:
         """Whether no work is left, now and later."""
         return self.end is not None and position_of(self.read_up_to + 1) > self.end and not self._open
 
-    def offer(self, told: EventMessage, key: OrderingKey, under: int) -> None:
+    def offer(self, event: EventMessage, key: OrderingKey, settings_position: int) -> None:
         """Adds the next event of the log that the subscription wants."""
-        self._read = told.sequence
-        whole = told if len(self._open) < MAX_READY_KEYS or key not in self._queues else None
-        self.add(QueuedEvent(told.sequence, key, whole, under))
+        self._read = event.sequence
+        kept_event = event if len(self._open) < MAX_READY_KEYS or key not in self._queues else None
+        self.add(QueuedEvent(event.sequence, key, kept_event, settings_position))
 
     def skip_to(self, position: int) -> None:
         """Records that the log up to a position holds no more wanted events."""
@@ -197,8 +197,8 @@ class DeliveryQueue:
 
     def restore(self, pending: Collection[PendingEvent]) -> None:
         """Adds stored events."""
-        for each in sorted(pending):
-            self.add(QueuedEvent(each.sequence, each.key, None, 0, each.attempts, each.first, each.next))
+        for event in sorted(pending):
+            self.add(QueuedEvent(event.sequence, event.key, None, 0, event.attempts, event.first, event.next))
 
     def rewind(self) -> None:
         """Drops the events that were read and never handed out, so that they are read and matched again (SUB-804)."""
@@ -212,7 +212,7 @@ class DeliveryQueue:
             if not queue.entries:
                 del self._queues[entry.key]
         self._read, self._tail = min(self.read_up_to, max(self.reach, start)), None
-        self._new = [each for each in self._new if each[1] in self._queues]
+        self._new = [item for item in self._new if item[1] in self._queues]
         heapify(self._new)
 
     # --- handing out events ------------------------------------------------------------------------------------------
@@ -231,29 +231,29 @@ class DeliveryQueue:
         """Whether `take_events` would return an event."""
         return bool(self._again or (self._new and len(self._retrying) <= MAX_RETRYING_KEYS))
 
-    def take_events(self, most: int, held: Collection[OrderingKey] = ()) -> list[QueuedEvent]:
+    def take_events(self, limit: int, blocked_keys: Collection[OrderingKey] = ()) -> list[QueuedEvent]:
         """The next events in order; several events of one key only if several events are requested.
 
-        The caller passes each of them to `complete`, `schedule_retry` or `put_back`. held: keys to skip.
+        The caller passes each of them to `complete`, `schedule_retry` or `put_back`. blocked_keys: keys to skip.
         """
-        taken: list[QueuedEvent] = []
-        put_off: list[tuple[list[tuple[int, OrderingKey]], tuple[int, OrderingKey]]] = []
-        more: list[tuple[int, OrderingKey]] = []  # the next events of keys from which an event was taken
-        while len(taken) < most and (heap := self._lowest(more)) is not None:
+        entries: list[QueuedEvent] = []
+        skipped_items: list[tuple[list[tuple[int, OrderingKey]], tuple[int, OrderingKey]]] = []
+        following_heap: list[tuple[int, OrderingKey]] = []  # the next events of keys from which an event was taken
+        while len(entries) < limit and (heap := self._lowest(following_heap)) is not None:
             sequence, key = heappop(heap)
-            if key in held:
-                put_off.append((heap, (sequence, key)))
+            if key in blocked_keys:
+                skipped_items.append((heap, (sequence, key)))
                 continue
             queue = self._queues[key]
-            taken.append(queue.entries[queue.busy_count])
+            entries.append(queue.entries[queue.busy_count])
             queue.busy_count += 1
             if queue.busy_count < len(queue.entries):
-                heappush(more, (queue.entries[queue.busy_count].sequence, key))
-        for heap, each in put_off:
-            heappush(heap, each)
-        if taken:
-            self.reach = max(self.reach, taken[-1].sequence)
-        return taken
+                heappush(following_heap, (queue.entries[queue.busy_count].sequence, key))
+        for heap, item in skipped_items:
+            heappush(heap, item)
+        if entries:
+            self.reach = max(self.reach, entries[-1].sequence)
+        return entries
 
     def unread_events(self, key: OrderingKey) -> list[QueuedEvent]:
         """The next few events of a key that have to be read from the log again."""
@@ -275,13 +275,13 @@ class DeliveryQueue:
             self._waiting_count -= 1
         del self._open[sequence], self._queues[entry.key]
         # Heaps of a dead-letter queue are short, and the key is in only one of them.
-        self._new = sorted(each for each in self._new if each[1] != entry.key)
-        self._again = sorted(each for each in self._again if each[1] != entry.key)
-        self._waiting = sorted(each for each in self._waiting if each[2] != entry.key)
+        self._new = sorted(item for item in self._new if item[1] != entry.key)
+        self._again = sorted(item for item in self._again if item[1] != entry.key)
+        self._waiting = sorted(item for item in self._waiting if item[2] != entry.key)
 
-    def schedule_retry(self, entry: QueuedEvent, at: float) -> None:
+    def schedule_retry(self, entry: QueuedEvent, retry_at: float) -> None:
         """Schedules another attempt of an event, not before a time."""
-        entry.next_attempt = at
+        entry.next_attempt = retry_at
         entry.event = None
         self._free(entry.key)
 
@@ -306,10 +306,10 @@ class DeliveryQueue:
         else:
             heappush(self._again if head.first_attempt is not None else self._new, (head.sequence, head.key))
 
-    def _lowest(self, more: list[tuple[int, OrderingKey]]) -> list[tuple[int, OrderingKey]] | None:
+    def _lowest(self, following_heap: list[tuple[int, OrderingKey]]) -> list[tuple[int, OrderingKey]] | None:
         """The heap with the lowest sequence that may be handed out."""
-        fresh = self._new if len(self._retrying) <= MAX_RETRYING_KEYS else []
-        return min((heap for heap in (self._again, fresh, more) if heap), key=_head, default=None)
+        new_heap = self._new if len(self._retrying) <= MAX_RETRYING_KEYS else []
+        return min((heap for heap in (self._again, new_heap, following_heap) if heap), key=_head, default=None)
 
 
 def _head(heap: list[tuple[int, OrderingKey]]) -> tuple[int, OrderingKey]:

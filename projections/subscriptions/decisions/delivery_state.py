@@ -69,21 +69,21 @@ class DeliveryState:
 
     # --- events ------------------------------------------------------------------------------------------------------
 
-    def may_read(self, xid: str, reads: Callable[[str, str], bool]) -> bool:
+    def may_read(self, xid: str, owner_may_read: Callable[[str, str], bool]) -> bool:
         """Whether the owner may now read the entity that an event is about (SUB-911).
 
-        reads: whether an owner may read an xid.
+        owner_may_read: whether an owner may read an xid.
         """
         groups = self.subscription.groups
         if groups is not None and group_of(xid) not in groups:
             return False
-        return reads(self.subscription.owner, xid)
+        return owner_may_read(self.subscription.owner, xid)
 
-    def offer(self, number: int, told: EventMessage) -> bool:
+    def offer(self, number: int, event: EventMessage) -> bool:
         """Adds an event to a queue. Returns whether there is room for more."""
-        lane = self.queues[number]
-        lane.offer(told, self.plan.ordering_key(told), self.plan.position)
-        return lane.has_room()
+        queue = self.queues[number]
+        queue.offer(event, self.plan.ordering_key(event), self.plan.position)
+        return queue.has_room()
 
     def end_replay(self) -> None:
         """Removes the queue of a finished replay."""
@@ -136,9 +136,9 @@ class DeliveryState:
         """Whether the sink accepts any number of requests."""
         return not self.asks_consent or (self.record.consent == "validated" and not self.record.rate)
 
-    def origin(self, own: str) -> str:
+    def origin(self, configured_origin: str) -> str:
         """The value of `WebHook-Request-Origin`; empty until the sink has consented."""
-        return own if self.record.consent == "validated" else ""
+        return configured_origin if self.record.consent == "validated" else ""
 
     # --- progress ----------------------------------------------------------------------------------------------------
 
@@ -155,10 +155,10 @@ class DeliveryState:
     def page(self, now: float) -> StateUpdate:
         """The changes to write to the tables."""
         self._summarize(now)
-        pending = {(number, each.sequence): each for number, lane in self.queues.items() for each in lane.pending()}
+        pending = {(number, each.sequence): each for number, queue in self.queues.items() for each in queue.pending()}
         # An event with a running attempt counts as a retry until the outcome is known.
-        waits = any(lane.retrying for lane in self.queues.values())
-        self.record.retrying = waits or any(each.attempts for each in pending.values())
+        has_waiting_keys = any(queue.retrying for queue in self.queues.values())
+        self.record.retrying = has_waiting_keys or any(each.attempts for each in pending.values())
         return StateUpdate(
             id=self.id,
             revision=self.revision,
@@ -172,22 +172,22 @@ class DeliveryState:
             keys=tuple(self._unwritten),
         )
 
-    def mark_written(self, page: StateUpdate) -> bool:
+    def mark_written(self, update: StateUpdate) -> bool:
         """Records that an update is in the tables. Returns whether this unblocked keys."""
-        self._stored = page.pending
-        del self.dead_letters[: len(page.dead_letters)]
-        del self.callbacks[: len(page.callbacks)]
-        if page.keys:
-            self._unwritten = {key: None for key in self._unwritten if key not in page.keys}
-        return bool(page.keys)
+        self._stored = update.pending
+        del self.dead_letters[: len(update.dead_letters)]
+        del self.callbacks[: len(update.callbacks)]
+        if update.keys:
+            self._unwritten = {key: None for key in self._unwritten if key not in update.keys}
+        return bool(update.keys)
 
     def _summarize(self, now: float) -> None:
         """Updates the members of the DeliveryRecord that follow from the queues."""
-        facts = self.record
-        facts.reach = self.queues[LIVE].reach
-        facts.pending = self.pending
-        facts.waiting = self.awaits_consent
-        later = [at for lane in self.queues.values() if (at := lane.next_retry) is not None]
-        facts.nextattempt = max(min(later, default=0.0), facts.hold if facts.hold > now else 0.0)
-        if (replay := self.queues.get(REPLAY)) is not None and facts.replay:
-            facts.replay |= {"cursor": replay.cursor, "reach": replay.reach}
+        record = self.record
+        record.reach = self.queues[LIVE].reach
+        record.pending = self.pending
+        record.waiting = self.awaits_consent
+        next_retries = [next_retry for queue in self.queues.values() if (next_retry := queue.next_retry) is not None]
+        record.nextattempt = max(min(next_retries, default=0.0), record.hold if record.hold > now else 0.0)
+        if (replay := self.queues.get(REPLAY)) is not None and record.replay:
+            record.replay |= {"cursor": replay.cursor, "reach": replay.reach}

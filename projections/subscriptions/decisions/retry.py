@@ -50,28 +50,30 @@ class RetryPolicy:
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> RetryPolicy:
         """The policy in `protocolsettings`, with defaults for missing members."""
-        given = settings.get("retry") or {}
-        return cls(**{name: given[name] for name in cls.__dataclass_fields__ if given.get(name) is not None})
+        retry_settings = settings.get("retry") or {}
+        return cls(
+            **{name: retry_settings[name] for name in cls.__dataclass_fields__ if retry_settings.get(name) is not None}
+        )
 
-    def delay(self, attempts: int, chance: float) -> float:
+    def delay(self, attempts: int, random_fraction: float) -> float:
         """Seconds to wait after a number of attempts (at least 1): exponential backoff with full jitter.
 
-        chance: the random factor, from 0 to 1.
+        random_fraction: the random factor, from 0 to 1.
         """
         # Larger exponents would overflow; the result exceeds maxdelay long before.
         steps = min(attempts - 1, 1000) if self.multiplier > 1 else 0
         try:
-            longest = self.initialdelay * self.multiplier**steps
+            max_wait = self.initialdelay * self.multiplier**steps
         except OverflowError:
-            longest = self.maxdelay
-        return min(longest, self.maxdelay) * chance
+            max_wait = self.maxdelay
+        return min(max_wait, self.maxdelay) * random_fraction
 
 
 def decide_retry(
-    outcome: Outcome, attempts: int, first: float, retries: RetryPolicy, now: float, chance: float
+    outcome: Outcome, attempts: int, first_attempt: float, policy: RetryPolicy, now: float, random_fraction: float
 ) -> RetryDecision:
-    """What happens to an event next. attempts: including this one. first: time of the first attempt."""
-    if outcome.until is not None and outcome.result is DeliveryResult.RETRY and now < first + retries.maxage:
+    """What happens to an event next. attempts: including this one. first_attempt: time of the first attempt."""
+    if outcome.until is not None and outcome.result is DeliveryResult.RETRY and now < first_attempt + policy.maxage:
         return RetryDecision(NextStep.AGAIN, max(outcome.until.timestamp(), now), counts=False)
     match outcome.result:
         case DeliveryResult.DELIVERED:
@@ -81,13 +83,15 @@ def decide_retry(
         case DeliveryResult.GONE:
             return RetryDecision(NextStep.KEPT, counts=False)
         case DeliveryResult.RETRY | DeliveryResult.UNAUTHORIZED:
-            return _retry_or_give_up(attempts, first, retries, now, chance)
+            return _retry_or_give_up(attempts, first_attempt, policy, now, random_fraction)
 
 
-def _retry_or_give_up(attempts: int, first: float, retries: RetryPolicy, now: float, chance: float) -> RetryDecision:
-    end = first + retries.maxage
-    if attempts >= retries.maxattempts:
+def _retry_or_give_up(
+    attempts: int, first_attempt: float, policy: RetryPolicy, now: float, random_fraction: float
+) -> RetryDecision:
+    deadline = first_attempt + policy.maxage
+    if attempts >= policy.maxattempts:
         return RetryDecision(NextStep.DEAD, reason="maxattempts")
-    if now >= end:
+    if now >= deadline:
         return RetryDecision(NextStep.DEAD, reason="maxage")
-    return RetryDecision(NextStep.AGAIN, min(now + retries.delay(attempts, chance), end))
+    return RetryDecision(NextStep.AGAIN, min(now + policy.delay(attempts, random_fraction), deadline))

@@ -14,45 +14,45 @@ MAX_FAILING_SECONDS: Final = 72 * 3600.0
 MAX_REFUSALS: Final = 3
 
 
-def note_outcome(facts: DeliveryRecord, outcome: Outcome, message: str, now: float) -> None:
+def note_outcome(record: DeliveryRecord, outcome: Outcome, message: str, now: float) -> None:
     """Records the outcome of a request. message: the sink's message, without secrets."""
     if outcome.result is DeliveryResult.DELIVERED:
-        facts.lastsuccess, facts.failing, facts.dead, facts.stored = now, 0.0, 0, outcome.stored
-        if facts.state == "unauthorized":
-            facts.state = ""
+        record.lastsuccess, record.failing, record.dead, record.stored = now, 0.0, 0, outcome.stored
+        if record.state == "unauthorized":
+            record.state = ""
         return
-    facts.lasterror = {"time": now, "code": outcome.code, "message": message}
-    facts.failing = facts.failing or now
+    record.lasterror = {"time": now, "code": outcome.code, "message": message}
+    record.failing = record.failing or now
     if outcome.until is not None:
-        facts.hold = max(facts.hold, outcome.until.timestamp())
+        record.hold = max(record.hold, outcome.until.timestamp())
     if outcome.result is DeliveryResult.GONE:
-        facts.state = "gone"
+        record.state = "gone"
     elif outcome.result is DeliveryResult.UNAUTHORIZED:
-        facts.state = facts.state or "unauthorized"
-    if now - facts.failing >= MAX_FAILING_SECONDS:
-        _suspend(facts)
+        record.state = record.state or "unauthorized"
+    if now - record.failing >= MAX_FAILING_SECONDS:
+        _suspend(record)
 
 
-def note_dead_letter(facts: DeliveryRecord) -> None:
+def note_dead_letter(record: DeliveryRecord) -> None:
     """Records that an event was given up."""
-    facts.dead += 1
-    if facts.dead >= MAX_DEAD_LETTERS:
-        _suspend(facts)
+    record.dead += 1
+    if record.dead >= MAX_DEAD_LETTERS:
+        _suspend(record)
 
 
-def note_consent(facts: DeliveryRecord, allowed: bool, rate: int | None) -> bool:
+def note_consent(record: DeliveryRecord, allowed: bool, rate: int | None) -> bool:
     """Records a sink's answer to a request for consent. Returns whether the consent changed."""
-    before = facts.consent
+    previous_consent = record.consent
     if allowed:
-        facts.consent, facts.rate, facts.refusals = "validated", rate or 0, 0
+        record.consent, record.rate, record.refusals = "validated", rate or 0, 0
     else:
-        facts.refusals += 1
-        if before != "validated" or facts.refusals >= MAX_REFUSALS:
-            facts.consent, facts.rate = "unvalidated", 0
-    return facts.consent != before
+        record.refusals += 1
+        if previous_consent != "validated" or record.refusals >= MAX_REFUSALS:
+            record.consent, record.rate = "unvalidated", 0
+    return record.consent != previous_consent
 
 
-def _suspend(facts: DeliveryRecord) -> None:
+def _suspend(record: DeliveryRecord) -> None:
     """Stops deliveries until the owner resumes them (SUB-822)."""
-    if facts.state in ("", "unauthorized"):
-        facts.state = "suspended"
+    if record.state in ("", "unauthorized"):
+        record.state = "suspended"

@@ -23,10 +23,10 @@ class TokenBucket(NamedTuple):
     updated_at: float
 
     @classmethod
-    def full(cls, rate: int, now: float, most: int | None = None) -> TokenBucket:
-        """A full bucket. most: by default the tokens of one second, so that no minute exceeds the rate."""
-        full = most or max(1.0, rate / 60)
-        return cls(rate, full, full, now)
+    def full(cls, rate: int, now: float, capacity: int | None = None) -> TokenBucket:
+        """A full bucket. capacity: by default the tokens of one second, so that no minute exceeds the rate."""
+        full_level = capacity or max(1.0, rate / 60)
+        return cls(rate, full_level, full_level, now)
 
     def refilled(self, now: float) -> TokenBucket:
         """The bucket refilled up to now. A clock that was set back adds no tokens."""
@@ -40,14 +40,14 @@ class TokenBucket(NamedTuple):
 
     def without_token(self, now: float) -> TokenBucket:
         """The bucket with one token less."""
-        filled = self.refilled(now)
-        return filled._replace(level=filled.level - 1)
+        refilled = self.refilled(now)
+        return refilled._replace(level=refilled.level - 1)
 
-    def with_rate(self, rate: int, now: float, most: int | None = None) -> TokenBucket:
+    def with_rate(self, rate: int, now: float, capacity: int | None = None) -> TokenBucket:
         """The bucket with another rate and its current level."""
-        fresh = TokenBucket.full(rate, now, most)
+        full_bucket = TokenBucket.full(rate, now, capacity)
         return (
             self
-            if (self.rate, self.capacity) == (fresh.rate, fresh.capacity)
-            else fresh._replace(level=min(fresh.capacity, self.refilled(now).level))
+            if (self.rate, self.capacity) == (full_bucket.rate, full_bucket.capacity)
+            else full_bucket._replace(level=min(full_bucket.capacity, self.refilled(now).level))
         )

@@ -35,18 +35,18 @@ def is_sent_binary(event: CloudEvent, contentmode: str) -> bool:
 
 def structured_json(event: CloudEvent) -> bytes:
     """An event as one JSON value. Raises: ValueError if JSON cannot represent it."""
-    whole: dict[str, Any] = {
+    members: dict[str, Any] = {
         name: value if isinstance(value, _PLAIN) else attribute_text(value)
         for name, value in event.get_attributes().items()
         if value is not None
     }
     data = event.get_data()
     if isinstance(data, bytes):
-        whole["data_base64"] = b64encode(data).decode()
+        members["data_base64"] = b64encode(data).decode()
     elif data is not None:
-        whole["data"] = data
+        members["data"] = data
     try:
-        return orjson.dumps(whole)
+        return orjson.dumps(members)
     except TypeError as error:
         raise ValueError("not a JSON value") from error
 
@@ -86,5 +86,5 @@ def attribute_text(value: Any) -> str:
 
 
 def _time(value: datetime) -> str:
-    written = value.isoformat()
-    return written.removesuffix("+00:00") + "Z" if written.endswith("+00:00") else written
+    text = value.isoformat()
+    return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text

@@ -63,20 +63,20 @@ _WAITING: Final[ColumnTypes] = ((int,), (str,), (int,), (int, float, NoneType), 
 DEAD_LETTER_TYPES: Final[ColumnTypes] = ((int,), (str,), (str,), (str,), (int,), (int, float), (int, float))
 
 
-def has_column_types(row: Sequence[Any], kinds: ColumnTypes) -> bool:
+def has_column_types(row: Sequence[Any], column_types: ColumnTypes) -> bool:
     """Whether values have their columns' types, and numbers are in the range of positions and times."""
     return all(
-        isinstance(value, kind) and (not isinstance(value, int | float) or abs(value) < BEYOND_ALL_SEQUENCES)
-        for value, kind in zip(row, kinds, strict=True)
+        isinstance(value, column_type) and (not isinstance(value, int | float) or abs(value) < BEYOND_ALL_SEQUENCES)
+        for value, column_type in zip(row, column_types, strict=True)
     )
 
 
 def _saved_delivery(row: Sequence[Any]) -> SavedDelivery | None:
     """A row of the state table, without pending events; None if it cannot be read."""
-    revision, position, cursor, facts = row
+    revision, position, cursor, record_json = row
     try:
         return (
-            SavedDelivery(revision, position, cursor, DeliveryRecord.from_json(facts), {})
+            SavedDelivery(revision, position, cursor, DeliveryRecord.from_json(record_json), {})
             if has_column_types(row, _STATE)
             else None
         )
@@ -86,94 +86,118 @@ def _saved_delivery(row: Sequence[Any]) -> SavedDelivery | None:
 
 def load_deliveries(db: Database, ids: Collection[str]) -> dict[str, SavedDelivery]:
     """The stored deliveries by subscription id. Leaves out those that cannot be read or belong to another log."""
-    among, listed = db.in_list("subscription"), db.list_parameter(ids)
-    found: dict[str, SavedDelivery] = {}
-    for id, *row in db.all(_STATES.format(among), (listed,)):
+    id_condition, id_parameter = db.in_list("subscription"), db.list_parameter(ids)
+    deliveries: dict[str, SavedDelivery] = {}
+    for id, *row in db.all(_STATES.format(id_condition), (id_parameter,)):
         if (saved := _saved_delivery(row)) is not None:
-            found[id] = saved
+            deliveries[id] = saved
         else:
             report_once(f"the state of the subscription {id} cannot be read; its deliveries begin again")
-    for id, lane, *row in db.all(_PENDING.format(among), (listed,)):
-        if id in found and has_column_types(row, _WAITING) and lane in range(3):
-            found[id].pending.setdefault(lane, []).append(PendingEvent(*row))
-        elif id in found:
+    for id, queue_number, *row in db.all(_PENDING.format(id_condition), (id_parameter,)):
+        if id in deliveries and has_column_types(row, _WAITING) and queue_number in range(3):
+            deliveries[id].pending.setdefault(queue_number, []).append(PendingEvent(*row))
+        elif id in deliveries:
             report_once(f"the pending deliveries of the subscription {id} cannot be read; its deliveries begin again")
-            del found[id]
-    return _of_this_log(found, Log(db).head().last)  # the log is read last, because a state is never ahead of its log
+            del deliveries[id]
+    return _of_this_log(
+        deliveries, Log(db).head().last
+    )  # the log is read last, because a state is never ahead of its log
 
 
-def _of_this_log(found: Mapping[str, SavedDelivery], head: int) -> dict[str, SavedDelivery]:
+def _of_this_log(deliveries: Mapping[str, SavedDelivery], head: int) -> dict[str, SavedDelivery]:
     """The states that do not go beyond the log's end. A state of another log would skip events up to its position."""
-    kept = {id: saved for id, saved in found.items() if _last_position(saved) <= head}
-    for id in found.keys() - kept.keys():
-        reached = f"is at position {_last_position(found[id])}, beyond the end of the log"
-        report_once(f"the state of the subscription {id} {reached}; its deliveries begin again")
-    return kept
+    valid_deliveries = {id: saved for id, saved in deliveries.items() if _last_position(saved) <= head}
+    for id in deliveries.keys() - valid_deliveries.keys():
+        reason = f"is at position {_last_position(deliveries[id])}, beyond the end of the log"
+        report_once(f"the state of the subscription {id} {reason}; its deliveries begin again")
+    return valid_deliveries
 
 
 def _last_position(saved: SavedDelivery) -> int:
     """The highest position that a state mentions."""
     replay = saved.record.replay or {}
-    waiting = (each.sequence for some in saved.pending.values() for each in some)
-    sequences = (saved.record.reach, replay.get("reach", 0), *waiting)
+    pending_sequences = (event.sequence for pending_events in saved.pending.values() for event in pending_events)
+    sequences = (saved.record.reach, replay.get("reach", 0), *pending_sequences)
     positions: tuple[int, ...] = (saved.cursor, replay.get("cursor", 0), replay.get("to", 0))
     return max(*positions, *map(position_of, sequences))
 
 
-def save_updates(db: Database, process: str, pages: Sequence[StateUpdate]) -> set[str]:
+def save_updates(db: Database, process: str, updates: Sequence[StateUpdate]) -> set[str]:
     """Writes the updates of subscriptions that a process holds. Returns their ids."""
-    ids = [page.id for page in pages]
+    ids = [update.id for update in updates]
     # Locks the lease rows until commit, on databases where others could take a lease meanwhile.
     lock = " FOR SHARE" if db.table_prefix == "" else ""
-    held = {
+    held_ids = {
         row[0] for row in db.all(_HELD.format(db.in_list("subscription")) + lock, (process, db.list_parameter(ids)))
     }
-    pages = [page for page in pages if page.id in held]
-    _upsert(db, tables.state, [(page.id, page.revision, page.position, page.cursor, page.facts) for page in pages])
-    _upsert(db, tables.pending, [row for page in pages for row in _changed_rows(page)])
-    _delete(db, tables.pending, [(page.id, *key) for page in pages for key in page.saved.keys() - page.pending.keys()])
+    updates = [update for update in updates if update.id in held_ids]
+    _upsert(
+        db,
+        tables.state,
+        [(update.id, update.revision, update.position, update.cursor, update.facts) for update in updates],
+    )
+    _upsert(db, tables.pending, [row for update in updates for row in _changed_rows(update)])
+    _delete(
+        db,
+        tables.pending,
+        [(update.id, *key) for update in updates for key in update.saved.keys() - update.pending.keys()],
+    )
     # A batch may store, delete and store one dead letter again; the last change counts.
-    last = {(page.id, _sequence(each)): each for page in pages for each in page.dead_letters}
-    _upsert(db, tables.deadletter, [(id, *each) for (id, _), each in last.items() if isinstance(each, DeadLetter)])
-    _delete(db, tables.deadletter, [key for key, each in last.items() if not isinstance(each, DeadLetter)])
-    _upsert(db, tables.callback, [(digest, page.id, end) for page in pages for digest, end in page.callbacks])
-    return held
+    dead_letters = {
+        (update.id, _sequence(dead_letter)): dead_letter for update in updates for dead_letter in update.dead_letters
+    }
+    _upsert(
+        db,
+        tables.deadletter,
+        [(id, *dead_letter) for (id, _), dead_letter in dead_letters.items() if isinstance(dead_letter, DeadLetter)],
+    )
+    _delete(
+        db,
+        tables.deadletter,
+        [key for key, dead_letter in dead_letters.items() if not isinstance(dead_letter, DeadLetter)],
+    )
+    _upsert(
+        db, tables.callback, [(digest, update.id, expiry) for update in updates for digest, expiry in update.callbacks]
+    )
+    return held_ids
 
 
 def delete_subscriptions(db: Database, ids: Iterable[str]) -> None:
     """Deletes all state of subscriptions that were deleted (SUB-504)."""
-    listed = list(ids)
+    id_list = list(ids)
     for table in (*_OWN, "delivery_lease"):
-        db.run(f"DELETE FROM {table} WHERE {db.in_list('subscription')}", (db.list_parameter(listed),))
+        db.run(f"DELETE FROM {table} WHERE {db.in_list('subscription')}", (db.list_parameter(id_list),))
 
 
-def delete_expired(db: Database, now: float, kept: float) -> None:
+def delete_expired(db: Database, now: float, retention_seconds: float) -> None:
     """Deletes expired dead letters and callback secrets, and the state of subscriptions deleted unnoticed.
 
-    kept: seconds that dead letters are kept.
+    retention_seconds: seconds that dead letters are kept.
     """
-    db.run("DELETE FROM delivery_deadletter WHERE last < ?", (now - kept,))
+    db.run("DELETE FROM delivery_deadletter WHERE last < ?", (now - retention_seconds,))
     db.run("DELETE FROM delivery_callback WHERE until < ? OR until > ?", (now, tables.NEVER))
-    if gone := [row[0] for row in db.all(_GONE) if isinstance(row[0], str)]:
-        delete_subscriptions(db, gone)
+    if deleted_ids := [row[0] for row in db.all(_GONE) if isinstance(row[0], str)]:
+        delete_subscriptions(db, deleted_ids)
 
 
 def take_requests(db: Database, ids: Collection[str]) -> list[tuple[str, str, str]]:
     """Removes and returns the requests of other processes about subscriptions: id, name and value."""
     if db.one("SELECT 1 FROM delivery_wish LIMIT 1") is None:
         return []
-    among, listed = db.in_list("subscription"), db.list_parameter(ids)
-    found = db.all(f"SELECT subscription, name, value FROM delivery_wish WHERE {among}", (listed,))
-    _delete(db, tables.wish, [row[:2] for row in found])
-    return [(id, name, value) for id, name, value in found if isinstance(value, str)]
+    id_condition, id_parameter = db.in_list("subscription"), db.list_parameter(ids)
+    rows = db.all(f"SELECT subscription, name, value FROM delivery_wish WHERE {id_condition}", (id_parameter,))
+    _delete(db, tables.wish, [row[:2] for row in rows])
+    return [(id, name, value) for id, name, value in rows if isinstance(value, str)]
 
 
-def _changed_rows(page: StateUpdate) -> Iterable[tuple[Any, ...]]:
-    return ((page.id, key[0], *pending) for key, pending in page.pending.items() if page.saved.get(key) != pending)
+def _changed_rows(update: StateUpdate) -> Iterable[tuple[Any, ...]]:
+    return (
+        (update.id, key[0], *pending) for key, pending in update.pending.items() if update.saved.get(key) != pending
+    )
 
 
-def _sequence(each: DeadLetter | int) -> int:
-    return each.sequence if isinstance(each, DeadLetter) else each
+def _sequence(dead_letter: DeadLetter | int) -> int:
+    return dead_letter.sequence if isinstance(dead_letter, DeadLetter) else dead_letter
 
 
 def _upsert(db: Database, table: Any, rows: Sequence[Any]) -> None:

@@ -67,10 +67,10 @@ class DeliveryRecord:
 
         Raises: ValueError for damaged text.
         """
-        kept = orjson.loads(text)
-        if not isinstance(kept, dict):
+        members = orjson.loads(text)
+        if not isinstance(members, dict):
             raise ValueError("the facts have to be an object")
-        return cls(**{name: value for name, value in kept.items() if name in _NAMES})
+        return cls(**{name: value for name, value in members.items() if name in _NAMES})
 
 
 _NAMES: Final = frozenset(each.name for each in fields(DeliveryRecord))

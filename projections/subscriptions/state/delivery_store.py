@@ -28,24 +28,24 @@ class DeliveryStore:
 
     Commits do not wait for the disk. After a power loss all tables return to one earlier moment, and the deliveries
     since then are repeated, which at-least-once allows. The log on disk is never behind this state.
-    patience: seconds to wait for other writers of a SQLite file.
+    lock_timeout: seconds to wait for other writers of a SQLite file.
     """
 
-    def __init__(self, url: str, patience: float = 60.0) -> None:
+    def __init__(self, url: str, lock_timeout: float = 60.0) -> None:
         self._url = make_url(url)
-        self._patience = patience
+        self._patience = lock_timeout
         self._connection: Any = None
         self.is_sqlite = self._url.get_backend_name() == "sqlite"
 
     @contextmanager
-    def writing(self, *, alone: bool = False) -> Iterator[Database]:
-        """A transaction. alone: it excludes other such transactions in all processes.
+    def writing(self, *, exclusive: bool = False) -> Iterator[Database]:
+        """A transaction. exclusive: it excludes other such transactions in all processes.
 
         Raises: one of DRIVER_ERRORS; the next call then opens a new connection.
         """
         db = self._begin()
         try:
-            if alone and not self.is_sqlite:
+            if exclusive and not self.is_sqlite:
                 db.run(_LOCK)
             yield db
             self._connection.execute("COMMIT")
@@ -86,14 +86,14 @@ class DeliveryStore:
         SQLite itself checks only ten times a second whether a file is unlocked. Next to consecutive imports it waited
         seconds that way, and after a crash all deliveries of that time were repeated.
         """
-        until = time.monotonic() + self._patience
+        deadline = time.monotonic() + self._patience
         self._connection.execute("PRAGMA busy_timeout = 0")
         while True:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
                 break
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
                     raise
             time.sleep(_LOOK)
         self._connection.execute(f"PRAGMA busy_timeout = {int(1000 * self._patience)}")
@@ -112,8 +112,8 @@ class DeliveryStore:
         return connection
 
     def _server(self) -> psycopg.Connection[Any]:
-        source = self._url.set(drivername="postgresql").render_as_string(hide_password=False)
-        connection = psycopg.connect(source, autocommit=True)
+        connection_uri = self._url.set(drivername="postgresql").render_as_string(hide_password=False)
+        connection = psycopg.connect(connection_uri, autocommit=True)
         connection.execute("SET synchronous_commit = off")
         connection.execute("SET plan_cache_mode = force_custom_plan")
         return connection

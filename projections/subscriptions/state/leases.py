@@ -51,47 +51,47 @@ class HeldLeases:
 class Leases:
     """The leases of one process.
 
-    lease: seconds without a heartbeat after which they expire.
+    lease_seconds: seconds without a heartbeat after which they expire.
     tables: the tables of this kind of process.
     """
 
-    def __init__(self, url: str, lease: float, tables: LeaseTables) -> None:
+    def __init__(self, url: str, lease_seconds: float, tables: LeaseTables) -> None:
         self._store = DeliveryStore(url, LOCK_WAIT_SECONDS)
         self._tables = tables
-        self._lease = lease
+        self._lease = lease_seconds
         self._process = uuid4().hex
         self._has_read = False
         self._ids = frozenset[str]()
 
-    def renew(self, wanted: Collection[str]) -> HeldLeases | None:
+    def renew(self, item_ids: Collection[str]) -> HeldLeases | None:
         """Sends a heartbeat and takes free leases. None if the database is unavailable.
 
-        wanted: ids of all existing items.
+        item_ids: ids of all existing items.
         """
-        began = time.monotonic()
+        started_at = time.monotonic()
         try:
-            with self._store.writing(alone=True) as db:
-                taken = self._take(db, wanted)
+            with self._store.writing(exclusive=True) as db:
+                held_and_surplus = self._take(db, item_ids)
         except DRIVER_ERRORS:
-            return self._unrenewed(began)
-        held, surplus = taken
-        self._ids, self._has_read = held, True
+            return self._unrenewed(started_at)
+        held_ids, surplus_ids = held_and_surplus
+        self._ids, self._has_read = held_ids, True
         # One second less than other processes assume, for drifting clocks and requests in flight.
-        return HeldLeases(self._process, held, surplus, began + self._lease - min(1.0, self._lease / 4))
+        return HeldLeases(self._process, held_ids, surplus_ids, started_at + self._lease - min(1.0, self._lease / 4))
 
     def release(self, ids: Collection[str]) -> None:
         """Releases some leases."""
-        with self._store.writing(alone=True) as db:
-            among = db.in_list(self._tables.id)
+        with self._store.writing(exclusive=True) as db:
+            id_condition = db.in_list(self._tables.id)
             db.run(
-                f"DELETE FROM {self._tables.lease} WHERE process = ? AND {among}",
+                f"DELETE FROM {self._tables.lease} WHERE process = ? AND {id_condition}",
                 (self._process, db.list_parameter(ids)),
             )
 
     def release_all(self) -> None:
         """Releases all leases."""
         try:
-            with self._store.writing(alone=True) as db:
+            with self._store.writing(exclusive=True) as db:
                 for table in (self._tables.lease, self._tables.process):
                     db.run(f"DELETE FROM {table} WHERE process = ?", (self._process,))
         except DRIVER_ERRORS:
@@ -102,42 +102,45 @@ class Leases:
         """Closes the connection without releasing leases."""
         self._store.close()
 
-    def _take(self, db: Database, wanted: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
-        process, lease = self._tables.process, self._tables.lease
+    def _take(self, db: Database, item_ids: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
+        process_table, lease_table = self._tables.process, self._tables.lease
         now: float = db.one(_NOW[self._store.is_sqlite])[0]
         if self._has_read and not self._is_registered(db):
             self._process = uuid4().hex
         # Its own row first, so that a process that is late, but not replaced yet, keeps its leases.
-        db.upsert(process, [(self._process, now + self._lease)])
+        db.upsert(process_table, [(self._process, now + self._lease)])
         # Only a damaged store has text or bytes here; SQLite orders them above all numbers.
-        db.run(f"DELETE FROM {process} WHERE until <= ? OR until > ?", (now, now + max(MAX_LEASE_SECONDS, self._lease)))
-        db.run(f"DELETE FROM {lease} WHERE process NOT IN (SELECT process FROM {process})")
-        processes = sorted(str(row[0]) for row in db.all(f"SELECT process FROM {process}"))
-        leases = dict(db.all(f"SELECT {self._tables.id}, process FROM {lease}"))
-        mine = {id for id, holder in leases.items() if holder == self._process}
-        free = [id for id in wanted if id not in leases and _preferred_process(id, processes) == self._process]
-        if free:
-            db.insert(lease, [(id, self._process) for id in free])
-        held = frozenset(mine.union(free))
-        return held, frozenset(id for id in mine if _preferred_process(id, processes) != self._process)
+        db.run(
+            f"DELETE FROM {process_table} WHERE until <= ? OR until > ?",
+            (now, now + max(MAX_LEASE_SECONDS, self._lease)),
+        )
+        db.run(f"DELETE FROM {lease_table} WHERE process NOT IN (SELECT process FROM {process_table})")
+        processes = sorted(str(row[0]) for row in db.all(f"SELECT process FROM {process_table}"))
+        leases = dict(db.all(f"SELECT {self._tables.id}, process FROM {lease_table}"))
+        current_ids = {id for id, holder in leases.items() if holder == self._process}
+        free_ids = [id for id in item_ids if id not in leases and _preferred_process(id, processes) == self._process]
+        if free_ids:
+            db.insert(lease_table, [(id, self._process) for id in free_ids])
+        held_ids = frozenset(current_ids.union(free_ids))
+        return held_ids, frozenset(id for id in current_ids if _preferred_process(id, processes) != self._process)
 
-    def _unrenewed(self, began: float) -> HeldLeases | None:
+    def _unrenewed(self, started_at: float) -> HeldLeases | None:
         """The leases as before, if nobody took one and only a long write blocks the heartbeat; else None."""
         try:
             with self._store.reading() as db:
-                known = self._is_registered(db)
+                is_registered = self._is_registered(db)
         except DRIVER_ERRORS:
             return None
         # Another process can take a lease only by a write, and no write was possible meanwhile. If one begins now, the
         # next check notices it.
-        if not known or not self._store.is_sqlite:
+        if not is_registered or not self._store.is_sqlite:
             return None
-        return HeldLeases(self._process, self._ids, frozenset(), began + 2.0, is_recorded=False)
+        return HeldLeases(self._process, self._ids, frozenset(), started_at + 2.0, is_recorded=False)
 
     def _is_registered(self, db: Database) -> bool:
         """Whether the process's own row still exists."""
-        found = db.one(f"SELECT 1 FROM {self._tables.process} WHERE process = ?", (self._process,))
-        return found is not None
+        row = db.one(f"SELECT 1 FROM {self._tables.process} WHERE process = ?", (self._process,))
+        return row is not None
 
 
 def _preferred_process(id: str, processes: Collection[str]) -> str:

@@ -50,11 +50,11 @@ def read_changes(db: Database, after: int, until: int) -> list[SubscriptionChang
 
 def read_history(db: Database, id: str, revision: int, until: int) -> list[SubscriptionChange]:
     """The events of one subscription after a revision, up to and including a position, in order."""
-    found: list[SubscriptionChange] = []
-    while some := Log(db).revisions(_STREAM + id.lower(), revision, until, _MANY):
-        found += _decode_changes(some)
-        revision = some[-1].revision
-    return found
+    changes: list[SubscriptionChange] = []
+    while rows := Log(db).revisions(_STREAM + id.lower(), revision, until, _MANY):
+        changes += _decode_changes(rows)
+        revision = rows[-1].revision
+    return changes
 
 
 def _decode_changes(rows: Sequence[Any]) -> Iterator[SubscriptionChange]:

@@ -53,8 +53,8 @@ class StoredSubscriptions:
         if "\0" in id:
             return None  # PostgreSQL rejects such text even in queries
         row = self._db.one(_ONE, (f"{COLLECTION}/{id}".lower(), self._end))
-        found = self._subscription(row) if row else None
-        return found if found is not None and found.id == id else None
+        subscription = self._subscription(row) if row else None
+        return subscription if subscription is not None and subscription.id == id else None
 
     def all(self, after: int = 0) -> Iterator[CreatedSubscription]:
         """The live subscriptions that were created after a position, in order of creation.
@@ -65,9 +65,9 @@ class StoredSubscriptions:
             rows = self._db.all(_NOW, (TYPE, after))
         else:
             rows = self._db.all(_THEN, (self._position, after, self._position))
-        for born, *row in rows:
-            if (found := self._subscription(row)) is not None:
-                yield CreatedSubscription(born, found)
+        for created_position, *row in rows:
+            if (subscription := self._subscription(row)) is not None:
+                yield CreatedSubscription(created_position, subscription)
 
     def reveal(self, vault: Vault, secret: Secret) -> str | None:
         """A secret value; None if it was destroyed or no key opens it."""

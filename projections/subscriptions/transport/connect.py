@@ -39,12 +39,12 @@ class SinkRefused(Exception):
 
 async def dial(host: str, port: int, resolver: Resolver) -> socket.socket:
     """A connection to the one address that the resolver returns. Raises: ForbiddenAddress, OSError."""
-    checked = await resolver.resolve(host, port)
-    connection = socket.socket(socket.AF_INET6 if ":" in checked else socket.AF_INET, socket.SOCK_STREAM)
+    address = await resolver.resolve(host, port)
+    connection = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
     try:
         connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        await asyncio.get_running_loop().sock_connect(connection, (checked, port))
+        await asyncio.get_running_loop().sock_connect(connection, (address, port))
     except BaseException:
         connection.close()
         raise
@@ -64,25 +64,25 @@ INSECURE_CHANNEL: Final = Outcome(
 async def start_tls(connection: socket.socket, host: str, resolver: Resolver) -> ssl.SSLSocket:
     """The connection with TLS, verified for the host. Raises: ssl.SSLError, OSError, and closes the connection."""
     try:
-        wrapped = certificates.client_tls_context(resolver).wrap_socket(
+        tls_socket = certificates.client_tls_context(resolver).wrap_socket(
             connection, server_hostname=host, do_handshake_on_connect=False
         )
     except BaseException:
         connection.close()
         raise
     try:
-        await retry_when_ready(wrapped, wrapped.do_handshake)
+        await retry_when_ready(tls_socket, tls_socket.do_handshake)
     except BaseException:
-        wrapped.close()
+        tls_socket.close()
         raise
-    return wrapped
+    return tls_socket
 
 
-async def retry_when_ready(connection: socket.socket, act: Callable[[], T]) -> T:
+async def retry_when_ready(connection: socket.socket, operation: Callable[[], T]) -> T:
     """The result of an operation on a non-blocking socket, once the socket is ready."""
     while True:
         try:
-            return act()
+            return operation()
         except (ssl.SSLWantReadError, BlockingIOError):
             await _wait_until_ready(connection, writing=False)
         except ssl.SSLWantWriteError:
@@ -92,17 +92,17 @@ async def retry_when_ready(connection: socket.socket, act: Callable[[], T]) -> T
 async def _wait_until_ready(connection: socket.socket, writing: bool) -> None:
     loop = asyncio.get_running_loop()
     add, remove = (loop.add_writer, loop.remove_writer) if writing else (loop.add_reader, loop.remove_reader)
-    number, ready = connection.fileno(), loop.create_future()
+    descriptor, ready = connection.fileno(), loop.create_future()
 
     def tell() -> None:
         if not ready.done():
             ready.set_result(None)
 
-    add(number, tell)
+    add(descriptor, tell)
     try:
         await ready
     finally:
-        remove(number)
+        remove(descriptor)
 
 
 def failure_outcome(error: Exception) -> Outcome:

@@ -17,21 +17,25 @@ MAX_TEXT_BYTES: Final = 1024
 MASK: Final = "***"
 
 
-def scrub_secrets(body: bytes, secrets: Iterable[str], whole: bool = True) -> str:
-    """At most 1 KiB of an answer's text. whole: whether the body was read to its end."""
-    forms = sorted({form for secret in secrets if secret for form in _encodings(secret)}, key=len, reverse=True)
-    text = _mask_secrets(body.decode("utf-8", "replace"), forms)
-    if not whole and forms:
+def scrub_secrets(body: bytes, secrets: Iterable[str], is_complete: bool = True) -> str:
+    """At most 1 KiB of an answer's text. is_complete: whether the body was read to its end."""
+    encodings = sorted(
+        {encoding for secret in secrets if secret for encoding in _encodings(secret)}, key=len, reverse=True
+    )
+    text = _mask_secrets(body.decode("utf-8", "replace"), encodings)
+    if not is_complete and encodings:
         # The body may end with the beginning of a secret.
-        text = text[: -len(forms[0])]
+        text = text[: -len(encodings[0])]
     # A secret that contains blanks may appear only after joining the lines.
-    line = _mask_secrets(" ".join("".join(each if each.isprintable() else " " for each in text).split()), forms)
+    line = _mask_secrets(
+        " ".join("".join(character if character.isprintable() else " " for character in text).split()), encodings
+    )
     return line.encode()[:MAX_TEXT_BYTES].decode(errors="ignore")
 
 
-def _mask_secrets(text: str, forms: Iterable[str]) -> str:
-    for form in forms:
-        text = text.replace(form, MASK)
+def _mask_secrets(text: str, encodings: Iterable[str]) -> str:
+    for encoding in encodings:
+        text = text.replace(encoding, MASK)
     return text
 
 

@@ -54,49 +54,49 @@ class TokenRenewal:
 
     async def __call__(self, endpoint: str, refreshtoken: str) -> RenewedTokens | None:
         """See ports.RenewTokens."""
-        found = await self.renew(endpoint, refreshtoken)
-        return found if isinstance(found, RenewedTokens) else None
+        result = await self.renew(endpoint, refreshtoken)
+        return result if isinstance(result, RenewedTokens) else None
 
     async def renew(self, endpoint: str, refreshtoken: str) -> RenewedTokens | RenewalFailure:
         """The tokens, or the reason for failure, from an endpoint."""
         body = urlencode({"grant_type": "refresh_token", "refresh_token": refreshtoken}).encode()
         try:
-            client = HttpClient(endpoint, self._resolver, private=True)
-        except RequestFailed as failed:
-            return RenewalFailure(failed.code, failed.message)
-        began = self._now()
+            client = HttpClient(endpoint, self._resolver, has_secrets=True)
+        except RequestFailed as error:
+            return RenewalFailure(error.code, error.message)
+        started_at = self._now()
         try:
-            answer = await client.request("POST", _FORM, body, RENEWAL_SECONDS)
-        except RequestFailed as failed:
-            return RenewalFailure(failed.code, failed.message)
+            response = await client.request("POST", _FORM, body, RENEWAL_SECONDS)
+        except RequestFailed as error:
+            return RenewalFailure(error.code, error.message)
         finally:
             await client.close()
-        return _parse_response(answer, refreshtoken, began)
+        return _parse_response(response, refreshtoken, started_at)
 
 
-def _parse_response(answer: HttpResponse, refreshtoken: str, began: float) -> RenewedTokens | RenewalFailure:
-    members = _members(answer)
-    if answer.status != 200:
+def _parse_response(response: HttpResponse, refreshtoken: str, started_at: float) -> RenewedTokens | RenewalFailure:
+    members = _members(response)
+    if response.status != 200:
         error = members.get("error")
         code = error if isinstance(error, str) and _ERROR.match(error) and refreshtoken not in error else ""
         return RenewalFailure(
-            code or str(answer.status), scrub_secrets(answer.body, [refreshtoken], answer.is_complete)
+            code or str(response.status), scrub_secrets(response.body, [refreshtoken], response.is_complete)
         )
-    token, another = members.get("access_token"), members.get("refresh_token")
-    if not _is_token(token) or not (another in ("", None) or _is_token(another)):
+    token, new_refreshtoken = members.get("access_token"), members.get("refresh_token")
+    if not _is_token(token) or not (new_refreshtoken in ("", None) or _is_token(new_refreshtoken)):
         return RenewalFailure("answer", "the answer has no access_token that can be used")
-    return RenewedTokens(token, _expires(members.get("expires_in"), began), another or "")
+    return RenewedTokens(token, _expires(members.get("expires_in"), started_at), new_refreshtoken or "")
 
 
-def _members(answer: HttpResponse) -> dict[str, Any]:
+def _members(response: HttpResponse) -> dict[str, Any]:
     """The JSON object of an answer; empty if there is none."""
-    if not answer.is_complete:
+    if not response.is_complete:
         return {}
     try:
-        found = json.loads(answer.body)
+        members = json.loads(response.body)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return members if isinstance(members, dict) else {}
 
 
 def _is_token(value: Any) -> TypeGuard[str]:
@@ -104,10 +104,10 @@ def _is_token(value: Any) -> TypeGuard[str]:
     return isinstance(value, str) and 0 < len(value) <= MAX_TOKEN_LENGTH and value.isascii() and value.isprintable()
 
 
-def _expires(given: Any, began: float) -> float | None:
+def _expires(lifetime: Any, started_at: float) -> float | None:
     """Expiry in seconds since 1970; None without a valid number. Some endpoints write numbers as text."""
     try:
-        seconds = float(given)
+        seconds = float(lifetime)
     except (TypeError, ValueError, OverflowError):
         return None
-    return began + min(seconds, MAX_LIFETIME_SECONDS) if math.isfinite(seconds) and seconds > 0 else None
+    return started_at + min(seconds, MAX_LIFETIME_SECONDS) if math.isfinite(seconds) and seconds > 0 else None

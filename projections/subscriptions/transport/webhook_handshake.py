@@ -47,17 +47,17 @@ class WebhookHandshake:
         """
         try:
             client = HttpClient(target.uri, self._resolver)
-        except RequestFailed as failed:
-            return HandshakeResult(False, reason=failed.message)
+        except RequestFailed as error:
+            return HandshakeResult(False, reason=error.message)
         try:
-            answer = await client.request(
+            response = await client.request(
                 "OPTIONS", _request_headers(target.origin, rate, callback), None, target.seconds
             )
-        except RequestFailed as failed:
-            return HandshakeResult(False, reason=failed.message)
+        except RequestFailed as error:
+            return HandshakeResult(False, reason=error.message)
         finally:
             await client.close()
-        return handshake_result(answer, target.origin, rate)
+        return handshake_result(response, target.origin, rate)
 
 
 def _request_headers(origin: str, rate: int | None, callback: str | None) -> Iterator[tuple[str, str]]:
@@ -69,20 +69,23 @@ def _request_headers(origin: str, rate: int | None, callback: str | None) -> Ite
         yield "WebHook-Request-Callback", callback
 
 
-def handshake_result(answer: HttpResponse, origin: str, asked: int | None) -> HandshakeResult:
-    """The meaning of an answer. asked: the requested rate. Only status 405 has a meaning of its own: a refusal."""
-    allowed, rate = answer.header("webhook-allowed-origin"), answer.header("webhook-allowed-rate")
-    if answer.status == 405:
+def handshake_result(response: HttpResponse, origin: str, requested_rate: int | None) -> HandshakeResult:
+    """The meaning of an answer.
+
+    requested_rate: the requested rate. Only status 405 has a meaning of its own: a refusal.
+    """
+    allowed_origin, allowed_rate = response.header("webhook-allowed-origin"), response.header("webhook-allowed-rate")
+    if response.status == 405:
         return HandshakeResult(False, reason="the sink does not know OPTIONS (405)")
-    if allowed is None:
-        return HandshakeResult(False, reason=f"the answer ({answer.status}) has no WebHook-Allowed-Origin")
-    if allowed.strip() != "*" and allowed.strip().lower() != origin.lower():
+    if allowed_origin is None:
+        return HandshakeResult(False, reason=f"the answer ({response.status}) has no WebHook-Allowed-Origin")
+    if allowed_origin.strip() != "*" and allowed_origin.strip().lower() != origin.lower():
         return HandshakeResult(False, reason="WebHook-Allowed-Origin names another origin")
-    if rate is None:
-        wanting = asked is not None
-        return HandshakeResult(not wanting, reason="the answer has no WebHook-Allowed-Rate" if wanting else "")
+    if allowed_rate is None:
+        needs_rate = requested_rate is not None
+        return HandshakeResult(not needs_rate, reason="the answer has no WebHook-Allowed-Rate" if needs_rate else "")
     try:
-        return HandshakeResult(True, parse_rate(rate))
+        return HandshakeResult(True, parse_rate(allowed_rate))
     except ValueError:
         return HandshakeResult(False, reason="WebHook-Allowed-Rate is neither * nor a number above 0")
 
@@ -97,6 +100,6 @@ def parse_rate(text: str) -> int | None:
     return int(stripped)
 
 
-def callback_url(public: str, id: str, secret: str) -> str:
-    """The URL at which a sink consents. public: the registry's root URL, as sinks see it."""
-    return f"{public.rstrip('/')}/-/subscriptions/{quote(id, safe='')}/consent/{quote(secret, safe='')}"
+def callback_url(root_url: str, id: str, secret: str) -> str:
+    """The URL at which a sink consents. root_url: the registry's root URL, as sinks see it."""
+    return f"{root_url.rstrip('/')}/-/subscriptions/{quote(id, safe='')}/consent/{quote(secret, safe='')}"

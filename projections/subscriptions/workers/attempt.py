@@ -35,20 +35,20 @@ class Attempt:
 
     def __init__(
         self,
-        hub: DelivererContext[Any],
+        context: DelivererContext[Any],
         state: DeliveryState,
-        access: SinkManager,
+        sink_manager: SinkManager,
         may_start: Callable[[], bool],
         number: int,
-        lane: DeliveryQueue,
+        queue: DeliveryQueue,
         entries: Sequence[QueuedEvent],
     ) -> None:
-        self._context = hub
+        self._context = context
         self._state = state
-        self._access = access
+        self._access = sink_manager
         self._may_start = may_start
         self._number = number
-        self._queue = lane
+        self._queue = queue
         self._remaining = {entry.sequence: entry for entry in entries}
 
     async def run(self) -> None:
@@ -72,17 +72,17 @@ class Attempt:
     async def _prepare(self) -> list[QueuedEvent]:
         """The events that still have to be sent, with their messages."""
         await self._read_again()
-        wanted: list[QueuedEvent] = []
+        entries_to_send: list[QueuedEvent] = []
         size = 0
         for entry in list(self._remaining.values()):
             if entry.event is None or not self._is_wanted(entry, entry.event):
                 self._settle(entry)
                 continue
             size += entry.event.size if self._state.plan.batch_size > 1 else 0
-            if size > MAX_BATCH_BYTES and wanted:
+            if size > MAX_BATCH_BYTES and entries_to_send:
                 break
-            wanted.append(entry)
-        return wanted
+            entries_to_send.append(entry)
+        return entries_to_send
 
     async def _read_again(self) -> None:
         """Reads missing messages from the log, also those of the next events of the same keys."""
@@ -90,19 +90,19 @@ class Attempt:
         if missing:
             for key in {entry.key for entry in missing.values()}:
                 missing |= {entry.sequence: entry for entry in self._queue.unread_events(key)}
-            found = await self._context.read_again(list(missing))
+            events = await self._context.read_again(list(missing))
             for sequence, entry in missing.items():
-                entry.event = found.get(sequence)
+                entry.event = events.get(sequence)
 
-    def _is_wanted(self, entry: QueuedEvent, told: EventMessage) -> bool:
+    def _is_wanted(self, entry: QueuedEvent, event: EventMessage) -> bool:
         """Whether the owner may read the event now and, if the settings changed since it matched, still wants it."""
         plan = self._state.plan
-        if not self._state.may_read(told.message.xid, self._context.ports.may_read):
+        if not self._state.may_read(event.message.xid, self._context.ports.may_read):
             return False
         if entry.first_attempt is not None or entry.settings_position == plan.position or self._number == DEAD_LETTERS:
             return True
         entry.settings_position = plan.position
-        return plan.event_filter.matches(told, live=self._number == LIVE)
+        return plan.event_filter.matches(event, live=self._number == LIVE)
 
     # --- the request -------------------------------------------------------------------------------------------------
 
@@ -116,8 +116,8 @@ class Attempt:
         half = len(entries) // 2
         await self._try_entries(entries[:half])
         # Events whose key now waits for a retry are left for later.
-        waits = {entry.key for entry in entries[:half] if entry.sequence in self._queue}
-        await self._try_entries([entry for entry in entries[half:] if entry.key not in waits])
+        retrying_keys = {entry.key for entry in entries[:half] if entry.sequence in self._queue}
+        await self._try_entries([entry for entry in entries[half:] if entry.key not in retrying_keys])
 
     async def _send_with_renewal(self, entries: Sequence[QueuedEvent]) -> Outcome | None:
         """The outcome of a request; None if it may not be sent."""
@@ -155,25 +155,27 @@ class Attempt:
         now = self._context.ports.clock.now()
         note_outcome(self._state.record, outcome, self._error_text(outcome), now)
         for entry in entries:
-            chance = self._context.ports.clock.random_fraction()
-            first = entry.first_attempt or now
-            found = decide_retry(outcome, entry.attempts + 1, first, self._state.plan.retry_policy, now, chance)
-            entry.attempts += found.counts
-            await self._apply_decision(entry, found, outcome, now)
+            random_fraction = self._context.ports.clock.random_fraction()
+            first_attempt = entry.first_attempt or now
+            decision = decide_retry(
+                outcome, entry.attempts + 1, first_attempt, self._state.plan.retry_policy, now, random_fraction
+            )
+            entry.attempts += decision.counts
+            await self._apply_decision(entry, decision, outcome, now)
 
-    async def _apply_decision(self, entry: QueuedEvent, found: RetryDecision, outcome: Outcome, now: float) -> None:
-        match found.next:
+    async def _apply_decision(self, entry: QueuedEvent, decision: RetryDecision, outcome: Outcome, now: float) -> None:
+        match decision.next:
             case NextStep.SETTLED:
                 self._observe_delivery(entry, now)
                 self._settle(entry)
             case NextStep.DEAD:
-                await self._give_up(entry, found.reason, outcome, now)
+                await self._give_up(entry, decision.reason, outcome, now)
                 self._state.give_up(entry.key)
                 self._finish(entry)
                 self._queue.complete(entry)
             case NextStep.AGAIN:
                 self._finish(entry)
-                self._queue.schedule_retry(entry, found.time)
+                self._queue.schedule_retry(entry, decision.time)
             case NextStep.KEPT:
                 self._finish(entry)
                 self._queue.put_back(entry)
@@ -187,30 +189,30 @@ class Attempt:
 
     def _observe_delivery(self, entry: QueuedEvent, now: float) -> None:
         if self._number == LIVE and entry.event:
-            committed = datetime.fromisoformat(entry.event.committed_at).timestamp()
-            self._context.metrics.observe_delivery(self._state.id, now - committed)
+            committed_at = datetime.fromisoformat(entry.event.committed_at).timestamp()
+            self._context.metrics.observe_delivery(self._state.id, now - committed_at)
 
     async def _give_up(self, entry: QueuedEvent, reason: str, outcome: Outcome, now: float) -> None:
         """Gives an event up as the settings say: stores a reference, sends it to the dead letter sink, or drops it."""
-        state, where = self._state, self._state.plan.deadletter
+        state, destination = self._state, self._state.plan.deadletter
         self._context.metrics.count_dead_letter(state.id)
-        told = (
-            where not in ("store", "drop")
+        is_sent = (
+            destination not in ("store", "drop")
             and entry.event is not None
             and await self._send_dead_letter(entry.event, reason, entry)
         )
-        if told and self._number == DEAD_LETTERS:
+        if is_sent and self._number == DEAD_LETTERS:
             state.dead_letters.append(entry.sequence)
-        elif not told and (where != "drop" or self._number == DEAD_LETTERS):
-            first, words = entry.first_attempt or now, self._error_text(outcome)
+        elif not is_sent and (destination != "drop" or self._number == DEAD_LETTERS):
+            first_attempt, message = entry.first_attempt or now, self._error_text(outcome)
             state.dead_letters.append(
-                DeadLetter(entry.sequence, reason, outcome.code, words, entry.attempts, first, now)
+                DeadLetter(entry.sequence, reason, outcome.code, message, entry.attempts, first_attempt, now)
             )
         note_dead_letter(state.record)
 
-    async def _send_dead_letter(self, told: EventMessage, reason: str, entry: QueuedEvent) -> bool:
+    async def _send_dead_letter(self, event: EventMessage, reason: str, entry: QueuedEvent) -> bool:
         ports, plan = self._context.ports, self._state.plan
-        return await send_dead_letter(ports, plan, self._access.secrets, told, reason, entry.attempts)
+        return await send_dead_letter(ports, plan, self._access.secrets, event, reason, entry.attempts)
 
     def _error_text(self, outcome: Outcome) -> str:
         return self._access.scrub(outcome.message)[:MAX_ERROR_LENGTH]

@@ -21,24 +21,24 @@ class ConsentChecker:
     """The consent of one subscription's sink.
 
     save: schedules a write of the state.
-    settled: called when an answer has arrived.
+    on_answer: called when an answer has arrived.
     """
 
     def __init__(
         self,
-        hub: DelivererContext[Any],
+        context: DelivererContext[Any],
         state: DeliveryState,
-        access: SinkManager,
-        pace: RequestScheduler,
+        sink_manager: SinkManager,
+        scheduler: RequestScheduler,
         save: Callable[[], None],
-        settled: Callable[[], None],
+        on_answer: Callable[[], None],
     ) -> None:
-        self._context = hub
+        self._context = context
         self._state = state
-        self._access = access
-        self._pace = pace
+        self._access = sink_manager
+        self._pace = scheduler
         self._save = save
-        self._on_settled = settled
+        self._on_settled = on_answer
         self._asking = False
         self._is_requested = False
 
@@ -50,13 +50,13 @@ class ConsentChecker:
         """Starts a handshake if one is due."""
         if not self._state.asks_consent or self._asking:
             return
-        facts, now = self._state.record, self._context.ports.clock.now()
-        due = facts.checked + CHECK_SECONDS
-        if self._is_requested or not facts.consent or due <= now:
+        record, now = self._state.record, self._context.ports.clock.now()
+        next_check = record.checked + CHECK_SECONDS
+        if self._is_requested or not record.consent or next_check <= now:
             self._asking, self._is_requested = True, False
             self._context.start_task(self._check())
         else:
-            self._pace.wake_at(due)
+            self._pace.wake_at(next_check)
 
     def grant(self, rate: int | None) -> None:
         """Records that the sink consented through a callback, to a given rate or else to the requested one."""
@@ -69,8 +69,8 @@ class ConsentChecker:
         try:
             target = plan.target(await self._access.reveal_secrets(), ports.origin)
             assert ports.validator is not None
-            found = await ports.validator.validate(target, plan.rate, self._callback())
-            allowed, rate = found.is_allowed, found.rate
+            consent = await ports.validator.validate(target, plan.rate, self._callback())
+            allowed, rate = consent.is_allowed, consent.rate
         except Exception:
             allowed, rate = False, None
         finally:
@@ -87,13 +87,13 @@ class ConsentChecker:
 
     def _callback(self) -> str | None:
         """The URL at which the sink may consent later, with a 192-bit secret that is valid once."""
-        make = self._context.ports.callback
-        if make is None:
+        build_url = self._context.ports.callback
+        if build_url is None:
             return None
         secret = token_urlsafe(24)
         self._state.callbacks.append((hash_secret(secret), self._context.ports.clock.now() + CHECK_SECONDS))
         self._save()
-        return make(self._state.id, secret)
+        return build_url(self._state.id, secret)
 
 
 def hash_secret(secret: str) -> str:

@@ -14,17 +14,22 @@ from projections.subscriptions.ports import DeliveryPorts
 
 
 async def send_dead_letter(
-    ports: DeliveryPorts, plan: DeliveryPlan, secrets: Mapping[str, str], told: EventMessage, reason: str, attempts: int
+    ports: DeliveryPorts,
+    plan: DeliveryPlan,
+    secrets: Mapping[str, str],
+    event: EventMessage,
+    reason: str,
+    attempts: int,
 ) -> bool:
     """Whether the dead letter sink accepted an event. The event carries the reason why it was given up."""
-    whole = told.cloudevent()
-    more = {"dlreason": reason, "dlattempts": attempts, "dlsubscription": plan.subscription.id}
-    letter = CloudEvent({**whole.get_attributes(), **more}, whole.get_data())
+    cloudevent = event.cloudevent()
+    extensions = {"dlreason": reason, "dlattempts": attempts, "dlsubscription": plan.subscription.id}
+    dead_letter = CloudEvent({**cloudevent.get_attributes(), **extensions}, cloudevent.get_data())
     try:
         sink = ports.sinks["HTTP"](plan.dead_letter_target(secrets, ""), ports.resolver)
         try:
             async with asyncio.timeout(plan.timeout):
-                return (await sink.send([letter])).result is DeliveryResult.DELIVERED
+                return (await sink.send([dead_letter])).result is DeliveryResult.DELIVERED
         finally:
             await sink.close()
     except Exception:

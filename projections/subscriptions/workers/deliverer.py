@@ -40,8 +40,8 @@ _LOG: Final = logging.getLogger("annals.deliveries")
 class Deliverer:
     """The deliverer of a process. Call `run`; `committed` and `apply_requests_soon` may be called from any thread.
 
-    lease: seconds without a heartbeat after which other processes take over.
-    write: seconds from a change until it is written, together with all other changes of that time.
+    lease_seconds: seconds without a heartbeat after which other processes take over.
+    write_delay: seconds from a change until it is written, together with all other changes of that time.
     """
 
     def __init__(
@@ -51,8 +51,8 @@ class Deliverer:
         families: Sequence[EventFamily],
         *,
         metrics: DeliveryMetrics | None = None,
-        lease: float = LEASE_SECONDS,
-        write: float = WRITE_DELAY_SECONDS,
+        lease_seconds: float = LEASE_SECONDS,
+        write_delay: float = WRITE_DELAY_SECONDS,
     ) -> None:
         self.ports = ports
         self.families = families
@@ -68,9 +68,9 @@ class Deliverer:
         self._feed = EventMessageReader(self._reader.log, families)
         self._dispatcher = EventDispatcher(self._read_chunk)
         self.follower = SubscriptionFollower(self._watcher, self._apply_change)
-        self.state_writer = StateWriter(self._writer, self._store, self.workers, write)
+        self.state_writer = StateWriter(self._writer, self._store, self.workers, write_delay)
         self._housekeeping = Housekeeping(self._writer, self._store, self.workers, ports.clock.now)
-        self._lease_manager = LeaseManager(self, url, lease)
+        self._lease_manager = LeaseManager(self, url, lease_seconds)
         self._woken, self._stopped = asyncio.Event(), asyncio.Event()
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -94,13 +94,17 @@ class Deliverer:
 
     def lags(self) -> list[tuple[str, int]]:
         """How many positions each subscription is behind the log."""
-        found = [(id, _worker_progress(line)) for id, line in list(self.workers.items())]
-        return [(id, max(0, self.follower.head - now.cursor)) for id, now in found if now is not None]
+        progress = [(id, _worker_progress(worker)) for id, worker in list(self.workers.items())]
+        return [
+            (id, max(0, self.follower.head - worker_progress.cursor))
+            for id, worker_progress in progress
+            if worker_progress is not None
+        ]
 
     def progress(self, id: str) -> DeliveryProgress | None:
         """The current progress of a subscription; None if another process delivers for it."""
-        line = self.workers.get(id)
-        return _worker_progress(line) if line is not None else None
+        worker = self.workers.get(id)
+        return _worker_progress(worker) if worker is not None else None
 
     # --- see DelivererContext ----------------------------------------------------------------------------------------
 
@@ -114,19 +118,19 @@ class Deliverer:
     async def read_again(self, sequences: Sequence[int]) -> Mapping[int, EventMessage]:
         return await self._reader.read(self._feed.read_again, sequences)
 
-    def save_soon(self, line: SubscriptionWorker) -> None:
-        self.state_writer.save_soon(line)
+    def save_soon(self, worker: SubscriptionWorker) -> None:
+        self.state_writer.save_soon(worker)
 
-    def read_more(self, line: SubscriptionWorker) -> None:
-        if self.workers.get(line.id) is line:
-            self._dispatcher.read_more(line)
+    def read_more(self, worker: SubscriptionWorker) -> None:
+        if self.workers.get(worker.id) is worker:
+            self._dispatcher.read_more(worker)
             self.read_soon()
 
     def log_failure(self, error: Exception) -> None:
         _LOG.warning("deliveries: %s: %s", type(error).__name__, error)
 
-    def start_task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        task = asyncio.get_running_loop().create_task(work)
+    def start_task(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
@@ -140,8 +144,13 @@ class Deliverer:
         try:
             await self._writer.run(delivery_store.create_tables, self._url)
             await self.follower.load()
-            works = (self._read, self.state_writer.run_once, self._lease_manager.renew, self._housekeeping.run_once)
-            loops = [asyncio.create_task(self._run_forever(each)) for each in works]
+            repeated_work = (
+                self._read,
+                self.state_writer.run_once,
+                self._lease_manager.renew,
+                self._housekeeping.run_once,
+            )
+            loops = [asyncio.create_task(self._run_forever(each)) for each in repeated_work]
             if not self._stopping:
                 await self._stopped.wait()
             await self._end()
@@ -155,10 +164,10 @@ class Deliverer:
     async def _end(self) -> None:
         """Lets attempts finish, writes their results, and releases the leases."""
         self._stopping = True
-        lines = list(self.workers.values())
-        await asyncio.gather(*(line.close(GRACE_SECONDS) for line in lines))
+        workers = list(self.workers.values())
+        await asyncio.gather(*(worker.close(GRACE_SECONDS) for worker in workers))
         try:
-            await self.state_writer.save(lines)
+            await self.state_writer.save(workers)
             await self._lease_manager.release_all()
         except DRIVER_ERRORS as error:
             self.log_failure(error)
@@ -191,17 +200,17 @@ class Deliverer:
         """Starts delivering for a subscription, from its saved state."""
         if id in self.workers:
             return
-        line = self.workers[id] = SubscriptionWorker(self, changes, saved)
-        self._dispatcher.add(line)
-        self.save_soon(line)
-        line.start_attempts()
+        worker = self.workers[id] = SubscriptionWorker(self, changes, saved)
+        self._dispatcher.add(worker)
+        self.save_soon(worker)
+        worker.start_attempts()
 
-    def remove_worker(self, line: SubscriptionWorker) -> None:
+    def remove_worker(self, worker: SubscriptionWorker) -> None:
         """Stops delivering for a subscription. Running attempts may finish."""
-        self.workers.pop(line.id, None)
-        self._dispatcher.remove(line)
-        self.state_writer.remove_worker(line)
-        self.start_task(line.close(GRACE_SECONDS))
+        self.workers.pop(worker.id, None)
+        self._dispatcher.remove(worker)
+        self.state_writer.remove_worker(worker)
+        self.start_task(worker.close(GRACE_SECONDS))
 
     def read_soon(self) -> None:
         """Makes the deliverer read the log now."""
@@ -209,28 +218,28 @@ class Deliverer:
 
     def _apply_change(self, change: SubscriptionChange) -> None:
         """Applies a change of a subscription."""
-        line = self.workers.get(change.id)
+        worker = self.workers.get(change.id)
         if change.subscription is None:
-            if line is not None:
-                self.remove_worker(line)
+            if worker is not None:
+                self.remove_worker(worker)
                 self.state_writer.delete_soon(change.id)
             self.metrics.remove_subscription(change.id)
         elif change.id not in self.follower.last_changes:
             self._lease_manager.renew_soon()  # no process holds it yet
-        elif line is not None:
-            line.apply_change(change)
-            self._dispatcher.add(line)
+        elif worker is not None:
+            worker.apply_change(change)
+            self._dispatcher.add(worker)
 
-    def _call_in_loop(self, work: Callable[[], object]) -> None:
+    def _call_in_loop(self, callback: Callable[[], object]) -> None:
         loop = self._loop
         if loop is not None and not loop.is_closed():
             with suppress(RuntimeError):  # the loop was closed in between
-                loop.call_soon_threadsafe(work)
+                loop.call_soon_threadsafe(callback)
 
 
-def _worker_progress(line: SubscriptionWorker) -> DeliveryProgress | None:
+def _worker_progress(worker: SubscriptionWorker) -> DeliveryProgress | None:
     """The progress of a worker, for another thread; None while it is changing."""
     try:
-        return DeliveryProgress.of(line)
+        return DeliveryProgress.of(worker)
     except RuntimeError:
         return None

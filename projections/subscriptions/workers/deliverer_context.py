@@ -33,14 +33,14 @@ class DelivererContext(Protocol[Line]):
     async def read_again(self, sequences: Sequence[int]) -> Mapping[int, EventMessage]:
         """Messages by sequence, read from the log once more."""
 
-    def save_soon(self, line: Line) -> None:
+    def save_soon(self, worker: Line) -> None:
         """Schedules a write of a worker's state."""
 
-    def read_more(self, line: Line) -> None:
+    def read_more(self, worker: Line) -> None:
         """Records that a worker has room for more of the log, or that its read position changed."""
 
     def log_failure(self, error: Exception) -> None:
         """Logs an unexpected error."""
 
-    def start_task(self, work: Any) -> asyncio.Task[Any]:
+    def start_task(self, coroutine: Any) -> asyncio.Task[Any]:
         """Runs a coroutine as a task and keeps a reference to it."""

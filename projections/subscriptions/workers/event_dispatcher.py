@@ -42,46 +42,49 @@ class _LaggingQueue(NamedTuple):
 class EventDispatcher:
     """Dispatches events of the log to subscriptions. Belongs to one event loop."""
 
-    def __init__(self, pieces: ReadChunk) -> None:
-        self._read_chunk = pieces
+    def __init__(self, read_chunk: ReadChunk) -> None:
+        self._read_chunk = read_chunk
         self._index = SubscriptionIndex[str]()
         self._tail = LogTail()
         self._live: dict[str, SubscriptionWorker] = {}
         self._lagging: dict[_Key, SubscriptionWorker] = {}
 
-    def add(self, line: SubscriptionWorker) -> None:
+    def add(self, worker: SubscriptionWorker) -> None:
         """Starts reading for a worker, under its current settings."""
-        self._index.put(line.id, line.state.plan.event_filter.interest)
-        self.read_more(line)
+        self._index.put(worker.id, worker.state.plan.event_filter.interest)
+        self.read_more(worker)
 
-    def remove(self, line: SubscriptionWorker) -> None:
+    def remove(self, worker: SubscriptionWorker) -> None:
         """Stops reading for a worker."""
-        self._index.remove(line.id)
-        self._live.pop(line.id, None)
-        self._lagging.pop((line.id, LIVE), None)
-        self._lagging.pop((line.id, REPLAY), None)
+        self._index.remove(worker.id)
+        self._live.pop(worker.id, None)
+        self._lagging.pop((worker.id, LIVE), None)
+        self._lagging.pop((worker.id, REPLAY), None)
 
-    def read_more(self, line: SubscriptionWorker) -> None:
+    def read_more(self, worker: SubscriptionWorker) -> None:
         """Queues a worker for reading, because its position was reset or it has room again."""
-        self._live.pop(line.id, None)
+        self._live.pop(worker.id, None)
         for number in (LIVE, REPLAY):
-            if number in line.state.queues:
-                line.state.queues[number].leave_tail()
-                self._lagging[line.id, number] = line
+            if number in worker.state.queues:
+                worker.state.queues[number].leave_tail()
+                self._lagging[worker.id, number] = worker
 
     async def read_once(self, head: int) -> bool:
         """Whether any of the log was read. head: its last position."""
-        behind = list(self._lagging_queues())
-        at = position_of(self._tail.sequence + 1) - 1
+        lagging_queues = list(self._lagging_queues())
+        tail_position = position_of(self._tail.sequence + 1) - 1
         if not self._live:
             self._tail.sequence = last_sequence(head)  # no subscription is at the shared position
-        elif at < head:
-            await self._read_tail(at, head)
-        if not behind:
-            return at < head
-        near, far = max(each.after for each in behind), min(each.after for each in behind)
-        for after in {near, far}:
-            await self._read_lagging(behind, after)
+        elif tail_position < head:
+            await self._read_tail(tail_position, head)
+        if not lagging_queues:
+            return tail_position < head
+        nearest_position, farthest_position = (
+            max(lagging_queue.after for lagging_queue in lagging_queues),
+            min(lagging_queue.after for lagging_queue in lagging_queues),
+        )
+        for after in {nearest_position, farthest_position}:
+            await self._read_lagging(lagging_queues, after)
         return True
 
     def _lagging_queues(self) -> Iterator[_LaggingQueue]:
@@ -89,95 +92,101 @@ class EventDispatcher:
 
         Full or stopped queues are dropped until the worker calls `read_more`.
         """
-        at = position_of(self._tail.sequence + 1) - 1
-        for key, line in list(self._lagging.items()):
-            lane = line.state.queues.get(key[1])
-            after = position_of(lane.read_up_to + 1) - 1 if lane is not None else 0
-            if lane is None or line.state.stopped or not lane.has_room():
+        tail_position = position_of(self._tail.sequence + 1) - 1
+        for key, worker in list(self._lagging.items()):
+            queue = worker.state.queues.get(key[1])
+            after = position_of(queue.read_up_to + 1) - 1 if queue is not None else 0
+            if queue is None or worker.state.stopped or not queue.has_room():
                 del self._lagging[key]
-            elif after < (at if lane.end is None else min(at, lane.end)):
-                yield _LaggingQueue(line, key[1], lane, after)
-            elif lane.end is None:
+            elif after < (tail_position if queue.end is None else min(tail_position, queue.end)):
+                yield _LaggingQueue(worker, key[1], queue, after)
+            elif queue.end is None:
                 del self._lagging[key]
-                if after == at:
-                    lane.join_tail(self._tail)
-                    self._live[line.id] = line
+                if after == tail_position:
+                    queue.join_tail(self._tail)
+                    self._live[worker.id] = worker
                 else:
-                    self._lagging[key] = line  # it starts at a position that the log has not reached
-            elif after >= lane.end:
+                    self._lagging[key] = worker  # it starts at a position that the log has not reached
+            elif after >= queue.end:
                 del self._lagging[key]
 
     async def _read_tail(self, after: int, head: int) -> None:
         end, messages = await self._read_chunk(after, head)
-        async for some in _slices(messages):
-            pumped: dict[SubscriptionWorker, None] = {}
-            for told in some:
-                for id in self._candidates(told, self._live):
-                    line = self._live.get(id)
-                    if line is None or not line.matches(LIVE, told):
+        async for events in _slices(messages):
+            touched_workers: dict[SubscriptionWorker, None] = {}
+            for event in events:
+                for id in self._candidates(event, self._live):
+                    worker = self._live.get(id)
+                    if worker is None or not worker.matches(LIVE, event):
                         continue
-                    if line.state.stopped or not line.state.offer(LIVE, told):
-                        self.read_more(line)
-                    pumped[line] = None
-            for line in pumped:
-                line.start_attempts()
+                    if worker.state.stopped or not worker.state.offer(LIVE, event):
+                        self.read_more(worker)
+                    touched_workers[worker] = None
+            for worker in touched_workers:
+                worker.start_attempts()
         self._tail.sequence = last_sequence(end)
 
-    async def _read_lagging(self, behind: Iterable[_LaggingQueue], after: int) -> None:
+    async def _read_lagging(self, lagging_queues: Iterable[_LaggingQueue], after: int) -> None:
         """Reads the chunk after a position, for the queues that are at it or inside the chunk."""
-        at = position_of(self._tail.sequence + 1) - 1
-        some = {
-            (each.worker.id, each.number): each
-            for each in behind
-            if after <= each.after < min(at, after + CHUNK_POSITIONS)
+        tail_position = position_of(self._tail.sequence + 1) - 1
+        queues = {
+            (lagging_queue.worker.id, lagging_queue.number): lagging_queue
+            for lagging_queue in lagging_queues
+            if after <= lagging_queue.after < min(tail_position, after + CHUNK_POSITIONS)
         }
-        reads = {key: each.queue.read_up_to for key, each in some.items()}
-        end, messages = await self._read_chunk(after, at)
-        async for slice in _slices(messages, _YIELD_SECONDS):
-            lines: dict[SubscriptionWorker, None] = {}
-            for told in slice:
-                for key in self._keys(told, some):
-                    each = some.get(key)
-                    if each is None:
+        read_sequences = {key: lagging_queue.queue.read_up_to for key, lagging_queue in queues.items()}
+        end, messages = await self._read_chunk(after, tail_position)
+        async for events in _slices(messages, _YIELD_SECONDS):
+            touched_workers: dict[SubscriptionWorker, None] = {}
+            for event in events:
+                for key in self._keys(event, queues):
+                    lagging_queue = queues.get(key)
+                    if lagging_queue is None:
                         continue
-                    before = reads[key]
-                    if not self._offer(each, told, reads):
-                        del some[key]
-                    if reads[key] != before:
-                        lines[each.worker] = None
-            for line in lines:
-                line.start_attempts()
-        for key, each in some.items():
-            if each.queue.read_up_to == reads[key]:
-                each.queue.skip_to(end if each.queue.end is None else min(end, each.queue.end))
-                if each.number == REPLAY:
-                    each.worker.start_attempts()  # it may have ended
+                    previous_sequence = read_sequences[key]
+                    if not self._offer(lagging_queue, event, read_sequences):
+                        del queues[key]
+                    if read_sequences[key] != previous_sequence:
+                        touched_workers[lagging_queue.worker] = None
+            for worker in touched_workers:
+                worker.start_attempts()
+        for key, lagging_queue in queues.items():
+            if lagging_queue.queue.read_up_to == read_sequences[key]:
+                lagging_queue.queue.skip_to(
+                    end if lagging_queue.queue.end is None else min(end, lagging_queue.queue.end)
+                )
+                if lagging_queue.number == REPLAY:
+                    lagging_queue.worker.start_attempts()  # it may have ended
 
-    def _offer(self, each: _LaggingQueue, told: EventMessage, reads: dict[_Key, int]) -> bool:
+    def _offer(self, lagging_queue: _LaggingQueue, event: EventMessage, read_sequences: dict[_Key, int]) -> bool:
         """Whether the queue takes more of the chunk: it was not reset meanwhile, and has room."""
-        key = (each.worker.id, each.number)
-        if each.queue.read_up_to != reads[key] or self._lagging.get(key) is not each.worker:
+        key = (lagging_queue.worker.id, lagging_queue.number)
+        if lagging_queue.queue.read_up_to != read_sequences[key] or self._lagging.get(key) is not lagging_queue.worker:
             return False
-        if each.queue.end is not None and told.sequence > last_sequence(each.queue.end):
+        if lagging_queue.queue.end is not None and event.sequence > last_sequence(lagging_queue.queue.end):
             return True
-        if told.sequence <= each.queue.read_up_to or not each.worker.matches(each.number, told):
+        if event.sequence <= lagging_queue.queue.read_up_to or not lagging_queue.worker.matches(
+            lagging_queue.number, event
+        ):
             return True
-        has_room = each.worker.state.offer(each.number, told)
-        reads[key] = told.sequence
+        has_room = lagging_queue.worker.state.offer(lagging_queue.number, event)
+        read_sequences[key] = event.sequence
         return has_room
 
-    def _keys(self, told: EventMessage, some: dict[_Key, _LaggingQueue]) -> Sequence[_Key]:
-        if len(some) < _MANY:
-            return list(some)
-        return [(id, number) for id in self._index.candidates(told.attributes) for number in (LIVE, REPLAY)]
+    def _keys(self, event: EventMessage, queues: dict[_Key, _LaggingQueue]) -> Sequence[_Key]:
+        if len(queues) < _MANY:
+            return list(queues)
+        return [(id, number) for id in self._index.candidates(event.attributes) for number in (LIVE, REPLAY)]
 
-    def _candidates(self, told: EventMessage, lines: dict[str, SubscriptionWorker]) -> Sequence[str]:
-        return list(lines) if len(lines) < _MANY else self._index.candidates(told.attributes)
+    def _candidates(self, event: EventMessage, workers: dict[str, SubscriptionWorker]) -> Sequence[str]:
+        return list(workers) if len(workers) < _MANY else self._index.candidates(event.attributes)
 
 
-async def _slices(messages: Sequence[EventMessage], breath: float = 0.0) -> AsyncIterator[Sequence[EventMessage]]:
+async def _slices(
+    messages: Sequence[EventMessage], pause_seconds: float = 0.0
+) -> AsyncIterator[Sequence[EventMessage]]:
     """The messages in slices. Other tasks run in between; with a breath above 0, other threads too."""
     for start in range(0, len(messages), _SLICE):
         if start:
-            await asyncio.sleep(breath)
+            await asyncio.sleep(pause_seconds)
         yield messages[start : start + _SLICE]

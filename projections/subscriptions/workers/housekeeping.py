@@ -28,13 +28,13 @@ class Housekeeping:
 
     def __init__(
         self,
-        worker: WorkerThread,
-        books: DeliveryStore,
-        lines: Mapping[str, SubscriptionWorker],
+        thread: WorkerThread,
+        store: DeliveryStore,
+        workers: Mapping[str, SubscriptionWorker],
         now: Callable[[], float],
     ) -> None:
-        self._worker, self._store = worker, books
-        self._workers = lines
+        self._worker, self._store = thread, store
+        self._workers = workers
         self._now = now
         self._wake = asyncio.Event()
         self._sweeps = 0.0
@@ -56,9 +56,9 @@ class Housekeeping:
 
     async def _apply_requests(self) -> None:
         for id, name, value in await self._worker.run(self._take_requests, list(self._workers)):
-            line = self._workers.get(id)
-            if line is not None and name == "consent":
-                line.grant(int(value) if value.isdecimal() else None)
+            worker = self._workers.get(id)
+            if worker is not None and name == "consent":
+                worker.grant(int(value) if value.isdecimal() else None)
 
     def _take_requests(self, ids: Sequence[str]) -> list[tuple[str, str, str]]:
         with self._store.reading() as db:

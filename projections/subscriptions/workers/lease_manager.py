@@ -35,13 +35,13 @@ class Lines(Protocol):
     def begin(self, id: str, changes: list[SubscriptionChange], saved: SavedDelivery | None) -> None:
         """Starts delivering for a subscription, from its saved state."""
 
-    def remove_worker(self, line: SubscriptionWorker) -> None:
+    def remove_worker(self, worker: SubscriptionWorker) -> None:
         """Stops delivering for a subscription. Running attempts may finish."""
 
     def read_soon(self) -> None:
         """Makes the deliverer read the log now."""
 
-    def start_task(self, work: Coroutine[Any, Any, Any]) -> object:
+    def start_task(self, coroutine: Coroutine[Any, Any, Any]) -> object:
         """Runs a coroutine as a task and keeps a reference to it."""
 
     def log_failure(self, error: Exception) -> None:
@@ -49,13 +49,16 @@ class Lines(Protocol):
 
 
 class LeaseManager:
-    """Manages the leases of one process. lease: seconds without a heartbeat after which other processes take over."""
+    """Manages the leases of one process.
 
-    def __init__(self, deliverer: Lines, url: str, lease: float) -> None:
+    lease_seconds: seconds without a heartbeat after which other processes take over.
+    """
+
+    def __init__(self, deliverer: Lines, url: str, lease_seconds: float) -> None:
         self._deliverer = deliverer
         self._worker = WorkerThread("leases")
-        self._leases = Leases(url, lease, tables.LEASES)
-        self._pause = min(1.0, lease / 5)
+        self._leases = Leases(url, lease_seconds, tables.LEASES)
+        self._pause = min(1.0, lease_seconds / 5)
         self._wake = asyncio.Event()
         self._valid_until = 0.0
         self._lapsed = False
@@ -74,11 +77,11 @@ class LeaseManager:
     async def renew(self) -> None:
         """Sends a heartbeat, takes free leases, and releases surplus ones."""
         self._wake.clear()
-        following = self._deliverer.follower
-        await following.catch_up()
-        found = await self._worker.run(self._leases.renew, list(following.last_changes))
-        if found is not None:
-            await self._apply_leases(found)
+        follower = self._deliverer.follower
+        await follower.catch_up()
+        leases = await self._worker.run(self._leases.renew, list(follower.last_changes))
+        if leases is not None:
+            await self._apply_leases(leases)
         with suppress(TimeoutError):
             async with asyncio.timeout(self._pause):
                 await self._wake.wait()
@@ -92,38 +95,38 @@ class LeaseManager:
         self._worker.close()
         self._leases.close()
 
-    async def _apply_leases(self, found: HeldLeases) -> None:
+    async def _apply_leases(self, leases: HeldLeases) -> None:
         """Starts and stops workers, so that exactly the held subscriptions are delivered for."""
-        deliverer, lines = self._deliverer, self._deliverer.workers
-        anew = found.process != deliverer.state_writer.process
-        deliverer.state_writer.process = found.process
-        for line in list(lines.values()):
-            if anew or line.id not in found.ids:
-                deliverer.remove_worker(line)
-        lapsed, self._valid_until = self._lapsed, found.expires
-        if lapsed:
-            for line in lines.values():
-                line.start_attempts()
-        known = deliverer.follower.last_changes
-        missing = [id for id in found.ids - self._leaving if id in known and id not in lines]
-        if missing:
-            await deliverer.follower.load_histories(missing, deliverer.begin)
+        deliverer, workers = self._deliverer, self._deliverer.workers
+        is_new_process = leases.process != deliverer.state_writer.process
+        deliverer.state_writer.process = leases.process
+        for worker in list(workers.values()):
+            if is_new_process or worker.id not in leases.ids:
+                deliverer.remove_worker(worker)
+        had_lapsed, self._valid_until = self._lapsed, leases.expires
+        if had_lapsed:
+            for worker in workers.values():
+                worker.start_attempts()
+        last_changes = deliverer.follower.last_changes
+        missing_ids = [id for id in leases.ids - self._leaving if id in last_changes and id not in workers]
+        if missing_ids:
+            await deliverer.follower.load_histories(missing_ids, deliverer.begin)
             deliverer.read_soon()
-        surplus = [lines[id] for id in found.surplus - self._leaving if id in lines]
-        if surplus:
-            self._leaving |= {line.id for line in surplus}
-            deliverer.start_task(self._release(surplus))
+        surplus_workers = [workers[id] for id in leases.surplus - self._leaving if id in workers]
+        if surplus_workers:
+            self._leaving |= {worker.id for worker in surplus_workers}
+            deliverer.start_task(self._release(surplus_workers))
 
-    async def _release(self, lines: Sequence[SubscriptionWorker]) -> None:
+    async def _release(self, workers: Sequence[SubscriptionWorker]) -> None:
         """Releases subscriptions to other processes, after writing their state."""
-        ids = [line.id for line in lines]
+        ids = [worker.id for worker in workers]
         try:
-            await asyncio.gather(*(line.close(GRACE_SECONDS) for line in lines))
-            await self._deliverer.state_writer.save(lines)
+            await asyncio.gather(*(worker.close(GRACE_SECONDS) for worker in workers))
+            await self._deliverer.state_writer.save(workers)
         except DRIVER_ERRORS as error:
             self._deliverer.log_failure(error)  # the next process repeats some deliveries
-        for line in lines:
-            self._deliverer.remove_worker(line)
+        for worker in workers:
+            self._deliverer.remove_worker(worker)
         try:
             await self._worker.run(self._leases.release, ids)
         finally:

@@ -21,8 +21,8 @@ class RequestScheduler:
     wake: starts whatever can start now.
     """
 
-    def __init__(self, hub: DelivererContext[Any], state: DeliveryState, wake: Callable[[], None]) -> None:
-        self._context = hub
+    def __init__(self, context: DelivererContext[Any], state: DeliveryState, wake: Callable[[], None]) -> None:
+        self._context = context
         self._state = state
         self._wake = wake
         self._timer: asyncio.Task[None] | None = None
@@ -30,13 +30,13 @@ class RequestScheduler:
         self._failed_until = 0.0
         self._batch_since: float | None = None
 
-    def blocked_until(self, now: float, sink: float) -> float | None:
+    def blocked_until(self, now: float, sink_retry_at: float) -> float | None:
         """The time before which no request may be sent; None if one may be sent now.
 
-        sink: time before which the sink is unusable.
+        sink_retry_at: time before which the sink is unusable.
         """
-        if (until := max(self._state.record.hold, sink, self._failed_until)) > now:
-            return until
+        if (blocked_until := max(self._state.record.hold, sink_retry_at, self._failed_until)) > now:
+            return blocked_until
         bucket = self._bucket(now)
         wait = bucket.seconds_until_token(now) if bucket else 0.0
         return now + max(wait, 0.001) if wait > 0 else None
@@ -50,10 +50,10 @@ class RequestScheduler:
         """Pauses requests after an internal failure."""
         self._failed_until = now + _PAUSE
 
-    def is_batch_ready(self, lane: DeliveryQueue, now: float) -> bool:
+    def is_batch_ready(self, queue: DeliveryQueue, now: float) -> bool:
         """Whether a batch is full, or has waited for its maximum time."""
         plan = self._state.plan
-        if not plan.batch_wait or lane.unsent >= plan.batch_size:
+        if not plan.batch_wait or queue.unsent >= plan.batch_size:
             self._batch_since = None
             return True
         if self._batch_since is None:
@@ -63,16 +63,16 @@ class RequestScheduler:
         self._batch_since = None
         return True
 
-    def wake_at(self, until: float | None) -> bool:
+    def wake_at(self, wake_at: float | None) -> bool:
         """Whether there is something to wait for. `wake` runs at the earliest of the times passed so far."""
-        if until is None:
+        if wake_at is None:
             return False
-        if until == float("inf"):
+        if wake_at == float("inf"):
             return True  # the wait ends only by an action of the owner
-        if self._timer is None or self._timer.done() or until < self._timer_due:
+        if self._timer is None or self._timer.done() or wake_at < self._timer_due:
             self.cancel()
-            self._timer_due = until
-            self._timer = self._context.start_task(self._wake_after(until))
+            self._timer_due = wake_at
+            self._timer = self._context.start_task(self._wake_after(wake_at))
         return True
 
     def cancel(self) -> None:
@@ -80,19 +80,21 @@ class RequestScheduler:
         if self._timer is not None:
             self._timer.cancel()
 
-    async def _wake_after(self, until: float) -> None:
-        time = self._context.ports.clock
-        while (left := until - time.now()) > 0:
-            await time.sleep(left)
+    async def _wake_after(self, wake_at: float) -> None:
+        clock = self._context.ports.clock
+        while (remaining := wake_at - clock.now()) > 0:
+            await clock.sleep(remaining)
         self._timer = None
         self._wake()
 
     def _bucket(self, now: float) -> TokenBucket | None:
         """The bucket that limits requests, at its last level; None if they are unlimited."""
-        facts = self._state.record
+        record = self._state.record
         if self._state.is_unlimited:
             return None
-        rate, most = (facts.rate, None) if facts.consent == "validated" else UNVALIDATED_LIMIT
+        rate, capacity = (record.rate, None) if record.consent == "validated" else UNVALIDATED_LIMIT
         return (
-            TokenBucket(*facts.bucket).with_rate(rate, now, most) if facts.bucket else TokenBucket.full(rate, now, most)
+            TokenBucket(*record.bucket).with_rate(rate, now, capacity)
+            if record.bucket
+            else TokenBucket.full(rate, now, capacity)
         )

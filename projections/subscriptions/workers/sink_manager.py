@@ -52,11 +52,11 @@ class SinkManager:
 
     async def renew_token(self) -> bool:
         """Whether a new token was obtained after a sink refused the current one (SUB-307)."""
-        used = self._token
-        if not self._state.plan.renewal_uri or not used:
+        refused_token = self._token
+        if not self._state.plan.renewal_uri or not refused_token:
             return False
         async with self._sink_lock:
-            if self._token != used:
+            if self._token != refused_token:
                 return True  # another refused request has already renewed it
             return await self._renew()
 
@@ -68,8 +68,8 @@ class SinkManager:
     async def reveal_secrets(self) -> Mapping[str, str]:
         """The secret values of the settings. Raises: LookupError."""
         subscription = self._state.plan.subscription
-        found = await asyncio.to_thread(self._ports.secrets.reveal, subscription) if subscription.secrets else {}
-        self._secrets = found
+        secrets = await asyncio.to_thread(self._ports.secrets.reveal, subscription) if subscription.secrets else {}
+        self._secrets = secrets
         return self._secrets
 
     def reset(self) -> None:
@@ -91,10 +91,10 @@ class SinkManager:
         try:
             yield
         finally:
-            left = self._users.get(sink, 0) - 1
-            if left > 0:
-                self._users[sink] = left
-            elif left == 0:
+            users = self._users.get(sink, 0) - 1
+            if users > 0:
+                self._users[sink] = users
+            elif users == 0:
                 del self._users[sink]
                 if sink is not self._sink:
                     await sink.close()
@@ -149,31 +149,31 @@ class SinkManager:
         self._failures = 0
         self._token = target.credential.token if target.credential else ""
         # A short-lived token is renewed after half of its lifetime.
-        early = (
+        lead_seconds = (
             min(RENEWAL_LEAD_SECONDS, (expires - now) / 2)
             if expires is not None and self._state.plan.renewal_uri
             else 0.0
         )
-        self._good = float("inf") if expires is None else expires - early
+        self._good = float("inf") if expires is None else expires - lead_seconds
         self.concurrency = getattr(self._sink, "concurrency", 1)
         return self._sink
 
     async def _renew(self) -> bool:
         plan, now = self._state.plan, self._ports.clock.now()
         try:
-            found = await self._ports.renew(plan.token_endpoint(self._secrets), self._secrets.get(_REFRESH, ""))
+            tokens = await self._ports.renew(plan.token_endpoint(self._secrets), self._secrets.get(_REFRESH, ""))
         except Exception:
-            found = None
-        if found is None:
+            tokens = None
+        if tokens is None:
             self._note_unusable_credential(now, retry=True)
             return False
-        values = {_TOKEN: found.accesstoken} | ({_REFRESH: found.refreshtoken} if found.refreshtoken else {})
+        values = {_TOKEN: tokens.accesstoken} | ({_REFRESH: tokens.refreshtoken} if tokens.refreshtoken else {})
         await asyncio.to_thread(self._ports.secrets.replace, plan.subscription, values)
         self._secrets = {**self._secrets, **values}
         # A token without a known expiry is used until the sink refuses it.
-        self._record.expires = found.expires if found.expires is not None else float(1 << 40)
+        self._record.expires = tokens.expires if tokens.expires is not None else float(1 << 40)
         self._good = 0.0
-        self._token = found.accesstoken
+        self._token = tokens.accesstoken
         return True
 
     def _note_unusable_credential(self, now: float, *, retry: bool) -> None:

@@ -23,25 +23,25 @@ class DeliveryProgress(NamedTuple):
     pending: int
 
     @classmethod
-    def of(cls, line: SubscriptionWorker) -> DeliveryProgress:
+    def of(cls, worker: SubscriptionWorker) -> DeliveryProgress:
         """The progress of a worker. Raises: RuntimeError in another thread while the worker is changing."""
-        return cls(line.state.cursor, line.state.pending)
+        return cls(worker.state.cursor, worker.state.pending)
 
 
 class StateWriter:
     """Writes the state of the workers of one process.
 
     process: name that holds the leases; only subscriptions that it holds are written.
-    after: seconds from a change until it is written.
+    delay: seconds from a change until it is written.
     """
 
     def __init__(
-        self, worker: WorkerThread, books: DeliveryStore, lines: Mapping[str, SubscriptionWorker], after: float
+        self, thread: WorkerThread, store: DeliveryStore, workers: Mapping[str, SubscriptionWorker], delay: float
     ) -> None:
         self.process = ""
-        self._worker, self._store = worker, books
-        self._workers = lines
-        self._after = after
+        self._worker, self._store = thread, store
+        self._workers = workers
+        self._after = delay
         self._wake = asyncio.Event()
         self._lock = asyncio.Lock()
         self._dirty: dict[SubscriptionWorker, None] = {}
@@ -49,21 +49,21 @@ class StateWriter:
         self._quiet = 0.0
         self._removed: set[str] = set()
 
-    def save_soon(self, line: SubscriptionWorker) -> None:
+    def save_soon(self, worker: SubscriptionWorker) -> None:
         """Schedules a write of a worker's state."""
         if not self._dirty:
             self._wake.set()
-        self._dirty[line] = None
+        self._dirty[worker] = None
 
     def delete_soon(self, id: str) -> None:
         """Schedules the deletion of a subscription's state."""
         self._removed.add(id)
         self._wake.set()
 
-    def remove_worker(self, line: SubscriptionWorker) -> None:
+    def remove_worker(self, worker: SubscriptionWorker) -> None:
         """Stops writing the state of a worker."""
-        self._dirty.pop(line, None)
-        self._written_progress.pop(line.id, None)
+        self._dirty.pop(worker, None)
+        self._written_progress.pop(worker.id, None)
 
     async def run_once(self) -> None:
         """Writes changes shortly after they happen, and now and then the cursors of idle subscriptions."""
@@ -76,37 +76,37 @@ class StateWriter:
             await asyncio.sleep(self._after)
         if time.monotonic() >= self._quiet:
             self._quiet = time.monotonic() + IDLE_SECONDS
-            for line in self._workers.values():
-                if self._written_progress.get(line.id) != DeliveryProgress.of(line):
-                    self._dirty[line] = None
+            for worker in self._workers.values():
+                if self._written_progress.get(worker.id) != DeliveryProgress.of(worker):
+                    self._dirty[worker] = None
         self._wake.clear()
         await self.save()
 
-    async def save(self, lines: Iterable[SubscriptionWorker] = ()) -> None:
-        """Writes all changes now. lines: workers to write even if they did not change."""
-        self._dirty |= dict.fromkeys(lines)
+    async def save(self, workers: Iterable[SubscriptionWorker] = ()) -> None:
+        """Writes all changes now. workers: workers to write even if they did not change."""
+        self._dirty |= dict.fromkeys(workers)
         async with self._lock:
-            dirty, gone = list(self._dirty), set(self._removed)
+            changed_workers, deleted_ids = list(self._dirty), set(self._removed)
             self._dirty.clear()
-            pages = [line.page() for line in dirty if self._workers.get(line.id) is line]
-            progress = {page.id: DeliveryProgress.of(self._workers[page.id]) for page in pages}
-            if not pages and not gone:
+            updates = [worker.page() for worker in changed_workers if self._workers.get(worker.id) is worker]
+            progress = {update.id: DeliveryProgress.of(self._workers[update.id]) for update in updates}
+            if not updates and not deleted_ids:
                 return
             try:
-                held = await self._worker.run(self._save, self.process, pages, gone)
+                saved_ids = await self._worker.run(self._save, self.process, updates, deleted_ids)
             except BaseException:
-                self._dirty |= dict.fromkeys(dirty)
+                self._dirty |= dict.fromkeys(changed_workers)
                 self._wake.set()
                 raise
-            self._removed -= gone
-            for page in pages:
-                line = self._workers.get(page.id)
-                if line is not None and page.id in held:
-                    line.mark_written(page)
-                    self._written_progress[page.id] = progress[page.id]
+            self._removed -= deleted_ids
+            for update in updates:
+                worker = self._workers.get(update.id)
+                if worker is not None and update.id in saved_ids:
+                    worker.mark_written(update)
+                    self._written_progress[update.id] = progress[update.id]
 
-    def _save(self, process: str, pages: Sequence[delivery_queries.StateUpdate], gone: set[str]) -> set[str]:
+    def _save(self, process: str, updates: Sequence[delivery_queries.StateUpdate], deleted_ids: set[str]) -> set[str]:
         with self._store.writing() as db:
-            if gone:
-                delivery_queries.delete_subscriptions(db, gone)
-            return delivery_queries.save_updates(db, process, pages)
+            if deleted_ids:
+                delivery_queries.delete_subscriptions(db, deleted_ids)
+            return delivery_queries.save_updates(db, process, updates)

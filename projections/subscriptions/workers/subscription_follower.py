@@ -15,14 +15,14 @@ class SubscriptionFollower:
     """Follows the subscriptions.
 
     last_changes: the last change of each live subscription, up to the position `head`.
-    taken: called for each change after `load`, in order, before `last_changes` contains it.
+    on_change: called for each change after `load`, in order, before `last_changes` contains it.
     """
 
-    def __init__(self, watcher: ReaderThread, taken: Callable[[SubscriptionChange], None]) -> None:
+    def __init__(self, watcher: ReaderThread, on_change: Callable[[SubscriptionChange], None]) -> None:
         self.head = 0
         self.last_changes: dict[str, SubscriptionChange] = {}
         self._watcher = watcher
-        self._on_change = taken
+        self._on_change = on_change
         self._lock = asyncio.Lock()
         self._commits = 0
         self._followed = -1
@@ -33,8 +33,8 @@ class SubscriptionFollower:
 
     async def load(self) -> None:
         """Loads all live subscriptions."""
-        self.head, found = await self._watcher.run(self._read_all)
-        self.last_changes = {change.id: change for change in found}
+        self.head, changes = await self._watcher.run(self._read_all)
+        self.last_changes = {change.id: change for change in changes}
         self._followed = 0 if self._commits == 0 else -1
 
     async def follow(self) -> None:
@@ -56,16 +56,16 @@ class SubscriptionFollower:
             await self.follow()
 
     async def load_histories(
-        self, ids: Sequence[str], begun: Callable[[str, list[SubscriptionChange], SavedDelivery | None], None]
+        self, ids: Sequence[str], on_loaded: Callable[[str, list[SubscriptionChange], SavedDelivery | None], None]
     ) -> None:
         """Calls begun with the saved state of each subscription and its changes since then, before any later change."""
-        saved = await self._watcher.run(self._load_saved, ids)
+        deliveries = await self._watcher.run(self._load_saved, ids)
         async with self._lock:
-            revisions = {id: saved[id].revision if id in saved else 0 for id in ids}
-            found = await self._watcher.run(self._read_histories, revisions)
+            revisions = {id: deliveries[id].revision if id in deliveries else 0 for id in ids}
+            changes_by_id = await self._watcher.run(self._read_histories, revisions)
             for id in ids:
                 if id in self.last_changes:
-                    begun(id, [*found.get(id, ()), self.last_changes[id]], saved.get(id))
+                    on_loaded(id, [*changes_by_id.get(id, ()), self.last_changes[id]], deliveries.get(id))
 
     # --- in the watcher's thread -------------------------------------------------------------------------------------
 
@@ -83,9 +83,9 @@ class SubscriptionFollower:
 
     def _read_histories(self, revisions: Mapping[str, int]) -> dict[str, list[SubscriptionChange]]:
         head, db = self.head, self._watcher.database()
-        newest = {id: change.revision for id, change in self.last_changes.items()}
+        newest_revisions = {id: change.revision for id, change in self.last_changes.items()}
         return {
             id: subscription_changes.read_history(db, id, revision, head)
             for id, revision in revisions.items()
-            if newest.get(id, revision) > revision
+            if newest_revisions.get(id, revision) > revision
         }

@@ -37,22 +37,22 @@ class SubscriptionWorker:
     """
 
     def __init__(
-        self, hub: DelivererContext[Any], changes: Sequence[SubscriptionChange], saved: SavedDelivery | None
+        self, context: DelivererContext[Any], changes: Sequence[SubscriptionChange], saved: SavedDelivery | None
     ) -> None:
-        newest = changes[-1].subscription
-        assert newest is not None
-        ports = hub.ports
-        self.id = newest.id
-        self.state = DeliveryState(newest, hub.families, saved, ports.policy if ports.validator else "off")
+        subscription = changes[-1].subscription
+        assert subscription is not None
+        ports = context.ports
+        self.id = subscription.id
+        self.state = DeliveryState(subscription, context.families, saved, ports.policy if ports.validator else "off")
         self.is_closed = False
-        self._context = hub
+        self._context = context
         self._now = ports.clock.now
         self._workers = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._access = SinkManager(ports, self.state)
-        self._pace = RequestScheduler(hub, self.state, self.start_attempts)
-        self._consents = ConsentChecker(hub, self.state, self._access, self._pace, self._save, self._consented)
+        self._pace = RequestScheduler(context, self.state, self.start_attempts)
+        self._consents = ConsentChecker(context, self.state, self._access, self._pace, self._save, self._consented)
         for change in changes:
             self.apply_change(change)
 
@@ -83,10 +83,10 @@ class SubscriptionWorker:
         """Records a consent through a callback; see ConsentChecker."""
         self._consents.grant(rate)
 
-    def matches(self, number: int, told: EventMessage) -> bool:
+    def matches(self, number: int, event: EventMessage) -> bool:
         """Whether an event of the log belongs into one of its queues."""
-        matches = self.state.plan.event_filter.matches(told, live=number == LIVE)
-        return matches and self.state.may_read(told.message.xid, self._context.ports.may_read)
+        is_match = self.state.plan.event_filter.matches(event, live=number == LIVE)
+        return is_match and self.state.may_read(event.message.xid, self._context.ports.may_read)
 
     # --- attempts ----------------------------------------------------------------------------------------------------
 
@@ -97,25 +97,27 @@ class SubscriptionWorker:
     def start_attempts(self) -> None:
         """Starts every attempt that can start now, and schedules the others."""
         self._consents.check_if_due()
-        while not self.is_closed and self._workers < self._concurrency and (found := self._take_next()):
+        while not self.is_closed and self._workers < self._concurrency and (next_entries := self._take_next()):
             self._workers += 1
             self._idle.clear()
-            self._context.start_task(self._run_attempts(*found))
+            self._context.start_task(self._run_attempts(*next_entries))
 
     @property
     def _concurrency(self) -> int:
         return 1 if self.state.plan.batch_size > 1 else min(MAX_CONCURRENCY, self._access.concurrency)
 
-    async def _run_attempts(self, number: int, lane: DeliveryQueue, entries: list[QueuedEvent]) -> None:
+    async def _run_attempts(self, number: int, queue: DeliveryQueue, entries: list[QueuedEvent]) -> None:
         try:
             while True:
-                await self._attempt(number, lane, entries).run()
+                await self._attempt(number, queue, entries).run()
                 self._context.save_soon(self)
-                if lane.is_full and lane.has_room():
+                if queue.is_full and queue.has_room():
                     self._context.read_more(self)
-                if not (found := None if self.is_closed or self._workers > self._concurrency else self._take_next()):
+                if not (
+                    next_entries := None if self.is_closed or self._workers > self._concurrency else self._take_next()
+                ):
                     break
-                number, lane, entries = found
+                number, queue, entries = next_entries
         except Exception as error:
             # The store or the secrets cannot be read now. The events are back in their queue.
             self._context.log_failure(error)
@@ -126,8 +128,8 @@ class SubscriptionWorker:
                 self._idle.set()
         self.start_attempts()
 
-    def _attempt(self, number: int, lane: DeliveryQueue, entries: list[QueuedEvent]) -> Attempt:
-        return Attempt(self._context, self.state, self._access, self.may_start, number, lane, entries)
+    def _attempt(self, number: int, queue: DeliveryQueue, entries: list[QueuedEvent]) -> Attempt:
+        return Attempt(self._context, self.state, self._access, self.may_start, number, queue, entries)
 
     def _take_next(self) -> tuple[int, DeliveryQueue, list[QueuedEvent]] | None:
         """The next events to attempt. If there are none yet, sets the timer."""
@@ -139,20 +141,20 @@ class SubscriptionWorker:
         ):
             return None
         for number in _QUEUE_ORDER:
-            lane = state.queues.get(number)
-            if lane is None or (number == LIVE and not state.is_parallel):
+            queue = state.queues.get(number)
+            if queue is None or (number == LIVE and not state.is_parallel):
                 continue
-            wakes, most = lane.release_due(now), state.plan.batch_size
+            next_retry, batch_size = queue.release_due(now), state.plan.batch_size
             if (
-                lane.is_ready
-                and self._pace.is_batch_ready(lane, now)
-                and (entries := lane.take_events(most, state.blocked_keys))
+                queue.is_ready
+                and self._pace.is_batch_ready(queue, now)
+                and (entries := queue.take_events(batch_size, state.blocked_keys))
             ):
                 state.busy_keys |= dict.fromkeys(entry.key for entry in entries)
                 self._pace.count_request(now)
-                return number, lane, entries
-            self._pace.wake_at(wakes)
-            if number == REPLAY and lane.has_ended:
+                return number, queue, entries
+            self._pace.wake_at(next_retry)
+            if number == REPLAY and queue.has_ended:
                 self._end_replay()
         return None
 
@@ -167,18 +169,18 @@ class SubscriptionWorker:
         """The changes to write to the tables."""
         return self.state.page(self._now())
 
-    def mark_written(self, page: StateUpdate) -> None:
+    def mark_written(self, update: StateUpdate) -> None:
         """Records that an update is in the tables."""
-        if self.state.mark_written(page):
+        if self.state.mark_written(update):
             self.start_attempts()
 
-    async def close(self, seconds: float = 0.0) -> None:
+    async def close(self, timeout: float = 0.0) -> None:
         """Starts no more attempts, waits for running ones up to the time limit, and closes the sink."""
         self.is_closed = True
         self._pace.cancel()
-        if seconds:
+        if timeout:
             try:
-                async with asyncio.timeout(seconds):
+                async with asyncio.timeout(timeout):
                     await self._idle.wait()
             except TimeoutError:
                 pass

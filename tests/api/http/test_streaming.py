@@ -43,7 +43,7 @@ def test_a_job_stays_a_few_chunks_ahead() -> None:
 def test_a_client_that_takes_nothing_frees_its_thread() -> None:
     # other answers do not wait for ever behind those of clients that stand still; theirs break off, and are not whole
     async def clients() -> None:
-        streams = StreamingPool(threads=1, patience=0.05)
+        streams = StreamingPool(threads=1, stall_seconds=0.05)
         _, stalled = await streams.start(lambda: (number for number in range(1000)))
         async with asyncio.timeout(5):
             head, _ = await streams.start(lambda: (letter for letter in "ab"))

@@ -35,7 +35,7 @@ def sinks() -> Iterator[Webhooks]:
 @contextmanager
 def delivering(url: str, guard: DestinationGuard | None = None, ids: str = "id") -> Iterator[Api]:
     """A registry that delivers to this machine."""
-    ports = {"delivers": True, "resolver": guard or DestinationGuard("127.0.0.1", plaintext=True)}
+    ports = {"delivers": True, "resolver": guard or DestinationGuard("127.0.0.1", allows_plaintext=True)}
     with serving(url, ids=ids, ports=ports, sinks_validation="off", sinks_plaintext=True, master_key=KEY) as api:
         yield api
 
@@ -123,7 +123,7 @@ def test_a_name_that_moves(sqlite_url: str, sinks: Webhooks) -> None:
         asked.append(host)
         return ["127.0.0.2" if moved and len(asked) > 1 else "127.0.0.1"]
 
-    guard = DestinationGuard("127.0.0.1", plaintext=True, look_up=look_up)
+    guard = DestinationGuard("127.0.0.1", allows_plaintext=True, look_up=look_up)
     with counted("127.0.0.2", port) as contacted, delivering(sqlite_url, guard) as api:
         path = subscribed(api, f"http://sink.test:{port}/moved")
         api.done("PUT", "/dirs/a", {})

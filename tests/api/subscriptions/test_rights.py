@@ -38,7 +38,10 @@ def test_callers_that_an_issuer_vouches_for(store_url: str) -> None:
     times = count()
     with serving(store_url, tokens=TOKENS) as api, closing(ViewPool(store_url)) as readers:
         rights = OwnerRights(
-            None, lambda: readers.quick_view().subscriptions, issued=True, clock=lambda: next(times) * CACHE_SECONDS
+            None,
+            lambda: readers.quick_view().subscriptions,
+            has_issued_tokens=True,
+            clock=lambda: next(times) * CACHE_SECONDS,
         )
         assert not rights("gina", "/dirs/d1")
         made(api, **bearer("gina"))

@@ -33,7 +33,7 @@ def test_oldest_by_hand_is_a_root() -> None:
     # ENT-104: a Version whose ancestor is the one left out counts as a root
     lines = [line("v1", "v1", 2025), line("v2", "v1", 2020), line("v3", "v3", 2030)]
     assert [one.id for one in oldest_versions("manual", lines, 3)] == ["v1", "v2", "v3"]
-    assert [one.id for one in oldest_versions("manual", lines, 1, skipped="v1")] == ["v2"]
+    assert [one.id for one in oldest_versions("manual", lines, 1, excluded_id="v1")] == ["v2"]
 
 
 IDS = st.sampled_from("abcdefg")
@@ -57,7 +57,7 @@ def test_many_go_as_one_after_the_other(mode: str, made: list[tuple[str, str, in
 def test_thousands_go_at_once() -> None:
     # ENT-104: a lower `maxversions` of an old Resource: no step looks at all that is left
     lines = [line(f"v{n:05}", f"v{max(n - 1, 0):05}") for n in range(20_000)]
-    assert len(oldest_versions("manual", lines, 19_995, skipped="v19999")) == 19_995
+    assert len(oldest_versions("manual", lines, 19_995, excluded_id="v19999")) == 19_995
     assert find_cycle(lines[::-1]) is None
 
 

@@ -80,7 +80,7 @@ def test_the_loose_form_of_a_fragment_is_for_files_only() -> None:
     # CM-05: `#groups` is what one published file says; a client's model says `#/groups`
     include = library(a={"groups": {"dirs": {"singular": "dir"}}})
     source = {"groups": {"$include": "a.json#groups"}}
-    assert list(compile_model(source, include, loose=True).groups) == ["dirs"]
+    assert list(compile_model(source, include, is_lenient=True).groups) == ["dirs"]
     with pytest.raises(ModelError, match="JSON Pointer"):
         compile_model(source, include)
 
@@ -94,7 +94,7 @@ def test_the_schema_of_an_included_document_stays_behind() -> None:
 @pytest.mark.parametrize(("folder", "loose"), FOLDERS, ids=lambda each: getattr(each, "name", ""))
 def test_models_in_files_load_unchanged(folder: Path, loose: bool) -> None:
     # MOD-8, CM-04, CM-05: with the folder of the file as the base of its references
-    assert compile_model(read(folder / "model.json"), beside(folder), loose=loose).groups
+    assert compile_model(read(folder / "model.json"), beside(folder), is_lenient=loose).groups
 
 
 def test_the_arrays_of_a_model_have_so_many_elements_at_most() -> None:

@@ -78,6 +78,6 @@ def test_another_bound_holds_from_the_next_write_on(store_url: str) -> None:
             registry.record(("/dirs/d", attributes))
             assert leaves_of(registry) == {"!dirs!d": count}
             assert dirs(registry, f"name=n{count}") == ["d"]
-        rebuild(narrow.store, most=3)
+        rebuild(narrow.store, max_leaves=3)
         assert leaves_of(narrow) == {"!dirs!d": -1}
         assert list(verify_index(narrow.store)) == []

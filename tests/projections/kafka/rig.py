@@ -54,7 +54,7 @@ class Rig:
         return KafkaCluster(f"kafka://{self.broker.own()}")
 
     def publisher(self) -> Publisher:
-        return Publisher(self.progress, self.cluster, self.prefix, partitions=PARTITIONS, tell=self.told.append)
+        return Publisher(self.progress, self.cluster, self.prefix, partitions=PARTITIONS, log_line=self.told.append)
 
     def publish(self) -> PublishedCounts:
         """Publishes all that there is."""

@@ -126,7 +126,9 @@ def test_what_may_be_stored(uri: str, protocol: str, code: str) -> None:
 
 def test_channels_without_tls_where_they_are_allowed() -> None:
     # SUB-905: by setting only
-    asyncio.run(DestinationGuard(plaintext=True, look_up=having(["93.184.216.34"])).check("http://sink.test/", "HTTP"))
+    asyncio.run(
+        DestinationGuard(allows_plaintext=True, look_up=having(["93.184.216.34"])).check("http://sink.test/", "HTTP")
+    )
 
 
 @pytest.mark.parametrize("text", ["10.0.0.1/8", "sink test", "sink.test:0", "sink.test:70000", "sink.test:x", "::1::"])

@@ -18,7 +18,7 @@ from projections.subscriptions.sinks.http.sink import open_http
 T = TypeVar("T")
 
 #: Lets tests reach their receivers.
-LOCAL = DestinationGuard("127.0.0.1,[::1]", plaintext=True)
+LOCAL = DestinationGuard("127.0.0.1,[::1]", allows_plaintext=True)
 TIME = datetime(2026, 11, 21, 20, 30, 15, 120000, UTC)
 
 

@@ -163,4 +163,4 @@ def test_runs_stay_few() -> None:
         runs, written = (*stay, Run("", rows)), written + rows
     assert [run.rows for run in runs] == [512, 256, 128, 64, 32, 8]
     assert written < 1000 * 10
-    assert split_runs((Run("", 9), Run("", 5)), 20, largest=8) == ((Run("", 9),), (Run("", 5),))
+    assert split_runs((Run("", 9), Run("", 5)), 20, max_rows=8) == ((Run("", 9),), (Run("", 5),))

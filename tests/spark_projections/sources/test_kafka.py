@@ -113,7 +113,9 @@ def test_a_rebuild_ends_before_a_gap(spark: SparkSession, registry: Past, publis
         entities = [each for name, batch in found.batches if name == "entity" for each in batch]
         return RebuildReport(len(entities), found.position, 0.0)
 
-    report = rebuild(source.read_rows(spark, published.broker.own(), topic), replace, whole=source.whole_interactions)
+    report = rebuild(
+        source.read_rows(spark, published.broker.own(), topic), replace, drop_incomplete=source.whole_interactions
+    )
     log = spark.createDataFrame([tuple(each) for each in rows if each.last < row.first], LOG_SCHEMA)
     living = read_model.entity_rows(log).where("until IS NULL").count()
     assert (report.position, report.events) == (row.first - 1, living)
@@ -135,7 +137,9 @@ def test_a_forged_record_is_refused(spark: SparkSession, registry: Past, publish
         pytest.fail("something was loaded")
 
     with pytest.raises(UnverifiedLog, match=rf"^position {row.first}: the chain hash differs"):
-        rebuild(source.read_rows(spark, published.broker.own(), topic), replace, whole=source.whole_interactions)
+        rebuild(
+            source.read_rows(spark, published.broker.own(), topic), replace, drop_incomplete=source.whole_interactions
+        )
 
 
 def place(record: Any) -> int:

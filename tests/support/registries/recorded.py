@@ -33,7 +33,7 @@ class Registry:
         self.url = url
         self.store = Store(url)
         self.history = History()
-        self.entities = EntityProjection(most=most)
+        self.entities = EntityProjection(max_leaves=most)
         self.readers = ViewPool(url)
         self._open = ExitStack()
 

@@ -55,12 +55,12 @@ class AmqpConnectionSettings:
 class AmqpConnection(asyncio.Protocol):
     """An open connection. closed_outcome: why it can send no more; None while it can."""
 
-    def __init__(self, terms: AmqpConnectionSettings, web: ClientWebSocket | None = None) -> None:
+    def __init__(self, settings: AmqpConnectionSettings, websocket: ClientWebSocket | None = None) -> None:
         self.closed_outcome: Outcome | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._loop = asyncio.get_running_loop()
-        self._is_presettled = terms.presettled
-        self._web = web
+        self._is_presettled = settings.presettled
+        self._web = websocket
         self._waiting: deque[tuple[bytes, asyncio.Future[Outcome]]] = deque()
         self._unsettled: dict[str, asyncio.Future[Outcome]] = {}
         self._handed: list[asyncio.Future[Outcome]] = []
@@ -69,11 +69,11 @@ class AmqpConnection(asyncio.Protocol):
         self._is_turn_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
-        self._engine = _open_engine(terms)
+        self._engine = _open_engine(settings)
         self._collector = Collector()
-        self._connection = _open_connection(terms, self._collector)
+        self._connection = _open_connection(settings, self._collector)
         self._engine.bind(self._connection)
-        self._link = _open_link(self._connection, terms)
+        self._link = _open_link(self._connection, settings)
         self._acts: Final[dict[Any, Callable[[Any], None]]] = {
             Event.LINK_FLOW: self._on_flow,
             Event.DELIVERY: lambda event: self._on_delivery(event.delivery),
@@ -122,9 +122,9 @@ class AmqpConnection(asyncio.Protocol):
                 data = self._web.receive(data)
                 if self._web.is_closed:
                     raise ConnectionError("closed")
-            while data and (room := self._engine.capacity()) > 0:
-                self._engine.push(data[:room])
-                data = data[room:]
+            while data and (capacity := self._engine.capacity()) > 0:
+                self._engine.push(data[:capacity])
+                data = data[capacity:]
         except _BROKEN as error:
             self._fail_all(condition_outcome("protocol", str(error)))
         self._run_engine()
@@ -169,15 +169,15 @@ class AmqpConnection(asyncio.Protocol):
 
     def _handle_events(self) -> None:
         while (event := self._collector.peek()) is not None:
-            if act := self._acts.get(event.type):
-                act(event)
+            if handler := self._acts.get(event.type):
+                handler(event)
             self._collector.pop()
 
     def _write(self) -> None:
         if self._transport is None or (self._web and not self._web.is_open):
             return
-        if self._web and (owed := self._web.frame()):
-            self._transport.write(owed)
+        if self._web and (pong_frames := self._web.frame()):
+            self._transport.write(pong_frames)
         while not self._paused and (size := self._engine.pending()) > 0:
             chunk = self._engine.peek(size)
             if chunk is None:
@@ -194,10 +194,10 @@ class AmqpConnection(asyncio.Protocol):
             message, outcome = self._waiting.popleft()
             if outcome.done():
                 continue
-            most = self._link.remote_max_message_size
-            if most and len(message) > most:
+            size_limit = self._link.remote_max_message_size
+            if size_limit and len(message) > size_limit:
                 outcome.set_result(
-                    condition_outcome(TOO_LARGE, f"{len(message)} bytes, but the peer takes at most {most}")
+                    condition_outcome(TOO_LARGE, f"{len(message)} bytes, but the peer takes at most {size_limit}")
                 )
                 continue
             self._tags += 1
@@ -224,10 +224,10 @@ class AmqpConnection(asyncio.Protocol):
         self._tick()
         self._run_engine()
 
-    def _set_timer(self, when: float, act: Callable[[], None]) -> None:
+    def _set_timer(self, when: float, callback: Callable[[], None]) -> None:
         if self._timer:
             self._timer.cancel()
-        self._timer = self._loop.call_at(when, act)
+        self._timer = self._loop.call_at(when, callback)
 
     def _on_flow(self, event: Any) -> None:
         self._transmit()
@@ -243,18 +243,18 @@ class AmqpConnection(asyncio.Protocol):
             outcome.set_result(_outcome(state, delivery))
         delivery.settle()
 
-    def _end(self, condition: Condition | None, otherwise: str) -> None:
-        """Ends the connection after the peer or the engine ended it. otherwise: the code if no reason is given."""
+    def _end(self, condition: Condition | None, default_code: str) -> None:
+        """Ends the connection after the peer or the engine ended it. default_code: the code if no reason is given."""
         self._fail_all(
             condition_outcome(condition.name, condition.description or "")
             if condition
-            else condition_outcome(otherwise)
+            else condition_outcome(default_code)
         )
 
     def _fail_all(self, outcome: Outcome) -> None:
         if self.closed_outcome is None:
             self.closed_outcome = outcome
-            _set_outcomes((waiting for _, waiting in self._waiting), outcome)
+            _set_outcomes((future for _, future in self._waiting), outcome)
             _set_outcomes(self._unsettled.values(), outcome)
             _set_outcomes(self._handed, outcome)
             self._waiting.clear()
@@ -278,39 +278,39 @@ def _outcome(state: str | None, delivery: Any) -> Outcome:
     )
 
 
-def _set_outcomes(outcomes: Any, outcome: Outcome) -> None:
-    for each in outcomes:
-        if not each.done():
-            each.set_result(outcome)
+def _set_outcomes(futures: Any, outcome: Outcome) -> None:
+    for future in futures:
+        if not future.done():
+            future.set_result(outcome)
 
 
-def _open_engine(terms: AmqpConnectionSettings) -> Transport:
-    made = Transport()
-    made.idle_timeout = _IDLE
-    sasl = made.sasl()
-    sasl.allowed_mechs("ANONYMOUS" if terms.user is None else "PLAIN")
-    sasl.allow_insecure_mechs = terms.secure
-    return made
+def _open_engine(settings: AmqpConnectionSettings) -> Transport:
+    transport = Transport()
+    transport.idle_timeout = _IDLE
+    sasl = transport.sasl()
+    sasl.allowed_mechs("ANONYMOUS" if settings.user is None else "PLAIN")
+    sasl.allow_insecure_mechs = settings.secure
+    return transport
 
 
-def _open_connection(terms: AmqpConnectionSettings, collector: Collector) -> Connection:
-    made = Connection()
-    made.collect(collector)
-    made.container = f"annals-{uuid4()}"
-    made.hostname = terms.host
-    if terms.user is not None:
-        made.user, made.password = terms.user, terms.password
-    made.open()
-    return made
+def _open_connection(settings: AmqpConnectionSettings, collector: Collector) -> Connection:
+    connection = Connection()
+    connection.collect(collector)
+    connection.container = f"annals-{uuid4()}"
+    connection.hostname = settings.host
+    if settings.user is not None:
+        connection.user, connection.password = settings.user, settings.password
+    connection.open()
+    return connection
 
 
-def _open_link(connection: Connection, terms: AmqpConnectionSettings) -> Any:
+def _open_link(connection: Connection, settings: AmqpConnectionSettings) -> Any:
     session = connection.session()
     session.open()
-    made = session.sender(terms.linkname or str(uuid4()))
-    made.target.address = terms.address
-    made.snd_settle_mode = Link.SND_SETTLED if terms.presettled else Link.SND_UNSETTLED
-    if terms.linkproperties:
-        made.properties = {symbol(name): value for name, value in terms.linkproperties.items()}
-    made.open()
-    return made
+    link = session.sender(settings.linkname or str(uuid4()))
+    link.target.address = settings.address
+    link.snd_settle_mode = Link.SND_SETTLED if settings.presettled else Link.SND_UNSETTLED
+    if settings.linkproperties:
+        link.properties = {symbol(name): value for name, value in settings.linkproperties.items()}
+    link.open()
+    return link

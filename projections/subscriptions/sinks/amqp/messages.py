@@ -22,16 +22,16 @@ def encode_message(event: CloudEvent, address: str, binary: bool) -> bytes:
     Raises: ValueError, RecursionError for data that cannot be written.
     """
     attributes = {name: value for name, value in event.get_attributes().items() if value is not None}
-    made: Any = Message(id=str(attributes["id"]), address=address, durable=True, inferred=True)
+    message: Any = Message(id=str(attributes["id"]), address=address, durable=True, inferred=True)
     if binary and event.get_data() is not None:
-        made.body = data_bytes(event)
-        if kind := attributes.pop("datacontenttype", None):
-            made.content_type = str(kind)
-        made.properties = {_PREFIX + name: _property_value(value) for name, value in attributes.items()}
+        message.body = data_bytes(event)
+        if content_type := attributes.pop("datacontenttype", None):
+            message.content_type = str(content_type)
+        message.properties = {_PREFIX + name: _property_value(value) for name, value in attributes.items()}
     else:
-        made.body = structured_json(event)
-        made.content_type = f"{STRUCTURED}; charset=UTF-8"
-    encoded: bytes = made.encode()
+        message.body = structured_json(event)
+        message.content_type = f"{STRUCTURED}; charset=UTF-8"
+    encoded: bytes = message.encode()
     return encoded
 
 
@@ -40,5 +40,5 @@ def _property_value(value: Any) -> Any:
 
     Times are text too: AMQP's have only milliseconds, and an event has the same time everywhere (SUB-114).
     """
-    native = type(value) in (bool, bytes) or (type(value) is int and abs(value) < 1 << 31)
-    return value if native else attribute_text(value)
+    is_native = type(value) in (bool, bytes) or (type(value) is int and abs(value) < 1 << 31)
+    return value if is_native else attribute_text(value)

@@ -39,5 +39,5 @@ STATE_OUTCOMES: Final[dict[str, Callable[[str, str], Outcome]]] = {
 }
 
 
-def _short(text: str, most: int = _MOST) -> str:
-    return text.encode(errors="replace")[:most].decode(errors="ignore")
+def _short(text: str, limit: int = _MOST) -> str:
+    return text.encode(errors="replace")[:limit].decode(errors="ignore")

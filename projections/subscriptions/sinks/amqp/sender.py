@@ -48,9 +48,9 @@ class AmqpSink:
     async def close(self) -> None:
         """See contract.Sink."""
         self._is_closed = True
-        if wire := self._wire:
-            wire.close()
-            await asyncio.shield(wire.closed)
+        if connection := self._wire:
+            connection.close()
+            await asyncio.shield(connection.closed)
 
     async def _send(self, event: CloudEvent) -> Outcome:
         try:
@@ -61,10 +61,10 @@ class AmqpSink:
             return condition_outcome(UNAUTHORIZED, "AMQP takes a name and a password, not a token")  # SUB-305
         async with self._connecting:
             try:
-                wire = await self._connected()
+                connection = await self._connected()
             except (ForbiddenAddress, OSError) as error:
                 return failure_outcome(error)
-        return await wire.send(encoded)
+        return await connection.send(encoded)
 
     async def _connected(self) -> AmqpConnection:
         """The open connection; opened if there is none. Raises: ForbiddenAddress, OSError."""
@@ -72,23 +72,23 @@ class AmqpSink:
             raise ConnectionError
         if self._wire is None or self._wire.closed_outcome:
             ((host, port),) = self._address.servers
-            connection = await dial(host, port, self._resolver)
+            raw_socket = await dial(host, port, self._resolver)
             try:
-                terms = _connection_settings(self._target, self._address, connection.getpeername()[0])
-                web = (
+                settings = _connection_settings(self._target, self._address, raw_socket.getpeername()[0])
+                websocket = (
                     ClientWebSocket(self._address, "/", "amqp", strict=True)
                     if self._address.scheme.startswith("ws")
                     else None
                 )
                 _, self._wire = await asyncio.get_running_loop().create_connection(
-                    lambda: AmqpConnection(terms, web),
-                    sock=connection,
+                    lambda: AmqpConnection(settings, websocket),
+                    sock=raw_socket,
                     ssl=certificates.client_tls_context(self._resolver) if self._address.tls else None,
                     # The name that the certificate must match, whatever the address is.
                     server_hostname=host if self._address.tls else None,
                 )
             except BaseException:
-                connection.close()
+                raw_socket.close()
                 raise
             if self._is_closed:  # closed while connecting
                 await self.close()
@@ -103,11 +103,11 @@ class AmqpSink:
         return Outcome(outcome.result, outcome.code.replace(secret, "…"), outcome.message.replace(secret, "…"))
 
 
-def _connection_settings(target: SinkTarget, at: SinkAddress, address: str) -> AmqpConnectionSettings:
+def _connection_settings(target: SinkTarget, sink_address: SinkAddress, address: str) -> AmqpConnectionSettings:
     """The connection settings for a target. address: IP address of the peer."""
     settings, credential = target.settings, target.credential
     return AmqpConnectionSettings(
-        host=at.servers[0][0],
+        host=sink_address.servers[0][0],
         address=settings["address"],
         linkname=settings.get("linkname", ""),
         presettled=settings.get("sendersettlementmode") == "settled",
@@ -115,5 +115,5 @@ def _connection_settings(target: SinkTarget, at: SinkAddress, address: str) -> A
         user=credential.identifier if credential else None,
         password=credential.secret if credential else "",
         # Without TLS, a password is sent only to this machine (SUB-306).
-        secure=at.tls or ip_address(address).is_loopback,
+        secure=sink_address.tls or ip_address(address).is_loopback,
     )

@@ -22,21 +22,21 @@ _RESULTS: Final[Mapping[int, DeliveryResult]] = {
 _LATER: Final = frozenset((429, 503))
 
 
-def response_outcome(status: int, message: str, after: str | None, now: datetime) -> Outcome:
-    """The outcome of a response. message: of the response. after: its `Retry-After`."""
+def response_outcome(status: int, message: str, retry_after: str | None, now: datetime) -> Outcome:
+    """The outcome of a response. message: of the response. retry_after: its `Retry-After`."""
     code = str(status)
     if 200 <= status < 300:
         return DELIVERED
     if 300 <= status < 400:
         return Outcome(DeliveryResult.REJECTED, code, message)
-    until = parse_retry_after(after, now) if status in _LATER and after is not None else None
+    until = parse_retry_after(retry_after, now) if status in _LATER and retry_after is not None else None
     return Outcome(_RESULTS.get(status, DeliveryResult.RETRY), code, message, until)
 
 
 def parse_retry_after(text: str, now: datetime) -> datetime | None:
     """The time that a `Retry-After` gives, in seconds or as a date; None unless it is in the future."""
-    found = _seconds(text.strip(), now) or _date(text.strip())
-    return min(found, now + MAX_RETRY_AFTER) if found is not None and found > now else None
+    retry_at = _seconds(text.strip(), now) or _date(text.strip())
+    return min(retry_at, now + MAX_RETRY_AFTER) if retry_at is not None and retry_at > now else None
 
 
 def _seconds(text: str, now: datetime) -> datetime | None:
@@ -48,7 +48,7 @@ def _seconds(text: str, now: datetime) -> datetime | None:
 
 def _date(text: str) -> datetime | None:
     try:
-        found = parsedate_to_datetime(text)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        parsed = parsedate_to_datetime(text)
+        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError, TypeError, IndexError):
         return None

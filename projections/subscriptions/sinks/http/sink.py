@@ -61,44 +61,46 @@ class HttpSink:
         if len(events) > (target.settings.get("maxbatchsize", 100) if target.contentmode == "batched" else 1):
             return _TOO_LARGE
         try:
-            written = encode_message(events, target.contentmode)
+            message = encode_message(events, target.contentmode)
         except (ValueError, RecursionError) as error:
             return Outcome(DeliveryResult.REJECTED, "unwritable", type(error).__name__)
-        if len(events) > 1 and len(written.body) > MAX_BATCH_BYTES:
+        if len(events) > 1 and len(message.body) > MAX_BATCH_BYTES:
             return _TOO_LARGE
         try:
-            return self._outcome(await self._request(events, written))
-        except RequestFailed as failed:
-            result = DeliveryResult.REJECTED if failed.code == "request" else DeliveryResult.RETRY
-            return Outcome(result, failed.code, failed.message)
+            return self._outcome(await self._request(events, message))
+        except RequestFailed as failure:
+            result = DeliveryResult.REJECTED if failure.code == "request" else DeliveryResult.RETRY
+            return Outcome(result, failure.code, failure.message)
 
     async def close(self) -> None:
         """See contract.Sink."""
         if self._client is not None:
             await self._client.close()
 
-    async def _request(self, events: Sequence[CloudEvent], written: HttpMessage) -> HttpResponse:
+    async def _request(self, events: Sequence[CloudEvent], message: HttpMessage) -> HttpResponse:
         """The response to the request. Raises: RequestFailed."""
         target = self._target
         if self._client is None:
-            self._client = HttpClient(target.uri, self._resolver, private=target.credential is not None)
-        signature = signature_headers(target.key, events, written.body, time.time()) if target.key is not None else ()
-        headers = (*self._fixed, *written.headers, *signature)
+            self._client = HttpClient(target.uri, self._resolver, has_secrets=target.credential is not None)
+        signature = signature_headers(target.key, events, message.body, time.time()) if target.key is not None else ()
+        headers = (*self._fixed, *message.headers, *signature)
         method = target.settings.get("method", "POST")
-        return await self._client.request(method, headers, written.body, target.seconds)
+        return await self._client.request(method, headers, message.body, target.seconds)
 
-    def _outcome(self, answer: HttpResponse) -> Outcome:
-        if 200 <= answer.status < 300:
-            return response_outcome(answer.status, "", None, datetime.now(UTC))
-        return response_outcome(answer.status, self._message(answer), answer.header("retry-after"), datetime.now(UTC))
+    def _outcome(self, response: HttpResponse) -> Outcome:
+        if 200 <= response.status < 300:
+            return response_outcome(response.status, "", None, datetime.now(UTC))
+        return response_outcome(
+            response.status, self._message(response), response.header("retry-after"), datetime.now(UTC)
+        )
 
-    def _message(self, answer: HttpResponse) -> str:
+    def _message(self, response: HttpResponse) -> str:
         """The sink's own message, or the phrase of the status."""
-        encoded = answer.header("content-encoding") not in (None, "", "identity")
-        said = "" if encoded else scrub_secrets(answer.body, self._secrets, answer.is_complete)
-        if said or answer.status not in _PHRASES:
-            return said
-        return _PHRASES[answer.status]
+        is_encoded = response.header("content-encoding") not in (None, "", "identity")
+        message = "" if is_encoded else scrub_secrets(response.body, self._secrets, response.is_complete)
+        if message or response.status not in _PHRASES:
+            return message
+        return _PHRASES[response.status]
 
 
 _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
@@ -108,14 +110,14 @@ def authorization_header(credential: Credential) -> str:
     """The value of `Authorization` (SUB-305)."""
     if credential.type == "PLAIN":
         return f"Basic {b64encode(f'{credential.identifier}:{credential.secret}'.encode()).decode()}"
-    kind = "Bearer" if credential.tokentype.lower() == "bearer" else credential.tokentype
-    return f"{kind} {credential.token}"
+    scheme = "Bearer" if credential.tokentype.lower() == "bearer" else credential.tokentype
+    return f"{scheme} {credential.token}"
 
 
 def _fixed_headers(target: SinkTarget) -> Iterator[tuple[str, str]]:
     """The headers of every delivery to a target."""
-    own: Mapping[str, str] = target.settings.get("headers", {})
-    allowed = {name: value for name, value in own.items() if not _is_reserved(name, target)}
+    custom_headers: Mapping[str, str] = target.settings.get("headers", {})
+    allowed = {name: value for name, value in custom_headers.items() if not _is_reserved(name, target)}
     if not any(name.lower() == "user-agent" for name in allowed):
         yield "User-Agent", USER_AGENT
     yield from allowed.items()
@@ -126,11 +128,11 @@ def _fixed_headers(target: SinkTarget) -> Iterator[tuple[str, str]]:
 
 
 def _is_reserved(name: str, target: SinkTarget) -> bool:
-    lower = name.lower()
+    lower_name = name.lower()
     return (
-        lower in _RESERVED_HEADERS
-        or lower.startswith(_RESERVED_PREFIXES)
-        or (lower == "authorization" and target.credential is not None)
+        lower_name in _RESERVED_HEADERS
+        or lower_name.startswith(_RESERVED_PREFIXES)
+        or (lower_name == "authorization" and target.credential is not None)
     )
 
 

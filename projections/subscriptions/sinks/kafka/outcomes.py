@@ -45,9 +45,9 @@ class KafkaConnectionRefused(errors.KafkaError):
 
 def error_outcome(error: Exception, *secrets: str) -> Outcome:
     """The outcome of an attempt that failed with an error. secrets: are removed from the message."""
-    found = _network_outcome(error)
-    if found is not None:
-        return found
+    network_outcome = _network_outcome(error)
+    if network_outcome is not None:
+        return network_outcome
     result = DeliveryResult.RETRY
     if isinstance(error, _REJECTED):
         result = DeliveryResult.REJECTED
@@ -73,8 +73,8 @@ def _network_outcome(error: Exception) -> Outcome | None:
             return outcome
         case errors.KafkaConnectionError(__context__=ssl.SSLError() as cause):
             return failure_outcome(cause)
-        case errors.KafkaConnectionError(args=[str(told)]) if found := _ERRNO.match(told):
-            return failure_outcome(OSError(int(found[1]), ""))
+        case errors.KafkaConnectionError(args=[str(message)]) if match := _ERRNO.match(message):
+            return failure_outcome(OSError(int(match[1]), ""))
         case OSError() | ForbiddenAddress():
             return failure_outcome(error)
     return None
@@ -92,7 +92,7 @@ def _code(error: Exception) -> str:
 
 
 def _message(error: Exception, secrets: tuple[str, ...]) -> str:
-    told = " ".join(str(each) for each in error.args if each) or getattr(type(error), "description", "")
+    text = " ".join(str(argument) for argument in error.args if argument) or getattr(type(error), "description", "")
     for secret in filter(None, secrets):
-        told = told.replace(secret, "…")
-    return str(told).encode(errors="replace")[:MAX_MESSAGE_BYTES].decode(errors="ignore")
+        text = text.replace(secret, "…")
+    return str(text).encode(errors="replace")[:MAX_MESSAGE_BYTES].decode(errors="ignore")

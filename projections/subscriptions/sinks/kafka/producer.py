@@ -83,9 +83,9 @@ async def _resolve_broker(resolver: Resolver, host: str, port: int) -> str:
 class ReportingConnectionManager(KafkaConnectionManager):
     """A connection manager that reports failed connections and limits the time of handshakes."""
 
-    def __init__(self, net: NetworkSelector, failed: Callable[[Exception], None], **configs: Any) -> None:
+    def __init__(self, net: NetworkSelector, on_failure: Callable[[Exception], None], **configs: Any) -> None:
         super().__init__(net, **configs)
-        self._report = failed
+        self._report = on_failure
         self._final: Exception | None = None
         self._watched: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -138,21 +138,21 @@ class AsyncKafkaProducer:
         topic: str,
         settings: Mapping[str, Any],
         resolver: Resolver,
-        seconds: float,
-        broken: Callable[[AsyncKafkaProducer], None],
+        timeout: float,
+        on_broken: Callable[[AsyncKafkaProducer], None],
     ) -> None:
         """A producer that is not connected yet.
 
         settings: of kafka-python's producer.
-        seconds: time limit of an attempt.
-        broken: called when this producer cannot be used any more.
+        timeout: time limit of an attempt.
+        on_broken: called when this producer cannot be used any more.
         """
         self.failure: Exception | None = None
         self._topic = topic
         self._settings = settings
         self._resolver = resolver
-        self._seconds = seconds
-        self._is_broken = broken
+        self._seconds = timeout
+        self._is_broken = on_broken
         self._loop = asyncio.get_running_loop()
         self._url = f"{_SCHEME}://{next(_NUMBERS)}"
         self._answers: deque[tuple[asyncio.Future[None], Exception | None]] = deque()
@@ -189,10 +189,10 @@ class AsyncKafkaProducer:
 
     def send(self, record: KafkaRecord) -> asyncio.Future[None]:
         """A future that is done when the record is acknowledged. Both the call and the future raise KafkaError."""
-        answer: asyncio.Future[None] = self._loop.create_future()
-        pending = self._producer.send(self._topic, value=record.value, key=record.key, headers=record.headers)
-        pending.add_both(lambda got: self._answer(answer, got if isinstance(got, Exception) else None))
-        return answer
+        acknowledgement: asyncio.Future[None] = self._loop.create_future()
+        record_future = self._producer.send(self._topic, value=record.value, key=record.key, headers=record.headers)
+        record_future.add_both(lambda got: self._answer(acknowledgement, got if isinstance(got, Exception) else None))
+        return acknowledgement
 
     async def close(self, gracefully: bool = False) -> None:
         """Ends connections and threads. Records that are not acknowledged fail.
@@ -212,8 +212,8 @@ class AsyncKafkaProducer:
             self._end(gracefully=False)
             raise
 
-    def _create(self, ends: float) -> None:
-        delivery = int(900 * self._seconds)
+    def _create(self, deadline: float) -> None:
+        delivery_timeout = int(900 * self._seconds)
         self._producer = KafkaProducer(
             **self._settings,
             kafka_client=self._made_client,
@@ -221,15 +221,15 @@ class AsyncKafkaProducer:
             ssl_context=certificates.client_tls_context(self._resolver)
             if "SSL" in self._settings["security_protocol"]
             else None,
-            bootstrap_timeout_ms=int(1000 * (ends - time.monotonic())),
+            bootstrap_timeout_ms=int(1000 * (deadline - time.monotonic())),
             max_block_ms=_LOOK,
-            delivery_timeout_ms=delivery,
-            request_timeout_ms=delivery // 2,
+            delivery_timeout_ms=delivery_timeout,
+            request_timeout_ms=delivery_timeout // 2,
             reconnect_backoff_max_ms=1000,
             metrics_enabled=False,
         )
         while not self._knows_topic():
-            if self._has_ended or time.monotonic() > ends:
+            if self._has_ended or time.monotonic() > deadline:
                 raise errors.UnknownTopicOrPartitionError(f"the brokers have no topic {self._topic}")
         # From now on the event loop uses the producer and must not block: a send without topic metadata fails at once.
         self._producer.config["max_block_ms"] = 0
@@ -241,21 +241,21 @@ class AsyncKafkaProducer:
             return False
 
     def _made_client(self, **configs: Any) -> KafkaNetClient:
-        net = NetworkSelector(**configs)
+        selector = NetworkSelector(**configs)
         manager = ReportingConnectionManager(
-            net, self._failed, socket_connection_setup_timeout_ms=configs["request_timeout_ms"], **configs
+            selector, self._failed, socket_connection_setup_timeout_ms=configs["request_timeout_ms"], **configs
         )
-        self._client = KafkaNetClient(net, manager)
+        self._client = KafkaNetClient(selector, manager)
         if self._has_ended:
             self._client._manager.close()
         return self._client
 
     def _resolve(self, host: str, port: int) -> str:
-        asked = asyncio.run_coroutine_threadsafe(self.resolve_broker(host, port), self._loop)
+        lookup = asyncio.run_coroutine_threadsafe(self.resolve_broker(host, port), self._loop)
         try:
-            return asked.result(self._seconds)
+            return lookup.result(self._seconds)
         except TimeoutError:
-            asked.cancel()
+            lookup.cancel()
             raise errors.KafkaConnectionError("looking up the host takes too long") from None
 
     def _failed(self, error: Exception) -> None:
@@ -264,9 +264,9 @@ class AsyncKafkaProducer:
             # The library would retry forever without a pause.
             self._call(self._is_broken, self)
 
-    def _answer(self, answer: asyncio.Future[None], error: Exception | None) -> None:
+    def _answer(self, acknowledgement: asyncio.Future[None], error: Exception | None) -> None:
         # One call into the loop handles all answers that arrive before it runs.
-        self._answers.append((answer, error))
+        self._answers.append((acknowledgement, error))
         if not self._awake:
             self._awake = True
             self._call(self._settle)
@@ -297,23 +297,23 @@ class AsyncKafkaProducer:
     def _settle(self) -> None:
         self._awake = False
         while self._answers:
-            answer, error = self._answers.popleft()
-            if answer.done():
+            acknowledgement, error = self._answers.popleft()
+            if acknowledgement.done():
                 continue
             if error is None:
                 self.failure = None
-                answer.set_result(None)
+                acknowledgement.set_result(None)
             else:
-                answer.set_exception(error)
+                acknowledgement.set_exception(error)
 
 
-async def _in_thread(call: Callable[[], _Made]) -> _Made:
+async def _in_thread(function: Callable[[], _Made]) -> _Made:
     """The result of a blocking call in its own thread. In a shared pool, dead brokers would block other work."""
     promise: Promise[_Made] = Promise()
 
     def run() -> None:
         try:
-            promise.set_result(call())
+            promise.set_result(function())
         except BaseException as error:
             promise.set_exception(error)
 

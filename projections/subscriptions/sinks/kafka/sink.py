@@ -68,7 +68,7 @@ class KafkaSink:
         if len(events) == 1:
             return await self._send(events[0])
         outcomes = await asyncio.gather(*map(self._send, events))
-        return next((each for each in outcomes if each.result is not DeliveryResult.DELIVERED), DELIVERED)
+        return next((outcome for outcome in outcomes if outcome.result is not DeliveryResult.DELIVERED), DELIVERED)
 
     async def close(self) -> None:
         """Ends connections and threads. Records that are not acknowledged within a second must be retried."""
@@ -85,29 +85,33 @@ class KafkaSink:
             await asyncio.wait(self._ending)
 
     async def _send(self, event: CloudEvent) -> Outcome:
-        target, link = self._target, None
+        target, producer = self._target, None
         try:
-            made = encode_record(event, target.contentmode, target.settings.get("partitionkeyextractor", "subject"))
+            record = encode_record(event, target.contentmode, target.settings.get("partitionkeyextractor", "subject"))
         except ValueError:
             return Outcome(DeliveryResult.REJECTED, "event", "the event cannot be written as a record")
         try:
             async with asyncio.timeout(target.seconds):
-                link = self._ready or await self._wait_for_producer()
-                await link.send(made)
+                producer = self._ready or await self._wait_for_producer()
+                await producer.send(record)
                 return DELIVERED
         except Exception as error:
-            return self._failed(link, error)
+            return self._failed(producer, error)
 
-    def _failed(self, link: AsyncKafkaProducer | None, error: Exception) -> Outcome:
-        """The outcome of a failed attempt. link: None if it was not connected in time."""
+    def _failed(self, producer: AsyncKafkaProducer | None, error: Exception) -> Outcome:
+        """The outcome of a failed attempt. producer: None if it was not connected in time."""
         if isinstance(error, TimeoutError | errors.KafkaTimeoutError | errors.IllegalStateError):
             # The reason of the last failure says more than the timeout.
-            known = link or self._link
-            error = known.failure if known is not None and known.failure is not None else _clear_error(error)
-        found = error_outcome(error, *self._secrets)
-        if link is not None and found.result is not DeliveryResult.REJECTED:
-            self._drop(link)
-        return found
+            last_producer = producer or self._link
+            error = (
+                last_producer.failure
+                if last_producer is not None and last_producer.failure is not None
+                else _clear_error(error)
+            )
+        outcome = error_outcome(error, *self._secrets)
+        if producer is not None and outcome.result is not DeliveryResult.REJECTED:
+            self._drop(producer)
+        return outcome
 
     async def _wait_for_producer(self) -> AsyncKafkaProducer:
         if self._is_closed:
@@ -120,43 +124,45 @@ class KafkaSink:
     async def _connect(self) -> AsyncKafkaProducer:
         target = self._target
         topic = str(target.settings.get("topicname", "cloudevents"))
-        link = AsyncKafkaProducer(topic, producer_config(target), self._resolver, target.seconds, self._drop)
-        await self._check(link)
-        self._link = link
-        await link.connect()
-        return link
+        producer = AsyncKafkaProducer(topic, producer_config(target), self._resolver, target.seconds, self._drop)
+        await self._check(producer)
+        self._link = producer
+        await producer.connect()
+        return producer
 
-    def _connected(self, connecting: asyncio.Task[AsyncKafkaProducer]) -> None:
+    def _connected(self, connect_task: asyncio.Task[AsyncKafkaProducer]) -> None:
         self._connecting = self._link = None
-        if not connecting.cancelled() and connecting.exception() is None:
-            self._ready = connecting.result()
+        if not connect_task.cancelled() and connect_task.exception() is None:
+            self._ready = connect_task.result()
 
-    async def _check(self, link: AsyncKafkaProducer) -> None:
+    async def _check(self, producer: AsyncKafkaProducer) -> None:
         """Resolves all bootstrap addresses before connecting to any. Raises: KafkaError."""
-        unknown: list[Exception] = []
+        lookup_errors: list[Exception] = []
         for host, port in self._address.servers:
             try:
-                await link.resolve_broker(host, port)
+                await producer.resolve_broker(host, port)
             except errors.KafkaConnectionError as error:
-                unknown.append(error)
-        if len(unknown) == len(self._address.servers):
-            raise unknown[0]
+                lookup_errors.append(error)
+        if len(lookup_errors) == len(self._address.servers):
+            raise lookup_errors[0]
 
-    def _drop(self, link: AsyncKafkaProducer, gracefully: bool = False) -> None:
+    def _drop(self, producer: AsyncKafkaProducer, gracefully: bool = False) -> None:
         """Ends a producer that was in use. Later events get a new one."""
-        if link is self._ready:
+        if producer is self._ready:
             self._ready = None
-            ending = asyncio.create_task(link.close(gracefully))
-            self._ending.add(ending)
-            ending.add_done_callback(self._ending.discard)
+            end_task = asyncio.create_task(producer.close(gracefully))
+            self._ending.add(end_task)
+            end_task.add_done_callback(self._ending.discard)
 
 
 def producer_config(target: SinkTarget) -> dict[str, Any]:
     """The settings of kafka-python's producer for a target, except timeouts and address resolution."""
-    at, credential, settings = target_address(target, KAFKA), target.credential, target.settings
-    channel = "SSL" if at.tls else "PLAINTEXT"
+    sink_address, credential, settings = target_address(target, KAFKA), target.credential, target.settings
+    security_protocol = "SSL" if sink_address.tls else "PLAINTEXT"
     return {
-        "bootstrap_servers": [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in at.servers],
+        "bootstrap_servers": [
+            f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in sink_address.servers
+        ],
         "client_id": settings.get("clientid") or DEFAULT_CLIENT_ID,
         "acks": _ACKS[str(settings.get("acks", "all"))],
         # After one record that is too large, the library's idempotent producer fails all later ones too. The guarantee
@@ -165,7 +171,7 @@ def producer_config(target: SinkTarget) -> dict[str, Any]:
         # Keeps the order when the library resends. Requests grow instead, which is faster.
         "max_in_flight_requests_per_connection": 1,
         "batch_size": _BATCH,
-        "security_protocol": channel if credential is None else f"SASL_{channel}",
+        "security_protocol": security_protocol if credential is None else f"SASL_{security_protocol}",
         **_sasl(credential),
     }
 
@@ -199,9 +205,9 @@ def _secrets(credential: Credential | None) -> tuple[str, ...]:
 
 def _clear_error(error: Exception) -> Exception:
     if isinstance(error, TimeoutError):
-        found = errors.KafkaTimeoutError("nothing was acknowledged in time")
+        clear_error = errors.KafkaTimeoutError("nothing was acknowledged in time")
     elif isinstance(error, errors.IllegalStateError):
-        found = errors.KafkaConnectionError("the connection was given up")
+        clear_error = errors.KafkaConnectionError("the connection was given up")
     else:
-        found = error
-    return found  # type: ignore[no-any-return]
+        clear_error = error
+    return clear_error  # type: ignore[no-any-return]

@@ -48,35 +48,37 @@ class MqttConnectionSettings:
     password: str | None = field(repr=False)
 
 
-async def connect_mqtt(connection: Any, terms: MqttConnectionSettings) -> MqttConnection:
+async def connect_mqtt(broker_socket: Any, settings: MqttConnectionSettings) -> MqttConnection:
     """A connection that the broker has accepted.
 
-    connection: a socket, or an object like one; closed on failure.
+    broker_socket: a socket, or an object like one; closed on failure.
     Raises: SinkRefused.
     """
-    link = MqttConnection(connection, terms)
+    mqtt_connection = MqttConnection(broker_socket, settings)
     try:
-        await link.accepted
+        await mqtt_connection.accepted
     except BaseException:
-        link.close()
+        mqtt_connection.close()
         raise
-    return link
+    return mqtt_connection
 
 
-async def open_websocket(connection: socket.socket, at: SinkAddress, path: str) -> Any:
+async def open_websocket(broker_socket: socket.socket, sink_address: SinkAddress, path: str) -> Any:
     """Opens a WebSocket on a connection. path: used if the URI has none. Raises: OSError."""
     try:
-        web = ClientWebSocket(at, path, "mqtt")
+        web = ClientWebSocket(sink_address, path, "mqtt")
         request = memoryview(web.opening_request)
         while request:
-            request = request[await retry_when_ready(connection, partial(connection.send, request)) :]
+            request = request[await retry_when_ready(broker_socket, partial(broker_socket.send, request)) :]
         while not web.is_open:
             # Read byte by byte, because the bytes after the head belong to the client.
-            web.receive(await retry_when_ready(connection, partial(connection.recv, 1)))
+            web.receive(await retry_when_ready(broker_socket, partial(broker_socket.recv, 1)))
     except BaseException:
-        connection.close()
+        broker_socket.close()
         raise
-    return _OpenedWebSocket(connection, at.servers[0][0], at.servers[0][1], at.tls, path, None)
+    return _OpenedWebSocket(
+        broker_socket, sink_address.servers[0][0], sink_address.servers[0][1], sink_address.tls, path, None
+    )
 
 
 class _OpenedWebSocket(_WebsocketWrapper):
@@ -93,16 +95,16 @@ _SUCCESS: Final = ReasonCode(PacketTypes.PUBACK)
 class MqttConnection:
     """An MQTT connection; see `connect_mqtt`. is_closed: whether it has ended."""
 
-    def __init__(self, connection: Any, terms: MqttConnectionSettings) -> None:
+    def __init__(self, broker_socket: Any, settings: MqttConnectionSettings) -> None:
         self._loop = asyncio.get_running_loop()
-        self._terms = terms
+        self._terms = settings
         self._waiting: dict[int, asyncio.Future[Outcome]] = {}
         self._max_packet_size = 0  # largest packet in bytes, if the broker sets a limit
         self._packed: tuple[Mapping[str, Any], _PackedProperties] | None = None
         self._refusal: Outcome | None = None
         self.is_closed = False
         self.accepted: asyncio.Future[None] = self._loop.create_future()
-        self._client = _Client(connection, self, terms)
+        self._client = _Client(broker_socket, self, settings)
         self._timer = self._loop.call_later(_LOOK, self._check)
         self._client.start()
 
@@ -114,12 +116,14 @@ class MqttConnection:
         """
         if self._refusal:
             return self._refusal
-        packed = self._pack(properties) if self._terms.protocol == MQTT5 else None
-        if self._max_packet_size and self._size(payload, packed) > self._max_packet_size:
+        packed_properties = self._pack(properties) if self._terms.protocol == MQTT5 else None
+        if self._max_packet_size and self._size(payload, packed_properties) > self._max_packet_size:
             return reason_outcome(PACKET_TOO_LARGE)
-        terms = self._terms
+        settings = self._terms
         # The library calls only `pack` on the properties.
-        info = self._client.publish(terms.topic, payload, terms.qos, terms.retain, cast("Properties | None", packed))
+        info = self._client.publish(
+            settings.topic, payload, settings.qos, settings.retain, cast("Properties | None", packed_properties)
+        )
         if self.is_closed or info.rc != MQTTErrorCode.MQTT_ERR_SUCCESS:
             return disconnected_outcome("disconnected")
         future: asyncio.Future[Outcome] = self._loop.create_future()
@@ -147,17 +151,19 @@ class MqttConnection:
         if not self.accepted.done():
             self.accepted.set_result(None)
 
-    def on_answer(self, mid: int, code: int) -> None:
+    def on_answer(self, message_id: int, code: int) -> None:
         """Called when the broker has answered, or when no answer is expected."""
-        future = self._waiting.get(mid)
+        future = self._waiting.get(message_id)
         if future and not future.done():
             future.set_result(reason_outcome(code) if code else DELIVERED)
 
     def disconnect_outcome(self, code: int) -> Outcome:
         """The outcome of a DISCONNECT from the broker, which does not name the message that caused it."""
         outcome = reason_outcome(code)
-        alone = len(self._waiting) < 2 or outcome.result is not DeliveryResult.REJECTED
-        return outcome if alone and outcome is not DELIVERED else disconnected_outcome(outcome.code or "disconnected")
+        is_certain = len(self._waiting) < 2 or outcome.result is not DeliveryResult.REJECTED
+        return (
+            outcome if is_certain and outcome is not DELIVERED else disconnected_outcome(outcome.code or "disconnected")
+        )
 
     def on_closed(self, outcome: Outcome) -> None:
         """Called when the connection has ended; all messages without an answer get this outcome."""
@@ -176,11 +182,11 @@ class MqttConnection:
         self._timer = self._loop.call_later(_LOOK, self._check)
         self._client.loop_misc()
 
-    def _size(self, payload: bytes, packed: _PackedProperties | None) -> int:
+    def _size(self, payload: bytes, packed_properties: _PackedProperties | None) -> int:
         """The size of a PUBLISH packet in bytes."""
-        rest = 2 + len(self._terms.topic.encode()) + (2 if self._terms.qos else 0) + len(payload)
-        rest += len(packed.pack()) if packed else 0
-        return 1 + max(1, -(-rest.bit_length() // 7)) + rest
+        remaining_length = 2 + len(self._terms.topic.encode()) + (2 if self._terms.qos else 0) + len(payload)
+        remaining_length += len(packed_properties.pack()) if packed_properties else 0
+        return 1 + max(1, -(-remaining_length.bit_length() // 7)) + remaining_length
 
     def _pack(self, properties: Mapping[str, Any]) -> _PackedProperties:
         if self._packed is None or self._packed[0] is not properties:
@@ -192,10 +198,10 @@ class _PackedProperties:
     """Properties in encoded form; the library would encode them for each message."""
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
-        made = Properties(PacketTypes.PUBLISH)
+        encoded_properties = Properties(PacketTypes.PUBLISH)
         for name, value in properties.items():
-            setattr(made, name, value)
-        self._bytes: bytes = made.pack()
+            setattr(encoded_properties, name, value)
+        self._bytes: bytes = encoded_properties.pack()
 
     def pack(self) -> bytes:
         """The encoded properties; the library calls nothing else."""
@@ -209,22 +215,24 @@ class _Client(Client):
     this class reads the answers itself. That also avoids objects per answer that cost more than the message.
     """
 
-    def __init__(self, connection: Any, link: MqttConnection, terms: MqttConnectionSettings) -> None:
-        five = terms.protocol == MQTT5
-        version = MQTTProtocolVersion.MQTTv5 if five else MQTTProtocolVersion.MQTTv311
+    def __init__(self, broker_socket: Any, mqtt_connection: MqttConnection, settings: MqttConnectionSettings) -> None:
+        is_mqtt5 = settings.protocol == MQTT5
+        version = MQTTProtocolVersion.MQTTv5 if is_mqtt5 else MQTTProtocolVersion.MQTTv311
         # 22 letters and digits: the length that every broker accepts. A new name each time takes over no session.
-        name = f"annals{secrets.token_hex(8)}"
-        clean = None if five else True
-        super().__init__(CallbackAPIVersion.VERSION2, name, clean, protocol=version, reconnect_on_failure=False)
-        self._made, self._link = connection, link
+        client_id = f"annals{secrets.token_hex(8)}"
+        clean_session = None if is_mqtt5 else True
+        super().__init__(
+            CallbackAPIVersion.VERSION2, client_id, clean_session, protocol=version, reconnect_on_failure=False
+        )
+        self._made, self._link = broker_socket, mqtt_connection
         self._watching = asyncio.get_running_loop()
         self.max_inflight_messages = _IN_FLIGHT
         self.suppress_exceptions = False
-        if terms.user is not None:
-            self.username_pw_set(terms.user, terms.password)
+        if settings.user is not None:
+            self.username_pw_set(settings.user, settings.password)
         self.on_connect = self._on_connected
         self.on_disconnect = self._on_disconnected
-        self.on_publish = lambda client, userdata, mid, reason, properties: link.on_answer(mid, 0)
+        self.on_publish = lambda client, userdata, mid, reason, properties: mqtt_connection.on_answer(mid, 0)
         self.on_socket_open = lambda client, userdata, made: self._watch(made)
         self.on_socket_close = lambda client, userdata, made: self._unwatch(made)
         self.on_socket_register_write = lambda client, userdata, made: self._watch(made, writing=True)
@@ -247,31 +255,33 @@ class _Client(Client):
     def _create_socket(self) -> Any:
         return self._made
 
-    def _watch(self, made: Any, writing: bool = False) -> None:
+    def _watch(self, broker_socket: Any, writing: bool = False) -> None:
         if writing:
-            self._watching.add_writer(made.fileno(), self.loop_write)
+            self._watching.add_writer(broker_socket.fileno(), self.loop_write)
         else:
-            self._watching.add_reader(made.fileno(), self._read)
+            self._watching.add_reader(broker_socket.fileno(), self._read)
 
-    def _unwatch(self, made: Any, writing: bool = False) -> None:
-        (self._watching.remove_writer if writing else self._watching.remove_reader)(made.fileno())
+    def _unwatch(self, broker_socket: Any, writing: bool = False) -> None:
+        (self._watching.remove_writer if writing else self._watching.remove_reader)(broker_socket.fileno())
 
     def _read(self) -> None:
         self.loop_read()
         # The socket does not report bytes that TLS has already read from it.
-        while (made := self.socket()) and (pending := getattr(made, "pending", None)) and pending():
+        while (broker_socket := self.socket()) and (pending := getattr(broker_socket, "pending", None)) and pending():
             self.loop_read()
 
-    def _on_connected(self, client: Client, data: Any, flags: ConnectFlags, reason: ReasonCode, given: Any) -> None:
+    def _on_connected(
+        self, client: Client, data: Any, flags: ConnectFlags, reason: ReasonCode, properties: Any
+    ) -> None:
         if reason.value >= FIRST_ERROR_CODE:
             self._link.on_closed(reason_outcome(reason.value))
             return
-        self._max_inflight_messages = min(_IN_FLIGHT, getattr(given, "ReceiveMaximum", _IN_FLIGHT))
-        self._link.on_accepted(given)
+        self._max_inflight_messages = min(_IN_FLIGHT, getattr(properties, "ReceiveMaximum", _IN_FLIGHT))
+        self._link.on_accepted(properties)
 
-    def _on_disconnected(self, client: Client, data: Any, flags: DisconnectFlags, reason: Any, given: Any) -> None:
-        said = reason.value if flags.is_disconnect_packet_from_server and reason is not None else 0
-        self._link.on_closed(self._link.disconnect_outcome(said) if said else disconnected_outcome("disconnected"))
+    def _on_disconnected(self, client: Client, data: Any, flags: DisconnectFlags, reason: Any, properties: Any) -> None:
+        code = reason.value if flags.is_disconnect_packet_from_server and reason is not None else 0
+        self._link.on_closed(self._link.disconnect_outcome(code) if code else disconnected_outcome("disconnected"))
 
     def _handle_pubrec(self) -> MQTTErrorCode:
         packet = self._in_packet["packet"]
@@ -284,8 +294,8 @@ class _Client(Client):
         """The broker has finally accepted or refused a message."""
         if len(packet) < 2:
             return MQTTErrorCode.MQTT_ERR_PROTOCOL
-        mid = int.from_bytes(packet[:2], "big")
-        self._link.on_answer(mid, packet[2] if packet[2:] and packet[2] >= FIRST_ERROR_CODE else 0)
-        if mid not in self._out_messages:
+        message_id = int.from_bytes(packet[:2], "big")
+        self._link.on_answer(message_id, packet[2] if packet[2:] and packet[2] >= FIRST_ERROR_CODE else 0)
+        if message_id not in self._out_messages:
             return MQTTErrorCode.MQTT_ERR_SUCCESS
-        return self._do_on_publish(mid, _SUCCESS, _NO_PROPERTIES)
+        return self._do_on_publish(message_id, _SUCCESS, _NO_PROPERTIES)

@@ -83,7 +83,7 @@ class MqttSink:
         self._drop(self._link)
 
     async def _send(self, event: CloudEvent) -> Outcome:
-        link: MqttConnection | None = None
+        connection: MqttConnection | None = None
         try:
             payload, properties = self._message(event)
         except ValueError as error:
@@ -92,12 +92,12 @@ class MqttSink:
             )
         try:
             async with asyncio.timeout(self._target.seconds):
-                link = await self._connected()
-                return await link.publish(payload, properties)
-        except TimeoutError as late:
+                connection = await self._connected()
+                return await connection.publish(payload, properties)
+        except TimeoutError as timeout_error:
             # A broker that did not acknowledge in time gets no more messages on this connection.
-            self._drop(link)
-            return failure_outcome(late)
+            self._drop(connection)
+            return failure_outcome(timeout_error)
         except (OSError, SinkRefused) as error:
             return failure_outcome(error)
         except Exception as error:  # such as an unreachable network: no exception may escape
@@ -129,31 +129,34 @@ class MqttSink:
         settings = self._target.settings
         user, password = _login(self._target.credential)
         topic, qos, retain = settings["topicname"], settings.get("qos", 1), settings.get("retain", False)
-        terms = MqttConnectionSettings(self._protocol, topic, qos, retain, user, password)
-        return await connect_mqtt(connection, terms)
+        connection_settings = MqttConnectionSettings(self._protocol, topic, qos, retain, user, password)
+        return await connect_mqtt(connection, connection_settings)
 
     def _message(self, event: CloudEvent) -> tuple[bytes, dict[str, Any]]:
         """The payload, and the MQTT 5 properties by name. Raises: ValueError."""
         if self._protocol == MQTT3 or not cloudevents.is_sent_binary(event, self._target.contentmode):
             return cloudevents.structured_json(event), self._structured
-        names = cloudevents.text_attributes(event)
-        return cloudevents.data_bytes(event), self._properties(names.pop("datacontenttype", None), names)
+        attributes = cloudevents.text_attributes(event)
+        return cloudevents.data_bytes(event), self._properties(attributes.pop("datacontenttype", None), attributes)
 
-    def _properties(self, kind: str | None, names: Mapping[str, str]) -> dict[str, Any]:
+    def _properties(self, content_type: str | None, attributes: Mapping[str, str]) -> dict[str, Any]:
         """The properties of a message with a content type, and attributes as user properties."""
-        properties: dict[str, Any] = {} if kind is None else {"ContentType": kind}
-        given = self._target.settings.get("userproperties") or {}
-        pairs = [*names.items(), *((name, each) for name, each in given.items() if name not in names)]  # SUB-708
+        properties: dict[str, Any] = {} if content_type is None else {"ContentType": content_type}
+        user_properties = self._target.settings.get("userproperties") or {}
+        pairs = [
+            *attributes.items(),
+            *((name, value) for name, value in user_properties.items() if name not in attributes),
+        ]  # SUB-708
         if pairs:
             properties["UserProperty"] = pairs
         if expiry := self._target.settings.get("expiry"):
             properties["MessageExpiryInterval"] = expiry
         return properties
 
-    def _drop(self, link: MqttConnection | None) -> None:
-        if link is not None:
-            link.close()
-        if link is self._link:
+    def _drop(self, connection: MqttConnection | None) -> None:
+        if connection is not None:
+            connection.close()
+        if connection is self._link:
             self._link = None
 
 

@@ -39,26 +39,28 @@ _REJECTED: Final = ("maximum payload", "invalid publish subject", "invalid subje
 _TOO_LARGE_FOR_STREAM: Final = 10054
 
 
-async def connect_nats(target: SinkTarget, at: SinkAddress, resolver: Resolver) -> NatsConnection:
+async def connect_nats(target: SinkTarget, sink_address: SinkAddress, resolver: Resolver) -> NatsConnection:
     """A connection that the server has accepted. Raises: SinkRefused, ForbiddenAddress, OSError."""
-    ((host, port),) = at.servers
-    connection = await dial(host, port, resolver)
-    private = is_private(connection, False) or not target.credential
-    if not private and at.scheme == "ws":
-        connection.close()
+    ((host, port),) = sink_address.servers
+    server_socket = await dial(host, port, resolver)
+    is_channel_private = is_private(server_socket, False) or not target.credential
+    if not is_channel_private and sink_address.scheme == "ws":
+        server_socket.close()
         raise SinkRefused(INSECURE_CHANNEL)
-    transport = await (NatsWebSocketTransport if at.scheme == "ws" else NatsTransport).open_over(connection, at)
-    link = NatsConnection(target, at.tls or not private)
+    transport = await (NatsWebSocketTransport if sink_address.scheme == "ws" else NatsTransport).open_over(
+        server_socket, sink_address
+    )
+    nats_connection = NatsConnection(target, sink_address.tls or not is_channel_private)
     try:
-        await link.open(transport, host, certificates.client_tls_context(resolver))
+        await nats_connection.open(transport, host, certificates.client_tls_context(resolver))
     except BaseException as error:
-        await link.close()
-        if isinstance(error, errors.SecureConnWantedError) and not at.tls:
+        await nats_connection.close()
+        if isinstance(error, errors.SecureConnWantedError) and not sink_address.tls:
             raise SinkRefused(INSECURE_CHANNEL) from None
         if isinstance(error, errors.Error) and not isinstance(error, TimeoutError):
             raise SinkRefused(error_outcome(str(error))) from None
         raise
-    return link
+    return nats_connection
 
 
 class NatsConnection:
@@ -84,7 +86,7 @@ class NatsConnection:
         """Whether it can send no more."""
         return self._ended or not self._client.is_connected
 
-    async def open(self, transport: NatsTransport, host: str, context: Any) -> None:
+    async def open(self, transport: NatsTransport, host: str, tls_context: Any) -> None:
         """Performs the NATS handshake. Raises: errors.Error, OSError."""
         self._transport = self._client._transport = transport
         await self._client.connect(
@@ -95,7 +97,7 @@ class NatsConnection:
             error_cb=self._on_error,
             closed_cb=self._closed,
             # Used if the server asks for TLS, whatever the URI says.
-            tls=context,
+            tls=tls_context,
             tls_hostname=host,
             connect_timeout=self._target.seconds,  # type: ignore[arg-type]
             skip_subject_validation=True,
@@ -104,23 +106,23 @@ class NatsConnection:
         if not self._client.is_connected:  # the library goes on if a server closes instead of answering
             raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
 
-    async def publish(self, payload: bytes, headers: Mapping[str, str], began: float) -> Outcome:
-        """The outcome of a message. began: start of its attempt, by the loop's clock."""
+    async def publish(self, payload: bytes, headers: Mapping[str, str], started_at: float) -> Outcome:
+        """The outcome of a message. started_at: start of its attempt, by the loop's clock."""
         if _size(payload, headers) > self._client.max_payload:
             return error_outcome("maximum payload violation")
-        answered: asyncio.Future[Outcome] = self._loop.create_future()
-        self._waiting[answered] = began
+        outcome_future: asyncio.Future[Outcome] = self._loop.create_future()
+        self._waiting[outcome_future] = started_at
         if self._timer is None:
             self._look()
         try:
             await (self._publish_to_stream if await self._has_stream() else self._publish_and_ping)(
-                payload, dict(headers), answered
+                payload, dict(headers), outcome_future
             )
-            return await answered
+            return await outcome_future
         except (errors.Error, OSError) as error:
             return error_outcome(str(error))
         finally:
-            del self._waiting[answered]
+            del self._waiting[outcome_future]
 
     async def close(self) -> None:
         """Closes the connection gracefully."""
@@ -136,27 +138,27 @@ class NatsConnection:
             self._transport.abort()
 
     async def _publish_and_ping(
-        self, payload: bytes, headers: dict[str, str], answered: asyncio.Future[Outcome]
+        self, payload: bytes, headers: dict[str, str], outcome_future: asyncio.Future[Outcome]
     ) -> None:
         """Publishes and sends a ping behind the message.
 
         By its answer, the server has accepted or refused the message.
         """
         await self._client.publish(self._subject, payload, headers=headers)
-        self._client.ask(answered)
+        self._client.ask(outcome_future)
 
     async def _publish_to_stream(
-        self, payload: bytes, headers: dict[str, str], answered: asyncio.Future[Outcome]
+        self, payload: bytes, headers: dict[str, str], outcome_future: asyncio.Future[Outcome]
     ) -> None:
         """Publishes with a reply subject, so that the stream that stores the message acknowledges it."""
-        stored = await self._context.publish_async(self._subject, payload, headers=headers)
+        acknowledgement = await self._context.publish_async(self._subject, payload, headers=headers)
 
-        def pass_on(stored: asyncio.Future[Any]) -> None:
-            if not stored.cancelled() and not answered.done():
-                answered.set_result(self._stream_outcome(stored.exception()))
+        def pass_on(acknowledgement: asyncio.Future[Any]) -> None:
+            if not acknowledgement.cancelled() and not outcome_future.done():
+                outcome_future.set_result(self._stream_outcome(acknowledgement.exception()))
 
-        stored.add_done_callback(pass_on)
-        answered.add_done_callback(lambda _: stored.cancel())
+        acknowledgement.add_done_callback(pass_on)
+        outcome_future.add_done_callback(lambda _: acknowledgement.cancel())
 
     def _stream_outcome(self, error: BaseException | None) -> Outcome:
         match error:
@@ -216,11 +218,11 @@ class NatsConnection:
 
         One timer serves all messages, because a timer per message costs a third of what sending costs.
         """
-        ends = min(self._waiting.values(), default=math.inf) + self._target.seconds
-        if self._ended or ends == math.inf:
+        deadline = min(self._waiting.values(), default=math.inf) + self._target.seconds
+        if self._ended or deadline == math.inf:
             self._timer = None
-        elif ends > self._loop.time():
-            self._timer = self._loop.call_at(ends, self._look)
+        elif deadline > self._loop.time():
+            self._timer = self._loop.call_at(deadline, self._look)
         else:
             self._end(failure_outcome(TimeoutError()))
             self.abort()
@@ -254,17 +256,17 @@ class _Client(Client):
             self._server_info["tls_required"] = True
         await super()._process_info(info, initial_connection)
 
-    def ask(self, answered: asyncio.Future[Outcome]) -> None:
+    def ask(self, outcome_future: asyncio.Future[Outcome]) -> None:
         """Requests an answer behind all published messages. One ping serves all requests of one turn of the loop."""
-        self._askers.append(answered)
+        self._askers.append(outcome_future)
         if len(self._askers) == 1:
             self._asking = asyncio.ensure_future(self._ask())
 
     async def _ask(self) -> None:
-        askers, self._askers = self._askers, []
-        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        answer.add_done_callback(lambda _: set_outcomes(askers, DELIVERED))
-        await self._send_ping(answer)
+        outcome_futures, self._askers = self._askers, []
+        pong: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        pong.add_done_callback(lambda _: set_outcomes(outcome_futures, DELIVERED))
+        await self._send_ping(pong)
 
     async def _send_ping(self, future: asyncio.Future[Any] | None = None) -> None:
         """Sends a ping after all published messages; the library's own method would overtake them."""
@@ -279,32 +281,32 @@ class _JetStream(JetStreamContext):
         try:
             await super()._handle_async_reply(msg)
         except APIError as error:
-            stored = self._publish_async_futures.get(msg.subject.rpartition(".")[2])
-            if stored and not stored.done():
-                stored.set_exception(error)
+            acknowledgement = self._publish_async_futures.get(msg.subject.rpartition(".")[2])
+            if acknowledgement and not acknowledgement.done():
+                acknowledgement.set_exception(error)
 
 
-def set_outcomes(waiting: Iterable[asyncio.Future[Outcome]], outcome: Outcome) -> None:
+def set_outcomes(futures: Iterable[asyncio.Future[Outcome]], outcome: Outcome) -> None:
     """Sets the outcome of all futures that have none yet."""
-    for each in waiting:
-        if not each.done():
-            each.set_result(outcome)
+    for future in futures:
+        if not future.done():
+            future.set_result(outcome)
 
 
 def error_outcome(text: str) -> Outcome:
     """The outcome of an error text from the server or the library."""
-    short = text.removeprefix("nats: ").strip("'\" ")[:1024]
-    lower = short.lower()
-    if any(each in lower for each in _UNAUTHORIZED):
-        return Outcome(DeliveryResult.UNAUTHORIZED, "unauthorized", short)
-    if any(each in lower for each in _REJECTED):
-        return Outcome(DeliveryResult.REJECTED, "rejected", short)
-    return Outcome(DeliveryResult.RETRY, "nats", short)
+    message = text.removeprefix("nats: ").strip("'\" ")[:1024]
+    lower_message = message.lower()
+    if any(phrase in lower_message for phrase in _UNAUTHORIZED):
+        return Outcome(DeliveryResult.UNAUTHORIZED, "unauthorized", message)
+    if any(phrase in lower_message for phrase in _REJECTED):
+        return Outcome(DeliveryResult.REJECTED, "rejected", message)
+    return Outcome(DeliveryResult.RETRY, "nats", message)
 
 
 def _size(payload: bytes, headers: Mapping[str, str]) -> int:
     """The message size as the server counts it."""
-    return len(payload) + len(b"NATS/1.0\r\n\r\n") + sum(len(name) + len(each) + 4 for name, each in headers.items())
+    return len(payload) + len(b"NATS/1.0\r\n\r\n") + sum(len(name) + len(value) + 4 for name, value in headers.items())
 
 
 def _login(credential: Credential | None) -> dict[str, Any]:

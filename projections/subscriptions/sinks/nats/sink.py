@@ -66,7 +66,7 @@ class NatsSink:
         await self._drop(self._link)
 
     async def _send(self, event: CloudEvent) -> Outcome:
-        began = asyncio.get_running_loop().time()
+        started_at = asyncio.get_running_loop().time()
         try:
             headers, payload = encode_message(event, self._target.contentmode)
         except ValueError as error:
@@ -74,11 +74,11 @@ class NatsSink:
                 DeliveryResult.REJECTED, "unwritable", f"the event cannot be written: {type(error).__name__}"
             )
         try:
-            link = self._link
-            if link is None or link.is_closed:
+            connection = self._link
+            if connection is None or connection.is_closed:
                 async with asyncio.timeout(self._target.seconds):
-                    link = await self._connected()
-            outcome = await link.publish(payload, headers, began)
+                    connection = await self._connected()
+            outcome = await connection.publish(payload, headers, started_at)
             return self._scrubbed(outcome) if outcome.message else outcome
         except Exception as error:  # such as an unreachable network: no exception may escape
             return self._scrubbed(failure_outcome(error))
@@ -103,11 +103,11 @@ class NatsSink:
                 self._link = await connect_nats(self._target, self._address, self._resolver)
             return self._link
 
-    async def _drop(self, link: NatsConnection | None) -> None:
-        if link is self._link:
+    async def _drop(self, connection: NatsConnection | None) -> None:
+        if connection is self._link:
             self._link = None
-        if link is not None:
-            await link.close()
+        if connection is not None:
+            await connection.close()
 
 
 def encode_message(event: CloudEvent, contentmode: str) -> tuple[dict[str, str], bytes]:

@@ -27,14 +27,14 @@ class NatsTransport(TcpTransport):
         self.tls = tls
 
     @classmethod
-    async def open_over(cls, connection: socket.socket, at: SinkAddress) -> Self:
+    async def open_over(cls, server_socket: socket.socket, sink_address: SinkAddress) -> Self:
         """A transport over a connected socket, which is closed on failure. Raises: OSError."""
         try:
-            reader, writer = await asyncio.open_connection(sock=connection, limit=_MOST)
+            reader, writer = await asyncio.open_connection(sock=server_socket, limit=_MOST)
         except BaseException:
-            connection.close()
+            server_socket.close()
             raise
-        return cls(reader, writer, at.tls)
+        return cls(reader, writer, sink_address.tls)
 
     def abort(self) -> None:
         """Closes the connection at once and discards unwritten data."""
@@ -59,11 +59,11 @@ class NatsWebSocketTransport(NatsTransport):
         self._ended = False
 
     @classmethod
-    async def open_over(cls, connection: socket.socket, at: SinkAddress) -> Self:
+    async def open_over(cls, server_socket: socket.socket, sink_address: SinkAddress) -> Self:
         """See NatsTransport. Opens the WebSocket."""
-        made = await super().open_over(connection, at)
+        made = await super().open_over(server_socket, sink_address)
         try:
-            made._web = ClientWebSocket(at, "/")
+            made._web = ClientWebSocket(sink_address, "/")
             made._writer.write(made._web.opening_request)
             while not made._web.is_open:
                 made._left = made._web.receive(await made._reader.read(_MOST))
@@ -80,15 +80,15 @@ class NatsWebSocketTransport(NatsTransport):
 
     async def read(self, buffer_size: int) -> bytes:
         """The data of the next messages; empty at the end."""
-        left, self._left = self._left, b""
-        return left or await self._message()
+        unread, self._left = self._left, b""
+        return unread or await self._message()
 
     async def readline(self) -> bytes:
         line = self._left
         while b"\n" not in line and len(line) < _MOST:
-            if not (more := await self._message()):
+            if not (data := await self._message()):
                 break
-            line += more
+            line += data
         line, separator, self._left = line.partition(b"\n")
         return line + separator
 

@@ -57,7 +57,7 @@ def test_imports_keep_nobody_from_writing(tmp_path: Path) -> None:
 def test_patience_has_an_end(tmp_path: Path) -> None:
     # SUB-805: a sign of life that cannot be given now is told from one that was
     path = tmp_path / "annals.db"
-    books = DeliveryStore(f"sqlite:///{path}", patience=0.2)
+    books = DeliveryStore(f"sqlite:///{path}", lock_timeout=0.2)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         began = time.monotonic()

@@ -110,7 +110,7 @@ def test_where_nobody_is_asked(receiver: Receiver) -> None:
     async def look_up(host: str, port: int) -> Sequence[str]:
         return ["192.0.2.1"]
 
-    elsewhere = TokenRenewal(DestinationGuard("192.0.2.1", plaintext=True, look_up=look_up))
+    elsewhere = TokenRenewal(DestinationGuard("192.0.2.1", allows_plaintext=True, look_up=look_up))
     found = run(elsewhere.renew("http://sink.test/token", REFRESH))
     assert isinstance(found, RenewalFailure) and found.code == "address"
     assert receiver.got == []

@@ -18,8 +18,8 @@ def main(url: str, lease: str) -> None:
     assert _http
     service = DeliveryService(
         url,
-        DeliveryPorts(resolver=DestinationGuard(allow="127.0.0.1", plaintext=True), policy="off"),
-        lease=float(lease),
+        DeliveryPorts(resolver=DestinationGuard(allow_list="127.0.0.1", allows_plaintext=True), policy="off"),
+        lease_seconds=float(lease),
     )
     service.start()
     print("started", flush=True)

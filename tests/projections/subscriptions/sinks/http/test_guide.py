@@ -42,7 +42,7 @@ def test_the_example(tmp_path: Path) -> None:
     # 7.1, SUB-710: the receiver consents, and takes what is signed with its key
     port, program = free_port(), tmp_path / "receive.py"
     program.write_text(block("python", port))
-    to, guard = target(block("json", port)), DestinationGuard("127.0.0.1", plaintext=True)
+    to, guard = target(block("json", port)), DestinationGuard("127.0.0.1", allows_plaintext=True)
     subject = "/schemagroups/weather/schemas/report/versions/1"
     changed = event(data={"changed": ["description"]}, type="io.xregistry.version.updated", subject=subject)
     process = subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

@@ -236,7 +236,7 @@ def test_nobody_there() -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     (outcome,) = sent(
-        target("http://sink.test/"), [event()], resolver=DestinationGuard(plaintext=True, look_up=look_up)
+        target("http://sink.test/"), [event()], resolver=DestinationGuard(allows_plaintext=True, look_up=look_up)
     )
     assert (outcome.result, outcome.code) == (DeliveryResult.RETRY, "name")
 
@@ -321,7 +321,7 @@ def test_a_name_that_moves_is_never_followed(receiver: Receiver) -> None:
         asked.append(host)
         return answers.pop(0) if len(answers) > 1 else answers[0]
 
-    guard = DestinationGuard("127.0.0.1", plaintext=True, look_up=look_up)
+    guard = DestinationGuard("127.0.0.1", allows_plaintext=True, look_up=look_up)
     to = target(f"http://sink.test:{port}/")
     receiver.answers = [Response(status_code=204, headers={"Connection": "close"})]
     first, second = sent(to, [event()], [event()], resolver=guard)
@@ -339,7 +339,7 @@ def test_addresses_are_tried_in_turn(receiver: Receiver) -> None:
     async def look_up(host: str, port: int) -> Sequence[str]:
         return ["::1", "127.0.0.1"]
 
-    guard = DestinationGuard("127.0.0.1,[::1]", plaintext=True, look_up=look_up)
+    guard = DestinationGuard("127.0.0.1,[::1]", allows_plaintext=True, look_up=look_up)
     assert sent(target(f"http://sink.test:{port}/"), [event()], resolver=guard)[0].result is DeliveryResult.DELIVERED
 
 
@@ -348,7 +348,7 @@ def test_credentials_stay_on_the_machine_without_tls() -> None:
     async def look_up(host: str, port: int) -> Sequence[str]:
         return ["192.0.2.1"]
 
-    guard = DestinationGuard("192.0.2.1", plaintext=True, look_up=look_up)
+    guard = DestinationGuard("192.0.2.1", allows_plaintext=True, look_up=look_up)
     to = target("http://sink.test:9999/", credential=Credential("ACCESSTOKEN", token="t"), seconds=0.3)
     assert sent(to, [event()], resolver=guard)[0].code == "address"
     assert sent(target("http://sink.test:9999/", seconds=0.3), [event()], resolver=guard)[0].code != "address"
@@ -366,7 +366,7 @@ def secured(made: Files, ca: Path | None, host: str) -> tuple[DeliveryResult, st
     async def look_up(host: str, port: int) -> Sequence[str]:
         return ["127.0.0.1"]
 
-    guard = DestinationGuard("127.0.0.1", ca=str(ca or ""), look_up=look_up)
+    guard = DestinationGuard("127.0.0.1", ca_file=str(ca or ""), look_up=look_up)
     with receiving(Receiver(), made.certificate, made.key) as served:
         url = served.url.replace("127.0.0.1", host)
         outcomes = sent(target(url), [event()], [event()], resolver=guard)
@@ -391,7 +391,7 @@ def test_a_sink_that_does_not_speak_tls() -> None:
 
 def test_an_authority_that_is_not_there() -> None:
     # Whatever goes wrong is an outcome
-    guard = DestinationGuard("127.0.0.1", ca="/no/such/file.pem")
+    guard = DestinationGuard("127.0.0.1", ca_file="/no/such/file.pem")
     (outcome,) = sent(target("https://127.0.0.1:9999/"), [event()], resolver=guard)
     assert (outcome.result, outcome.code) == (DeliveryResult.RETRY, "tls")
     assert "file.pem" not in outcome.message

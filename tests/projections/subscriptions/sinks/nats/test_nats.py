@@ -173,7 +173,9 @@ def test_the_status_says_what_an_acknowledgement_is_worth(streaming: Nats, tmp_p
     rig = Rig(f"sqlite:///{tmp_path / 'annals.db'}")
     login = {"credentialtype": "PLAIN", "identifier": USER, "secret": PASSWORD}
     nats: dict[str, Any] = {"sink": f"nats://127.0.0.1:{streaming.plain}", "protocol": "NATS", "sinkcredential": login}
-    service = DeliveryService(rig.url, DeliveryPorts(DestinationGuard(allow="127.0.0.1", plaintext=True), policy="off"))
+    service = DeliveryService(
+        rig.url, DeliveryPorts(DestinationGuard(allow_list="127.0.0.1", allows_plaintext=True), policy="off")
+    )
 
     def status() -> dict[str, Any]:
         return dict(service.deliveries.status(rig.subscription()))
