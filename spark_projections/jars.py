@@ -101,7 +101,8 @@ def _module(coordinates: Sequence[str]) -> str:
     dependencies = "".join(f'<dependency {row} conf="default->master" transitive="false"/>' for row in rows)
     return (
         '<ivy-module version="2.0"><info organisation="annals" module="connectors"/>'
-        f'<configurations><conf name="default"/></configurations><dependencies>{dependencies}</dependencies></ivy-module>'
+        f'<configurations><conf name="default"/></configurations><dependencies>{dependencies}</dependencies>'
+        "</ivy-module>"
     )
 
 

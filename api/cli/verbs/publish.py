@@ -93,7 +93,8 @@ def _failure(error: Exception, record_description: str = "") -> Exception:
         )
     if outcome.result is DeliveryResult.UNAUTHORIZED:
         return UsageError(
-            f"{description}. Check ANNALS_KAFKA_USERNAME, the other ANNALS_KAFKA_... settings, and the rights of that user."
+            f"{description}. Check ANNALS_KAFKA_USERNAME, the other ANNALS_KAFKA_... settings, and the rights of that "
+            "user."
         )
     return StoreError(f"{description}. Check the brokers and --kafka.")
 
@@ -103,4 +104,5 @@ def _report_progress(message: str) -> None:
 
 
 def _line(published_counts: PublishedCounts, prefix: str) -> str:
-    return f"position {published_counts.log}: {published_counts.log} records on {prefix}.log, {published_counts.events} on {prefix}.events"
+    log, events = published_counts
+    return f"position {log}: {log} records on {prefix}.log, {events} on {prefix}.events"

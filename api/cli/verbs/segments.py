@@ -100,9 +100,8 @@ def verify(folder: FolderOption, database: Database = None) -> None:
             raise StoreError(f"{len(findings)} findings; {_REMEDY}")
         ranges = segment_folder.ranges()
         last_entry = segment_folder.entry(ranges[-1]) if ranges else None
-    typer.echo(
-        f"{last_entry.last if last_entry else 0} events, no findings. chain {last_entry.chain if last_entry else bytes(32).hex()}"
-    )
+    last, chain = (last_entry.last, last_entry.chain) if last_entry else (0, bytes(32).hex())
+    typer.echo(f"{last} events, no findings. chain {chain}")
 
 
 @contextmanager

@@ -33,7 +33,8 @@ def fullname(definition: dict[str, Any], pointer: str, namespace: str) -> str:
     full_name = qualify_name(name, namespace)
     if not _FULLNAME.fullmatch(full_name):
         text = (
-            f'"{shorten_name(full_name)}" is not a fullname: it takes letters, digits and _, no digit first, and single dots'
+            f'"{shorten_name(full_name)}" is not a fullname: it takes letters, digits and _, no digit first, '
+            "and single dots"
             " between names"
         )
         raise invalid_document(text, f"{pointer}/name", name)

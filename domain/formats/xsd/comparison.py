@@ -100,7 +100,8 @@ class XsdComparison:
             and reader_element.default is None
             and not self._takes_nothing(reader_element.type)
         ):
-            text = f"{path} may be empty and mean {writer_element.default}, the reader has neither a default nor takes it empty"
+            text = f"{path} may be empty and mean {writer_element.default}, "
+            text += "the reader has neither a default nor takes it empty"
             self._tell("default-removed", text, reader_element.start, writer_element.start)
         if reader_element.fixed is not None and writer_element.fixed != reader_element.fixed:
             text = f"{path} need not be {reader_element.fixed}, which the reader has as its only value"
@@ -332,7 +333,8 @@ class XsdComparison:
                 and (writer_maximum is None or writer_maximum > reader_maximum)
                 and not matches_wildcard
             ):
-                text = f"{path} may have {writer_maximum or 'any number'} of {_short(name)}, the reader takes {reader_maximum}"
+                text = f"{path} may have {writer_maximum or 'any number'} of {_short(name)}, "
+                text += f"the reader takes {reader_maximum}"
                 self._tell(
                     "element-count", text, reader_type.elements[name][0].start, writer_type.elements[name][0].start
                 )
@@ -380,7 +382,8 @@ class XsdComparison:
             if writer_attribute is None:
                 continue
             if reader_attribute.fixed is not None and writer_attribute.fixed != reader_attribute.fixed:
-                text = f"{path}/@{_short(name)} need not be {reader_attribute.fixed}, which the reader has as its only value"
+                text = f"{path}/@{_short(name)} need not be {reader_attribute.fixed}, "
+                text += "which the reader has as its only value"
                 self._tell("fixed-value-changed", text, reader_attribute.start, writer_attribute.start)
             self._text(
                 f"{path}/@{_short(name)}",

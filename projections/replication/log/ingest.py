@@ -84,6 +84,7 @@ class LogIngester:
                 return 0
             raise Diverged(
                 self._link.xid,
-                error_detail=f"{self._link.url} does not have {last_interaction.xregcorrelationid}, the last interaction here",
+                error_detail=f"{self._link.url} does not have {last_interaction.xregcorrelationid}, the last "
+                "interaction here",
             ) from None
         return int(remote_head["position"])
