@@ -65,7 +65,7 @@ def check_cycle(link: Link, context: LinkWorkerContext, remote: RemoteClient, **
 def check_cycle_promptly(link: Link, context: LinkWorkerContext, remote: RemoteClient) -> None:
     """`check_cycle` while a client waits. Does nothing if the other registry does not answer. Raises: InvalidLink."""
     with suppress(RemoteError):
-        check_cycle(link, context, remote, within=_PROMPT)
+        check_cycle(link, context, remote, timeout=_PROMPT)
 
 
 def _inbound_cycle(
