@@ -29,6 +29,7 @@ from projections.subscriptions.contract import Credential, SinkTarget
 from tests.support.brokers.certificates import issue
 from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Receiver, Station
 from tests.support.downloads.maven import jars, java
+from tests.support.polling import until
 from tests.support.ports import free_port, wait_for_port
 
 BROKER: Final = "org.apache.kafka:kafka_2.13:4.3.0"
@@ -136,9 +137,10 @@ class Kafka(Station):
             admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=configs)])
 
     def delete(self, topic: str) -> None:
-        """Deletes a topic."""
+        """Deletes a topic; returns when the broker no longer lists it, which is later than the answer to the request."""
         with self._admin() as admin:
             admin.delete_topics([topic])
+            until(lambda: topic not in admin.list_topics())
         self.topic = ""
 
     def restart(self, password: str) -> None:
