@@ -126,7 +126,7 @@ class Dispatcher:
         host = request_host(scope, self._config.proxies)
         request = self._request(scope, host)
         try:
-            response = await self._finished(await self._with_authentication(request, host, scope, receive), request)
+            response = await self._finished(await self._answer_or_problem(request, host, scope, receive), request)
         except ClientDisconnected:
             return
         try:
@@ -160,7 +160,7 @@ class Dispatcher:
         except Exception:  # the model cannot be read; the surface fails for the same reason and reports it
             return request
 
-    async def _with_authentication(self, request: Request, host: str, scope: Scope, receive: Receive) -> Response:
+    async def _answer_or_problem(self, request: Request, host: str, scope: Scope, receive: Receive) -> Response:
         """The response, also if the surface fails. Raises: ClientDisconnected."""
         try:
             self._check_sender(request, host, scope)

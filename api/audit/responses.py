@@ -41,7 +41,7 @@ class TableContent(NamedTuple):
     """The content of a response before it is written. position: of the log; the entity tag depends on it."""
 
     table: TableLayout[Any]
-    noun: Iterable[Any]
+    items: Iterable[Any]
     position: int
     around: ListWrapper | None = None
     links: Headers = []
@@ -95,7 +95,7 @@ async def stream_table(
             conditional.check_conditions(request, tag)
             links = [root_link(request.base), *content.links]
             yield [CONTENT_TYPES[format], *links, _VARY, *conditional.tag_headers(tag)]
-            yield from write_table(format, content.table, content.noun, content.around)
+            yield from write_table(format, content.table, content.items, content.around)
 
     headers, body = await registry.streams.start(job)
     return Response(200, headers, body)

@@ -76,7 +76,7 @@ class CompatWriteHandler:
         self._readers = registry.readers
         self._latest = definitions_cache
         self._root = root
-        self._max_objects = max_body
+        self._max_body = max_body
         self._inbound = accepts_foreign_authority
         self._handlers: Mapping[str, Handler] = {"PUT": self._put_group, "POST": self._post, "DELETE": self._delete}
 
@@ -89,7 +89,7 @@ class CompatWriteHandler:
     async def _put_group(self, request: Request, target: CompatTarget, receive: Receive) -> Response:
         """201 or 200 with the Group (S3)."""
         dryrun = DRYRUN in query_params(request, target)
-        body = await read_object(request, receive, self._max_objects)
+        body = await read_object(request, receive, self._max_body)
         build_command = partial(group_command, target.family, target.groupxid, self._root + target.family.base, body)
 
         def build_response(transaction: Transaction, recorded: Recorded) -> object:
@@ -112,7 +112,7 @@ class CompatWriteHandler:
         parameters = query_params(request, target)
         attributes, contenttype = parse_attributes(request, family, parameters), sent_content_type(request)
         self._check_authority(attributes.authority, self._root + family.base, request)
-        content = await read_content(request, receive, self._max_objects)
+        content = await read_content(request, receive, self._max_body)
         if not content:
             raise invalid_definition("document", "the body is empty", "LEG-512")
         base_url = self._root + family.base

@@ -100,12 +100,12 @@ class PreviewRoutes:
 
         def job() -> Generator[Any, None, None]:
             yield [_LINES if as_lines else JSON, root_link(request.base), (b"cache-control", b"no-store")]
-            yield from self._stream_lines(request, preview_params, as_lines)
+            yield from self._result_pieces(request, preview_params, as_lines)
 
         headers, pieces = await self._parts.registry.streams.start(job)
         return Response(200, headers, pieces)
 
-    def _stream_lines(
+    def _result_pieces(
         self, request: Request, preview_params: PreviewParams, as_lines: bool
     ) -> Generator[bytes, None, None]:
         """The result in pieces. With `as_lines`, progress lines come before it."""

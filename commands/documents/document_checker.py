@@ -115,7 +115,7 @@ class DocumentChecker:
         documents = [check for check in remaining if isinstance(check, FormatCheck)]
         compatibility_checks = [check for check in remaining if isinstance(check, CompatibilityCheck)]
         if len(remaining) > FEW_CHECKS:
-            results.update(self._find(documents, load_document, budget))
+            results.update(self._run_checks(documents, load_document, budget))
             # A document that is invalid in its format is not compared with others.
             results |= {
                 check: failure
@@ -123,7 +123,7 @@ class DocumentChecker:
                 if (failure := results.get(check.reader) or results.get(check.writer))
             }
             documents, compatibility_checks = [], [check for check in compatibility_checks if check not in results]
-        results.update(self._find([*documents, *compatibility_checks], load_document, budget))
+        results.update(self._run_checks([*documents, *compatibility_checks], load_document, budget))
         self._cache_results(
             {check: results[check] for check in remaining if check in results and results[check] not in _UNDONE}
         )
@@ -133,7 +133,7 @@ class DocumentChecker:
         """Abandons running checks; their callers get ServerBusy at once."""
         self._asker.close()
 
-    def _find(
+    def _run_checks(
         self, questions: Sequence[DocumentCheck], load_document: LoadDocument, budget: _TimeBudget
     ) -> Iterator[tuple[DocumentCheck, CheckResult]]:
         """The results, as far as the time budget allows; sends only enough batches to keep the processes busy."""

@@ -79,10 +79,10 @@ class Producer:
                 f"{self._prefix}.{record.topic}", value=record.value, key=record.key, headers=record.headers
             )
         except errors.KafkaError as error:
-            self._on_acknowledged(record, error)
+            self._on_result(record, error)
             assert self._failed is not None
             raise self._failed from error  # an earlier failure if there is one: it closed the client
-        future.add_both(lambda got: self._on_acknowledged(record, got if isinstance(got, Exception) else None))
+        future.add_both(lambda got: self._on_result(record, got if isinstance(got, Exception) else None))
 
     def flush(self) -> None:
         """Returns when everything sent is acknowledged by all in-sync replicas.
@@ -121,7 +121,7 @@ class Producer:
 
     # Runs in the client's thread.
 
-    def _on_acknowledged(self, record: PublishedRecord, error: Exception | None) -> None:
+    def _on_result(self, record: PublishedRecord, error: Exception | None) -> None:
         with self._change:
             self._waiting -= 1
             self._bytes -= record.size

@@ -80,7 +80,7 @@ class Preview:
         self._feed = EventMessageReader(open_log, families)
         self._wants = SubscriptionFilter(Subscription("", "", 0, 0, 1, 0, False, attributes), families)
         self._reads = may_read
-        self._max_events = max_matches
+        self._max_matches = max_matches
         self.errors = list(_expressions(attributes.get("filters", []), ErrorPlace("/filters")))
 
     def scan(self, first: int, last: int, clock: Callable[[], float] = time.monotonic) -> Iterator[PreviewCounts]:
@@ -116,7 +116,7 @@ class Preview:
                 expression_errors.evaluate(event)
         if interest.matches(event.attributes):
             counts.matched[type_key] += 1
-            if len(counts.matches) < self._max_events:
+            if len(counts.matches) < self._max_matches:
                 counts.matches.append(event)
 
 

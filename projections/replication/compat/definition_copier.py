@@ -35,7 +35,7 @@ class DefinitionCopier:
         self._there = client
         self._here = local_registry
         self._findings = conflicts
-        self._copied: dict[str, _EqualVersion] = {}
+        self._equal_versions: dict[str, _EqualVersion] = {}
 
     def copy_definition(self, group: str, id: str, local_group: str) -> set[str]:
         """Copies a definition as it is now. Returns the local xids that hold its Versions.
@@ -49,7 +49,7 @@ class DefinitionCopier:
         except _DocumentChanged as error:
             # Known URIs with other documents: it was deleted and created again, or written through another API.
             self._findings.attempt(error.definition, partial(self._here.remove, error.definition))
-            self._copied.clear()
+            self._equal_versions.clear()
         try:
             return self._copy_versions(group, id, local_group)
         except _DocumentChanged as error:
@@ -76,13 +76,13 @@ class DefinitionCopier:
 
     def _fetched(self, group: str, id: str, number: int) -> LegacyVersion | _EqualVersion | None:
         path = default_version_path(self._here.family, group, id, number)
-        equal_version = self._copied.pop(path, None)
+        equal_version = self._equal_versions.pop(path, None)
         if equal_version is None or not self._here.has_uri(equal_version.uri):
             return self._there.version(group, id, number)
         try:
             return self._there.version(group, id, number, equal_version.tag)
         except VersionUnchanged:
-            self._copied[path] = equal_version
+            self._equal_versions[path] = equal_version
             return equal_version
 
     def _copy_version(self, version: LegacyVersion, id: str, local_group: str) -> str | None:
@@ -106,7 +106,7 @@ class DefinitionCopier:
             )
             return None
         if version.tag:
-            self._copied[version.path] = _EqualVersion(version.tag, version.uri, local_version.definition)
+            self._equal_versions[version.path] = _EqualVersion(version.tag, version.uri, local_version.definition)
         return local_version.definition
 
     def _add_version(self, version: LegacyVersion, id: str, local_group: str) -> str | None:

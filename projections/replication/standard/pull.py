@@ -41,7 +41,7 @@ class StandardPull:
         """Copies everything in scope once. Raises: RemoteError, BrokenEntity, Problem."""
         conflicts = Conflicts()
         self._define(source, conflicts)
-        source.begin_look()
+        source.begin_pass()
         copier = EntityCopier(self._link, self._tools, source, self._tried, conflicts)
         for root in _scope_roots(self._link):
             if root != xids.REGISTRY and xids.segments(root)[0] not in source.types:

@@ -72,7 +72,7 @@ class StandardSource:
         self._flags, self._exports = self._capabilities()
         self._nests = self._inlines = "inline" in self._flags
         self._hashes: dict[str, bytes] = {}  # hashes by xid, of listings; reset in full passes
-        self._poll_count = 0
+        self._pass_count = 0
         self._model = "/modelsource"
 
     def modelsource(self) -> Mapping[str, Any] | None:
@@ -97,11 +97,11 @@ class StandardSource:
         """Makes the next pass return a Resource even if it has not changed."""
         self._hashes.pop(xid, None)
 
-    def begin_look(self) -> None:
+    def begin_pass(self) -> None:
         """Begins another pass."""
-        if self._poll_count % FULL_LOOK_INTERVAL == 0:
+        if self._pass_count % FULL_LOOK_INTERVAL == 0:
             self._hashes = {}
-        self._poll_count += 1
+        self._pass_count += 1
 
     def groups(self, root: str) -> Iterator[ListedGroup] | None:
         """The Groups at and below the registry or a Group; None if nothing there has changed.

@@ -22,7 +22,7 @@ from projections.subscriptions.workers.threads import WorkerThread
 GRACE_SECONDS: Final = 5.0
 
 
-class Lines(Protocol):
+class LeasingDeliverer(Protocol):
     """The part of the deliverer that the lease manager uses."""
 
     @property
@@ -54,7 +54,7 @@ class LeaseManager:
     lease_seconds: seconds without a heartbeat after which other processes take over.
     """
 
-    def __init__(self, deliverer: Lines, url: str, lease_seconds: float) -> None:
+    def __init__(self, deliverer: LeasingDeliverer, url: str, lease_seconds: float) -> None:
         self._deliverer = deliverer
         self._worker = WorkerThread("leases")
         self._leases = Leases(url, lease_seconds, tables.LEASES)

@@ -137,7 +137,7 @@ class Kafka(Station):
             admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=configs)])
 
     def delete(self, topic: str) -> None:
-        """Deletes a topic; returns when the broker no longer lists it, which is later than the answer to the request."""
+        """Deletes a topic; returns when the broker lists it no more, which is after the response to the request."""
         with self._admin() as admin:
             admin.delete_topics([topic])
             until(lambda: topic not in admin.list_topics())

@@ -152,7 +152,7 @@ class AsyncKafkaProducer:
         self._settings = settings
         self._resolver = resolver
         self._seconds = timeout
-        self._is_broken = on_broken
+        self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
         self._url = f"{_SCHEME}://{next(_NUMBERS)}"
         self._answers: deque[tuple[asyncio.Future[None], Exception | None]] = deque()
@@ -262,7 +262,7 @@ class AsyncKafkaProducer:
         self.failure = error
         if is_final(error):
             # The library would retry forever without a pause.
-            self._call(self._is_broken, self)
+            self._call(self._on_broken, self)
 
     def _answer(self, acknowledgement: asyncio.Future[None], error: Exception | None) -> None:
         # One call into the loop handles all answers that arrive before it runs.
