@@ -63,7 +63,7 @@ class Mount(NamedTuple):
     """A path with its own surface.
 
     allows_anonymous: needs no authentication. is_leaf: has no paths below it. accepts_any_host: answers under any host
-    name. documents: accepts documents of any media type.
+    name. accepts_documents: accepts bodies of any media type.
     """
 
     surface: Surface

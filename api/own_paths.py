@@ -28,7 +28,7 @@ _SURFACES: Final = (
     *("api.feeds", "api.audit", "api.xregistry", "api.replication", "api.messaging", "api.xregistry.checks"),
     *("api.ops", "api.subscriptions"),
 )
-#: What the placeholders of these files stand for.
+#: The values of the placeholders in these files.
 _VALUES: Final[Mapping[str, Any]] = {
     "AUDIT_LIMIT": AUDIT_LIMIT,
     "COMPATIBILITIES": [None, *COMPATIBILITIES],

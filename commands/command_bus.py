@@ -135,10 +135,7 @@ class CommandBus:
         max_waiting: int = MAX_WAITING,
         checker: DocumentChecker | None = None,
     ) -> None:
-        """max_waiting: the maximum number of waiting commands.
-
-        checker: answers the decisions' questions about documents.
-        """
+        """checker: runs the document checks that decisions require."""
         self._store = store
         self._max_waiting = max_waiting
         self._observer = observer

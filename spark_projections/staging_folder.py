@@ -22,7 +22,7 @@ _STAGE: Final = "stage"
 
 @contextmanager
 def staging_folder(folder_uri: str | None = None) -> Iterator[str]:
-    """The URI of a folder that does not exist yet: the named one, or a temporary one of this process.
+    """The URI of a folder that does not exist yet: `folder_uri`, or that of a temporary one of this process.
 
     The temporary folder is below the system's folder for those, and is removed at the end. Folders that killed
     processes left there are removed at the beginning.

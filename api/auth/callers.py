@@ -39,7 +39,7 @@ class TokenVerifier(Protocol):
 class Authenticator:
     """Authenticates requests.
 
-    verifiers: verifiers of tokens; without one, every caller is the same anonymous writer.
+    verifiers: without one, every caller is the same anonymous writer.
     """
 
     def __init__(self, *verifiers: TokenVerifier) -> None:

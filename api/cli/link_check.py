@@ -33,7 +33,7 @@ def check_link(client: SurfaceClient, id: str) -> LinkCheck:
 def _wrong(id: str, status: dict[str, Any]) -> str | None:
     """What is wrong with a link; None if nothing is.
 
-    After a promotion, copied entities belong to this registry, and a link that pushes copies nothing here.
+    After a promotion, copied entities belong to this registry, and a link that pushes copies nothing to this registry.
     """
     verdict = status.get("verdict", EQUAL)
     if verdict == EQUAL or status["state"] == "promoted":

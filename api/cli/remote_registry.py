@@ -26,7 +26,8 @@ class RemoteRegistry:
         self._client.close()
 
     def hash_side(self, xid: str, asof: str | None) -> HashSource:
-        """The hashes at and below an xid, at a moment or now. After the first response, all requests use its position.
+        """A source of the hashes at and below an xid, at a moment or now. After the first response, all requests use
+        its position.
 
         The returned function raises InvalidInput for an invalid response, StoreError without a response.
         """

@@ -1,4 +1,4 @@
-"""Spark for the command line: its session, the log from the place that the options name, and errors as one line."""
+"""Spark for the command line: its session, the log at the location that the options name, and errors as one line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OURS: Final = re.compile(r"^(?:spark_projections|projections|commands)\.[\w.]+:
 
 
 class LogLocation(NamedTuple):
-    """The place of the log. folder: of segments. brokers, prefix: of topics. registry: URL, with a token."""
+    """The location of a log. folder: of segments. brokers, prefix: of topics. registry: URL, with a token."""
 
     source: Literal[SourceKind, "annals"]
     database: str = ""
@@ -67,7 +67,7 @@ class EventsOutput(NamedTuple):
 
 
 def parse_location(url: str, token: str | None) -> LogLocation:
-    """The place that a URL names: a registry, a database, or a folder of segments."""
+    """The location that a URL names: a registry, a database, or a folder of segments."""
     if url.startswith(("http:", "https:")):
         return LogLocation("annals", registry=url, token=token)
     if url.startswith("postgresql"):
@@ -79,7 +79,7 @@ def parse_location(url: str, token: str | None) -> LogLocation:
 
 @contextmanager
 def open_session(location: LogLocation) -> Iterator[SparkSession]:
-    """A Spark session that can read a place. A session that existed before stays open.
+    """A Spark session that can read a log at a location. A session that existed before stays open.
 
     Raises: UsageError if something is missing, with what to do; InvalidInput for errors of Spark.
     """
@@ -112,7 +112,7 @@ def open_session(location: LogLocation) -> Iterator[SparkSession]:
 
 
 def read_log(spark: SparkSession, location: LogLocation) -> DataFrame:
-    """The log of a place, up to its end. Raises: UsageError."""
+    """The log at a location, up to its end. Raises: UsageError."""
     if location.source == "annals":
         from spark_projections.sources import annals
 
@@ -184,7 +184,7 @@ def rebuild_rows(
 def _of_rebuild(
     spark: SparkSession, location: LogLocation
 ) -> tuple[DataFrame, Callable[[DataFrame], DataFrame] | None]:
-    """The log of a place, and a function that limits it to complete interactions, if the rebuild has to call one."""
+    """The log at a location, and a function that limits it to complete interactions, if the rebuild has to call one."""
     if location.source == "segments":
         from spark_projections.sources import segments
 
@@ -203,7 +203,7 @@ def _topic(location: LogLocation) -> tuple[str, str, dict[str, str]]:
 
 
 def _given(location: LogLocation) -> str:
-    """The place of the log, as its source expects it. Raises: UsageError if the required option is missing."""
+    """The location of the log, as its source expects it. Raises: UsageError if the required option is missing."""
     if location.source == "postgres":
         if make_url(location.database).get_backend_name() != "postgresql":
             raise UsageError("--from postgres needs a PostgreSQL store. For a SQLite store, write segments first.")

@@ -49,7 +49,7 @@ def _described(item: Schema) -> CompatPath:
 
 
 def _route(segments: Sequence[str]) -> tuple[int, tuple[str, ...]]:
-    """What a path is found by: the number of its segments, and every other one. Those between them are ids."""
+    """The key of a path: the number of its segments, and every second one, from the first. The others are ids."""
     return len(segments), tuple(map(unquote, segments[0::2]))
 
 

@@ -86,7 +86,7 @@ def sent_content_type(request: Request) -> str | None:
 async def read_content(request: Request, receive: Receive, max_size: int) -> bytes:
     """The bytes of a body, decompressed if its coding is gzip.
 
-    max_size: maximum number of bytes, both compressed and decompressed. Raises: UnsupportedCoding, BodyTooLarge,
+    max_size: in bytes, both compressed and decompressed. Raises: UnsupportedCoding, BodyTooLarge,
     BadRequest, ClientDisconnected.
     """
     coding = (request.header(_CODING) or "identity").strip().lower()

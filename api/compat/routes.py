@@ -27,8 +27,7 @@ __all__ = ["COMPAT", "CompatRoutes"]
 class CompatRoutes:
     """The surface of all paths below `/compat`.
 
-    max_body: maximum size of a request body in bytes. accepts_foreign_authority: whether a write may name another
-    registry as its authority.
+    max_body: in bytes. accepts_foreign_authority: whether a write may name another registry as its authority.
     """
 
     def __init__(self, registry: Registry, max_body: int, accepts_foreign_authority: bool = True) -> None:

@@ -60,7 +60,7 @@ Handler = Callable[[Request, CompatTarget, Receive], Awaitable[Response]]
 class CompatWriteHandler:
     """Handles requests that change the registry. root: the registry URL that is the prefix of stored URLs.
 
-    max_body: maximum size of a body in bytes. accepts_foreign_authority: whether a document may name another registry
+    max_body: in bytes. accepts_foreign_authority: whether a document may name another registry
     as its authority.
     """
 
@@ -241,7 +241,7 @@ def _processed(view: View, target: CompatTarget, recorded: Recorded, root: str) 
 
 
 def _tag(root: str, target: CompatTarget, view: View) -> bytes | None:
-    """The entity tag that a GET of the path would have; None where nothing is there."""
+    """The entity tag that a GET of the path would have; None if nothing exists there."""
     if target.kind is CompatPathKind.GROUP:
         row = view.entity(target.groupxid)
         return group_entity_tag(row) if row is not None else None

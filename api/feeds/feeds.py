@@ -116,7 +116,7 @@ class Feeds:
     ) -> tuple[bytes, int]:
         """The first piece with content, and the position at which the response ends.
 
-        Waits up to `wait_seconds` seconds for such a piece; the piece is empty if none appears.
+        Waits up to `wait_seconds` for such a piece; the piece is empty if none appears.
         """
         deadline = time.monotonic() + wait_seconds
         while True:

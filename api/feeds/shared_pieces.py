@@ -34,7 +34,7 @@ class SharedPieces:
         self._pieces: OrderedDict[Hashable, asyncio.Task[FeedPiece]] = OrderedDict()
 
     async def get(self, piece_key: Hashable, make_piece: Callable[[], Coroutine[Any, Any, FeedPiece]]) -> FeedPiece:
-        """The piece for a place, which is the feed as a reader sees it and the position.
+        """The piece for a key, which names the feed as a reader sees it and the position.
 
         An empty piece is removed at once, because later events will follow. Raises: what `make_piece` raises.
         """

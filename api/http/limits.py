@@ -18,7 +18,7 @@ MAX_BODY: Final = 256 << 20
 
 
 async def read_body(request: Request, receive: Receive, max_size: int = MAX_BODY) -> bytes:
-    """The whole request body. max_size: maximum size in bytes. Raises: ClientDisconnected, BodyTooLarge, BadRequest."""
+    """The whole request body. max_size: in bytes. Raises: ClientDisconnected, BodyTooLarge, BadRequest."""
     check_unencoded(request)
     if _announced(request) > max_size:
         raise BodyTooLarge(max_size=max_size)
@@ -45,7 +45,7 @@ def check_unencoded(request: Request) -> None:
 
 
 def limit_rows(rows: Iterable[T], max_rows: int) -> Iterator[T]:
-    """The same rows, all read at once. max_rows: maximum number.
+    """The same rows, all read at once.
 
     Raises: ResponseTooLarge, before any part of the response is sent (FLAG-35).
     """

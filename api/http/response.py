@@ -44,7 +44,7 @@ class Response:
 async def buffer_short_body(response: Response) -> Response:
     """The same response; a streamed body of one piece becomes a complete body, with a length and without a stream.
 
-    A response with parts in `ahead` is unchanged, because its next piece may take long.
+    A response with `first_chunks` is unchanged, because its next piece may take long.
 
     Raises: what making the first two pieces raises.
     """
@@ -60,10 +60,7 @@ async def buffer_short_body(response: Response) -> Response:
 async def send_response(
     response: Response, receive: Receive, send: Send, is_head: bool = False, extra_headers: Headers = NO_HEADERS
 ) -> None:
-    """Sends a response; for a HEAD request (`is_head`) without the body. It stops if the client disconnects.
-
-    extra_headers: additional headers.
-    """
+    """Sends a response; for a HEAD request (`is_head`) without the body. It stops if the client disconnects."""
     if isinstance(response.body, bytes):
         await _send_whole(response, response.body, send, is_head, extra_headers)
         return

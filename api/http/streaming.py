@@ -31,7 +31,7 @@ class StreamingPool:
     """A pool of threads that make responses."""
 
     def __init__(self, threads: int = THREADS, stall_seconds: float = STALL_SECONDS) -> None:
-        """stall_seconds: seconds that a job waits for a client that reads nothing; then its response is cut off."""
+        """stall_seconds: how long a job waits for a client that reads nothing; then its response is cut off."""
         self._patience = stall_seconds
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="annals-reader")
 

@@ -36,7 +36,7 @@ MAX_MESSAGES: Final = 1000
 
 
 class MatchRoutes:
-    """The surface of `/-/match`. max_body: maximum size of a request body in bytes."""
+    """The surface of `/-/match`. max_body: in bytes."""
 
     def __init__(self, registry: Registry, max_body: int = MAX_BODY) -> None:
         self._readers = registry.readers

@@ -4,7 +4,8 @@ Such a file is OpenAPI with these abbreviations:
 
 - `$NAME`, in capitals, is a value of the code: the value itself, or written out where it is a part of a text.
 - A parameter is in the query and a string, unless it says otherwise; one in the path is required.
-- `headers` of a response is a list of names of components; `dryrun: true` adds that of a dry run, or stands for it.
+- `headers` of a response is a list of names of components.
+- `dryrun: true` of a response adds that of a dry run; without other members, the response is only that of a dry run.
 - `refused` of an operation is a list of statuses; `problems` is the prefix of the responses that they refer to.
 - `tag` and `problems` of the file hold for all of its operations. Other members hold what several paths share.
 """
@@ -28,7 +29,7 @@ _LOADER: Final[type[yaml.SafeLoader]] = getattr(yaml, "CSafeLoader", yaml.SafeLo
 
 
 def load_paths(package: str, values: Mapping[str, Any]) -> dict[str, Schema]:
-    """The path items of a surface. package: its dotted name. values: what its placeholders stand for."""
+    """The path items of a surface. package: its dotted name. values: by placeholder, without the dollar sign."""
     return path_items(fill(load_file(package), values))
 
 
@@ -39,13 +40,13 @@ def load_file(package: str) -> Schema:
 
 
 def path_items(file: Schema) -> dict[str, Schema]:
-    """The path items of a file without placeholders, without the other abbreviations too."""
+    """The path items of a file whose placeholders are filled, with the other abbreviations written out."""
     common: Schema = {"problems": OWN_PROBLEM_NAME, **{key: file[key] for key in ("tag", "problems") if key in file}}
     return {path: _path_item(item, common) for path, item in file["paths"].items()}
 
 
 def fill(value: Any, values: Mapping[str, Any]) -> Any:
-    """The same with the values of all placeholders. Raises: KeyError for one that has none."""
+    """The value with all placeholders filled. Raises: KeyError for a placeholder without a value."""
     if isinstance(value, dict):
         return {fill(name, values): fill(each, values) for name, each in value.items()}
     if isinstance(value, list):

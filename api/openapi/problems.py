@@ -84,7 +84,7 @@ def error_responses() -> dict[str, Schema]:
 
 
 def refusals(problems: str, statuses: Iterable[int]) -> dict[str, Schema]:
-    """References to error responses. problems: what the names of these begin with."""
+    """References to error responses. problems: the prefix of their names."""
     return {str(status): {"$ref": f"#/components/responses/{problems}-{status}"} for status in statuses}
 
 

@@ -20,7 +20,7 @@ DISCOVERY_PATHS: Final[tuple[tuple[str, ...], ...]] = ((".xregistry",), (".well-
 
 
 class DiscoveryRoutes:
-    """The surface of both paths. other_registries: URLs of other registries."""
+    """The surface of both paths. other_registries: their URLs."""
 
     def __init__(self, other_registries: Sequence[str] = ()) -> None:
         self._other_registries = other_registries

@@ -23,7 +23,7 @@ from projections.replication.standard.push import SENT_SCOPE_FACT
 
 #: The states of a link.
 LINK_STATES: Final = ("active", "resting", "failing", "diverged", "promoted")
-#: Facts that the status shows in another form or not at all.
+#: Members of a stored status that a response shows in another form or not at all.
 _INNER: Final = ("taken", "diverged", NOTIFIED_FACT, UPSTREAM_FACT, COMPLETE_FACT, SENT_SCOPE_FACT)
 #: Maximum size of a link document in bytes.
 MAX_LINK_BODY: Final = 1 << 16

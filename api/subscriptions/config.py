@@ -39,7 +39,7 @@ def available_protocols() -> tuple[str, ...]:
 
 
 def server_offer(public_url: str, plaintext: bool, max_filters: int) -> SubscriptionSupport:
-    """What a server with these settings supports. max_filters: maximum number of filters in a subscription."""
+    """What a server with these settings supports. max_filters: of one subscription."""
     root = (public_url or UNCONFIGURED_URL).rstrip("/")
     return SubscriptionSupport(
         available_protocols(), {family: root + path for family, path in _BASES.items()}, plaintext, max_filters

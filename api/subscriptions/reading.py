@@ -58,7 +58,7 @@ class SubscriptionReadHandler:
     def render(
         self, subscription: Subscription, view: View, caller: Caller, *, with_status: bool = True
     ) -> dict[str, Any]:
-        """The response body of a subscription. with_status: whether it includes the delivery status."""
+        """The response body of a subscription; `with_status` adds the status of its deliveries."""
         vault, stored_subscriptions = self._parts.registry.store.vault, view.subscriptions
 
         def reveal(secret: Secret) -> str | None:

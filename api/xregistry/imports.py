@@ -30,7 +30,7 @@ _DRYRUN: Final = "dryrun"
 
 
 class ImportRoutes:
-    """The surface of `/-/import`. max_body: maximum size of a request body in bytes."""
+    """The surface of `/-/import`. max_body: in bytes."""
 
     def __init__(self, registry: Registry, max_body: int = MAX_BODY) -> None:
         self._max_body = max_body

@@ -72,7 +72,7 @@ def list_collection(
 ) -> CollectionListing:
     """The members of a collection.
 
-    types: entity types inlined below them. max_members: maximum page size; 0 for no maximum.
+    types: entity types inlined below them. max_members: of a page; 0 for no maximum.
     """
     collection_query = _CollectionQuery(view, request, target, flags, model, owner)
     limit = min((number for number in (flags.limit, max_members) if number), default=None)

@@ -24,7 +24,7 @@ from api.xregistry.writing import XRegistryWriteHandler
 class XRegistryRoutes:
     """The surface of the xRegistry paths.
 
-    max_body: maximum size of a request body in bytes. pagelimit: maximum page size of a collection. max_inlined:
+    max_body: in bytes. pagelimit: maximum page size of a collection. max_inlined:
     maximum number of inlined entities in a response. 0: no maximum. canonical_links: knows which entities are copies
     from other registries.
     """

@@ -50,7 +50,7 @@ class Snapshot:
     def add_headers(self, response: Response, request: Request) -> Response:
         """A response about the moment, with its headers.
 
-        A closed moment with an entity tag is cacheable without limit.
+        A response with an entity tag about an immutable moment is cacheable without limit.
         """
         is_cacheable = NO_CACHE in response.headers and self.is_immutable
         headers = [header for header in response.headers if not (is_cacheable and header == NO_CACHE)]

@@ -36,7 +36,7 @@ _START: Final = (
 
 
 class CheckResponse(NamedTuple):
-    """The response of a process: results of the first questions, and the reason if the rest have none."""
+    """The response of a process: results of the first questions, and the failure if the rest have none."""
 
     results: list[CheckResult]
     failure: Incompatibility | None = None
@@ -55,7 +55,7 @@ class CheckProcessPool:
     def submit(self, client: CheckClient, request: CheckRequest, load_document: LoadDocument) -> Future[CheckResponse]:
         """The response of a process to some questions.
 
-        The future raises what `load_document` raises, and ServerBusy when the client has left.
+        The future raises what `load_document` raises, and ServerBusy when the client is closed.
         """
         return self._threads.submit(self._submit, client, request, load_document)
 
@@ -94,7 +94,7 @@ class CheckProcessPool:
 
 
 class CheckClient:
-    """A client of the shared processes; when it leaves, only the processes that work for it are ended."""
+    """A client of the shared processes; closing it ends only the processes that work for it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -109,13 +109,13 @@ class CheckClient:
                 worker.kill()
 
     def ensure_open(self) -> None:
-        """Raises: ServerBusy when the client has left."""
+        """Raises: ServerBusy when the client is closed."""
         if self._is_gone:
             raise ServerBusy(detail="the server is stopping and no longer checks documents")
 
     @contextmanager
     def using(self, worker: _CheckProcess) -> Iterator[None]:
-        """Marks a process as working for this client. Raises: ServerBusy when the client left, before or meanwhile."""
+        """Marks a process as working for this client. Raises: ServerBusy when the client is closed or gets closed."""
         with self._lock:
             self.ensure_open()
             self._working.add(worker)

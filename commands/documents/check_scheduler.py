@@ -18,7 +18,7 @@ from domain.decisions.commands import WriteTree
 from domain.decisions.document_checks import CheckResults, ChecksRequired
 from domain.decisions.expected_checks import expected_checks
 
-#: The maximum number of decisions for a command. It is decided again when its checks are done; what they check may have
+#: The maximum number of decisions for a command. It is decided again when its checks are done; the registry may have
 #: changed by then.
 MAX_ATTEMPTS: Final = 20
 #: After this number of unsuccessful decisions, a command waits in a queue with similar commands.
@@ -53,7 +53,7 @@ class CheckScheduler:
     def prepare(self, pending: PendingCommand) -> PendingCommand | None:
         """The command with the check results that it probably needs; None when it has to wait for them.
 
-        A waiting command goes to `back` when its results are there.
+        A waiting command goes to `requeue` when its results are there.
         """
         model = self._store.last_model
         if pending.check_results is not None or model is None or not isinstance(pending.command, WriteTree):
@@ -86,7 +86,7 @@ class CheckScheduler:
         self._threads.submit(self._find, pending, required)
 
     def _release(self, pending: PendingCommand) -> None:
-        """Gives back a command that waited in a queue, because what it asked about has changed."""
+        """Gives back a command that waited in a queue; the command before it may have changed what it depends on."""
         self._threads.submit(self._find, pending, None)
 
     def _count(self, difference: int) -> None:

@@ -101,7 +101,7 @@ class ParsedDocumentCache:
 
 
 class CheckServer:
-    """Answers the questions in one process. memory_limit: the limit in bytes."""
+    """Answers the questions in one process. memory_limit: in bytes."""
 
     def __init__(self, memory_limit: int) -> None:
         self._memory = memory_limit
@@ -176,7 +176,7 @@ def main(memory_limit: int) -> None:
 
 
 def prepare_process(memory_limit: int) -> None:
-    """Sets up this process for checking documents. memory_limit: the limit in bytes."""
+    """Sets up this process for checking documents. memory_limit: in bytes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupted server ends its processes itself
     sys.setrecursionlimit(RECURSION_LIMIT)
     gc.set_threshold(GC_THRESHOLD)

@@ -36,8 +36,8 @@ __all__ = ["CheckLimits", "DocumentChecker", "LoadDocument"]
 #: The maximum number of questions, and of document bytes, in one batch for a process.
 BATCH_CHECKS: Final = 128
 BATCH_BYTES: Final = 512 << 10
-#: The calling thread checks documents of tame formats (see `FormatModule`) up to this size in bytes, if a request has
-#: at most this number of unanswered questions.
+#: The calling thread checks documents of cheap formats (see `FormatModule.is_cheap`) up to this size in bytes, if a
+#: request has at most this number of unanswered questions.
 SMALL_BYTES: Final = 8 << 10
 FEW_CHECKS: Final = 4
 #: The maximum number of cached results, and of cached document sizes.
@@ -50,7 +50,7 @@ _UNDONE: Final = {(one,) for one in (TIMED_OUT, OUT_OF_MEMORY, CRASHED)}
 
 @dataclass(frozen=True, slots=True)
 class CheckLimits:
-    """Limits of checking. memory: of one process, in bytes. seconds: for one document.
+    """Limits of checking. seconds: for one document. memory: of one process, in bytes.
 
     max_losses: how many documents of a request may fail by these limits; after that the rest is not checked.
     """
@@ -177,7 +177,7 @@ class DocumentChecker:
             yield _CheckBatch(batch, _read_or_load(loaded, load_document), careful=False)
 
     def _small(self, questions: Sequence[DocumentCheck], load_document: LoadDocument) -> dict[str, bytes]:
-        """The small documents of tame formats, and others that had to be loaded to find their size."""
+        """The small documents of cheap formats, and others that had to be loaded to find their size."""
         loaded: dict[str, bytes] = {}
         for document in {checked_document for question in questions for checked_document in documents_of(question)}:
             name = document.sha256

@@ -212,10 +212,10 @@ class WriteTransaction:
         return Context(now, id, caller, role, self.store.domainvalidation, may_read, self.log_end.position, link)
 
     def attempt(self, operation: Callable[[], T], *, dryrun: bool = False) -> T | Exception:
-        """The result of the work, or the exception that undid it; other commands in the transaction are not affected.
+        """The result of `operation`, or the exception that undid it; other commands of the transaction are unaffected.
 
-        dryrun: the work is undone in any case, after it returned its result.
-        Raises: the database's error when it cannot undo the work; then the whole transaction is rolled back.
+        dryrun: `operation` is undone in any case, after it returned its result.
+        Raises: the database's error when it cannot undo `operation`; then the whole transaction is rolled back.
         """
         previous_tip = self.log_end
         sql.run(self.connection, "SAVEPOINT attempt")

@@ -62,7 +62,7 @@ class Vault:
                 sql.insert(connection, tables.secret, [row])
 
     def reveal(self, connection: Connection, secret: Secret) -> str | None:
-        """The value of a reference; None when the row does not exist or no key decrypts it."""
+        """The value that a secret refers to; None when its row does not exist or no key decrypts it."""
         values = (secret.reference, secret.owner, secret.name)
         row = sql.run(connection, _ROW, values).fetchone()
         return self.unseal(secret, bytes(row[0]), bytes(row[1])) if row else None

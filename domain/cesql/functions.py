@@ -22,7 +22,7 @@ _WHITE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u
 
 @dataclass(frozen=True, slots=True)
 class CesqlFunction:
-    """A function or an operator. more: type of any further arguments. result: type whose zero value errors yield."""
+    """A function or an operator. result: type whose zero value errors yield. more: type of any further arguments."""
 
     parameter_types: tuple[type[CesqlValue], ...]
     result: type[CesqlValue]

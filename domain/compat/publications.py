@@ -1,8 +1,8 @@
 """Versions that are published under numbers and URIs, and the port through which decisions look them up.
 
-A Version that `maxversions` pruned is kept: the registry no longer shows it, but the legacy APIs still serve it,
+A Version that `maxversions` pruned is retained: the registry no longer shows it, but the legacy APIs still serve it,
 because clients must be able to find what was published (LEG-707). A stream holds one Version at a time: when the id of
-a kept Version is created again, that is the same Version, which is live again under its old number.
+a retained Version is created again, that is the same Version, which is live again under its old number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NUMBER: Final = "number"
 
 
 class Publication(NamedTuple):
-    """A Version that was kept at some time, or that had its own URI or id.
+    """A Version that was retained at some time, or that had its own URI or id.
 
     born: position of the event that created it. number: its number in the legacy APIs. id: as the client gave it. uri:
     as composed, normalised. id and uri are None where they are the default ones. since: position of its last
@@ -48,20 +48,20 @@ class Publications(Protocol):
     """The look-ups of publications that decisions need."""
 
     def retained_versions(self, xid: str) -> Sequence[Publication]:
-        """The kept Versions at or below a Group, a Resource or a Version, ordered by tree key."""
+        """The retained Versions at or below a Group, a Resource or a Version, ordered by tree key."""
 
     def by_uri(self, family: LegacyApi, uri: str) -> Publication | None:
-        """The live or kept Version with this URI, which must be normalised and not a default one."""
+        """The live or retained Version with this URI, which must be normalised and not a default one."""
 
     def by_id(self, family: LegacyApi, id: str) -> Publication | None:
-        """The live or kept Version to which a client gave this id."""
+        """The live or retained Version to which a client gave this id."""
 
     def pruned_entity(self, publication: Publication) -> Entity:
-        """The entity of a kept Version as it was when it was pruned."""
+        """The entity of a retained Version as it was when it was pruned."""
 
 
 class NoPublications:
-    """`Publications` of a world without legacy APIs: nothing is kept, and no Version has its own URI."""
+    """`Publications` of a world without legacy APIs: nothing is retained, and no Version has its own URI."""
 
     def retained_versions(self, xid: str) -> Sequence[Publication]:
         return ()
@@ -100,8 +100,8 @@ def fold_publications(
 ) -> list[Publication]:
     """The publications of one Version's stream that the events create or change, in their final state.
 
-    events: with positions, in order. live_version: the live Version before the events. retained: the kept one, if none
-    is live.
+    events: with positions, in order. live_version: the live Version before the events. retained: the retained one, if
+    none is live.
     """
     changed: dict[int, Publication] = {}
     current = retained
@@ -135,7 +135,7 @@ def _ended(
     retained: Publication | None,
     changed: dict[int, Publication],
 ) -> Publication | None:
-    """The kept publication after a deletion, None where none is left.
+    """The retained publication after a deletion, None where none is left.
 
     changed: collects changed publications by birth.
     """

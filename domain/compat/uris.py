@@ -140,7 +140,7 @@ def locate_version(family: LegacyApi, uri: str, bases: Sequence[str]) -> Version
     """The Version that a path or a URL names, in the form of the legacy API or of the registry itself.
 
     bases: URLs below which the legacy API has its paths, and the registry's public URL. A base is the registry's if the
-    same URL followed by the API's `base_url` is in the list too; paths below it identify Versions by versionid.
+    same URL followed by the API's `base` is in the list too; paths below it identify Versions by versionid.
     """
     normalized = uri_candidates(uri)[-1]
     for path, read_path in _path_candidates(

@@ -247,7 +247,7 @@ class _Restoration:
             resource.meta.touch()
 
     def _count_on(self, resource: ResourceDraft, past_entity: Entity) -> None:
-        """Prevents that ids which the server assigned in the restored lifetime are assigned again."""
+        """Prevents the server from assigning ids again that it assigned in the restored lifetime."""
         resource.counter = max(resource.counter, past_entity.private.get("counter", 0))
 
     def _check(self, resource: ResourceDraft) -> None:
@@ -281,7 +281,7 @@ def _restore_draft(draft: EntityDraft, past_attributes: Attributes, level: Level
 def _differs(
     draft: EntityDraft, past_attributes: Attributes, level: Level, ignored_names: frozenset[str] = _SETTLED
 ) -> bool:
-    """Whether an entity differs from its past state, except in settled attributes. level: of the past model."""
+    """Whether an entity differs from its past state, except in ignored attributes. level: of the past model."""
     return draft.before is None or _comparable(level, past_attributes, ignored_names) != _comparable(
         draft.previous_level, draft.before, ignored_names
     )

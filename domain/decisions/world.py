@@ -47,9 +47,9 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class StreamDifference:
-    """A stream with events since a position: its entity then and its entity now, either of which may be None.
+    """A stream with events since a position.
 
-    xid: as its last event spells it.
+    xid: as its last event spells it. past, present: its entity at the position and now; None if there is none.
     """
 
     xid: str

@@ -35,7 +35,7 @@ def set_xref(
 ) -> None:
     """Sets the xref of a Resource; its Versions are deleted permanently (ENT-132).
 
-    other_members: other members of the Resource in the request; any such member is an error (ENT-131).
+    other_members: those of the Resource in the request, next to its meta; any of them is an error (ENT-131).
     Raises: MalformedXref, ExtraXrefAttribute, MismatchedEpoch.
     """
     meta_members = dict(meta or {})

@@ -1,8 +1,8 @@
 """Every error type of the specifications as one exception class each.
 
 A problem is raised where its rule is known, `raise MismatchedEpoch(xid, bad_epoch=9, epoch=3)`, and becomes an HTTP
-response in one place (`api/http/problem_response.py`). The table below is the catalogue; the placeholders in a title
-are the arguments of the class, whose name is that of the type in capitals.
+response in one place (`api/http/problem_response.py`). The classes below are the catalogue; the placeholders in a
+title are the arguments of its class.
 Spec: core 1.0-rc4, "Error Processing"; HTTP binding 1.0-rc4, "Error Processing".
 """
 
@@ -29,8 +29,8 @@ class Problem(Exception):
     """One refused request: what is wrong, the subject, and the text of the error.
 
     subject: an xid, or None if the type defines that it is the request (or nothing).
-    arguments: exactly the placeholders of the title; stored as strings, as responses show them.
     detail: free text for people. extensions: additional members of the response, JSON values.
+    arguments: exactly the placeholders of the title; stored as strings, as responses show them.
     """
 
     name: ClassVar[str]

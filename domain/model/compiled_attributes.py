@@ -121,7 +121,7 @@ class CompiledAttributes:
         return completed
 
     def accept(self, requested: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The given attributes without read-only ones. stored: decides on `ifvalues` where nothing is given."""
+        """The requested attributes without read-only ones. stored: decides on `ifvalues` where requested has none."""
         variant = self.active({**stored, **requested} if stored else requested)
         dropped_names = variant._dropped
         accepted = {name: value for name, value in requested.items() if name not in dropped_names}
@@ -239,7 +239,7 @@ def _array(definition: Definition, types: Types) -> CompiledDefinition:
     def check(value: Any) -> list[Any]:
         if not isinstance(value, list):
             raise InvalidValue("it is not an array")
-        # It takes a tenth of the time, which matters while other writers wait for the write lock.
+        # This check takes a tenth of the time, which matters while other writers wait for the write lock.
         if unchecked_types.issuperset(map(type, value)):
             return value
         items = []

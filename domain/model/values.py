@@ -39,7 +39,7 @@ def scalar_check(type_name: str, types: Types, target: str | None = None) -> Val
 
 
 def enum_check(values: Sequence[Any], ignore_case: bool = False) -> ValueCheck:
-    """The check of a strict `enum`. ignore_case: case-insensitive."""
+    """The check of a strict `enum`."""
     allowed = [fold_value(value) if ignore_case else value for value in values]
     allowed_text = ", ".join(string_form(value) for value in values)
 

@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from domain.values import xid as xids
 
 #: The private member that makes an event's image impossible to guess: random text, new with each event. Therefore a
-#: hash
-#: of the image reveals nothing about it once the image itself is destroyed. Decisions never see this member.
+#: hash of the image reveals nothing about it once the image itself is destroyed. Decisions never see this member.
 SALT: Final = "salt"
 
 #: Why an entity was deleted: directly or with its parent, by `maxversions`, by a legacy API (LEG-707).

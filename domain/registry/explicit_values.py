@@ -20,7 +20,7 @@ DEFAULT_MARKS: Final = "defaults"
 
 
 def mark_filled_in(requested: Mapping[str, Any], completed: Mapping[str, Any]) -> DefaultMarks:
-    """The marks of values that the completed object has and the given one lacks.
+    """The marks of values that the completed object has and the requested one lacks.
 
     O(members), without identical objects.
     """

@@ -1,6 +1,6 @@
 """Replication links: their source or target, their scope, and their documents.
 
-Who may write copies, and what happens to foreign interactions, is in `decisions/links`.
+Who may write copies, and what happens to foreign interactions, is in `decisions/replication`.
 Begin with `link.py`.
 """
 

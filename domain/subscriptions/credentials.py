@@ -72,7 +72,7 @@ _NAMES: Final = frozenset(name for table in CREDENTIAL_MEMBERS.values() for name
 
 
 def parse_credential(value: Any, protocol: str, place: ErrorPlace) -> dict[str, Json]:
-    """The given credential with its defaults, including secret values. Raises: InvalidSubscription.
+    """The credential with its defaults, including secret values. Raises: InvalidSubscription.
 
     Names may have any letter case (SUB-106).
     """

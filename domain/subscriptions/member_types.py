@@ -99,7 +99,7 @@ TEXT: Final = MemberType("string", parse_line)
 
 
 def pattern_type(pattern: str, reason: str, max_bytes: int | None = None) -> MemberType:
-    """A string that matches a pattern. max_bytes: the maximum number of bytes."""
+    """A string that matches a pattern."""
     compiled_pattern = re.compile(rf"(?:{pattern})\Z", re.DOTALL)
 
     def parse(value: Any, place: ErrorPlace) -> str:
@@ -163,7 +163,7 @@ BOOLEAN: Final = MemberType("boolean", _boolean)
 
 
 def map_type(key_type: MemberType, value_type: MemberType) -> MemberType:
-    """A map of strings, with a type of its keys and a type of its values."""
+    """A map whose keys are strings."""
 
     def parse(candidate: Any, place: ErrorPlace) -> dict[str, Json]:
         members = parse_object(candidate, place)

@@ -186,10 +186,7 @@ _BATCHES: Final = {"maxbatchsize": 100, "maxbatchwait": 200}
 def parse_settings(
     value: Any, protocol: str, sink: SinkAddress, has_credential: bool, place: ErrorPlace
 ) -> dict[str, Json]:
-    """`protocolsettings` with all defaults, including secret values. Raises: InvalidSubscription.
-
-    has_credential: whether there is a credential.
-    """
+    """`protocolsettings` with all defaults, including secret values. Raises: InvalidSubscription."""
     members = rename_aliases(parse_object({} if value is None else value, place), ALIASES, place)
     settings = parse_members(members, SETTINGS_BY_PROTOCOL[protocol], place)
     if settings["contentmode"] not in _MODES[protocol]:

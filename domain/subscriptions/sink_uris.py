@@ -106,7 +106,7 @@ def parse_sink(value: Any, protocol: str, place: ErrorPlace) -> SinkAddress:
 
 
 def _server(text: str, default: int, port_required: bool, place: ErrorPlace) -> tuple[str, int]:
-    """A host and its port. port_required: whether the port is required."""
+    """A host and its port."""
     match = _SERVER.match(text)
     if match is None:
         raise place.error("host", "a host is needed, with or without a port")

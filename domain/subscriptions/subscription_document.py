@@ -254,10 +254,7 @@ def _compiled(filter_objects: Any, shown_pointer: str, pointer: str) -> None:
 def _check_channel(
     sink: SinkAddress, options: Mapping[str, Json], sends_secret: bool, support: SubscriptionSupport
 ) -> None:
-    """Checks TLS (SUB-306, SUB-905). sends_secret: whether a secret is sent with the events.
-
-    Raises: InvalidSubscription.
-    """
+    """Checks TLS (SUB-306, SUB-905). Raises: InvalidSubscription."""
     if not sink.tls and not support.plaintext:
         raise invalid_subscription("plaintext", "/sink", "this server sends events over TLS only")
     if not sink.tls and sends_secret and not sink.is_loopback:

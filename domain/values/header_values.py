@@ -11,8 +11,7 @@ from typing import Final
 from urllib.parse import unquote_to_bytes
 
 #: A quoted string. An unterminated one matches to the end of the text, because otherwise each quote would start a
-#: search
-#: for its end.
+#: search for its end.
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)(?:(")|\\?\Z)')
 _ESCAPED: Final = re.compile(r"\\(.)")
 

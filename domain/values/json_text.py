@@ -30,8 +30,8 @@ def loads(text: bytes | str) -> Json:
         source = text.decode("utf-8") if isinstance(text, bytes) else text
         value = _DECODER.decode(source)
         # Writing the value once finds what could not be written later: half a surrogate pair, or nesting beyond the
-        # writer's
-        # limit. The limit is checked eight levels early, because an entity's after-image wraps what a client sent.
+        # writer's limit. The limit is checked eight levels early, because an entity's after-image wraps what a client
+        # sent.
         orjson.dumps([[[[[[[[value]]]]]]]], default=_number)
     except UnicodeDecodeError as error:
         raise InvalidJson(f"the text is not valid UTF-8 at byte {error.start}") from None

@@ -29,9 +29,9 @@ _JSON: Final = "application/json"
 class CompatDefinition:
     """One Version of a schema or message definition, with everything that a response shows of it.
 
-    group, child: decoded ids. definition_description: the description of the schema or definition. format: in the
-    clients' spelling. createdat, modifiedat, epoch: of the schema or definition. content, contenttype: the document and
-    its media type. remote_url: URL of a document that is not stored here. None for values that are not set.
+    group, child: decoded ids. format: in the clients' spelling. definition_description, createdat, modifiedat, epoch:
+    of the schema or definition. content, contenttype: the document and its media type. remote_url: URL of a document
+    that is not stored here. None for values that are not set.
     """
 
     family: LegacyApi

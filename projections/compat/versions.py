@@ -1,4 +1,4 @@
-"""What the legacy APIs show: definitions with their numbers, kept Versions, and the targets of URIs."""
+"""What the legacy APIs show: definitions with their numbers, retained Versions, and the targets of URIs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CompatVersions:
         self._view = view
 
     def numbers(self, xid: str) -> list[int]:
-        """The numbers of a Resource's Versions, live and kept, ascending.
+        """The numbers of a Resource's Versions, live and retained, ascending.
 
         Cost: O(Versions), without reading their images.
         """
@@ -58,7 +58,7 @@ class CompatVersions:
         return sorted(number for number in all_numbers if number)
 
     def versions(self, xid: str) -> list[CompatVersion]:
-        """The Versions of a Resource, live and kept, by ascending number; empty if the Resource does not exist."""
+        """The Versions of a Resource, live and retained, by ascending number; empty if the Resource does not exist."""
         definition = self._definition(xid)
         if definition is None:
             return []
@@ -91,7 +91,7 @@ class CompatVersions:
         return self.version(xid, numbers[-1]) if numbers else None
 
     def by_uri(self, family: LegacyApi, uri: str, bases: Sequence[str]) -> CompatVersion | None:
-        """The Version that a URI refers to: by its own URI, its path or its place in the registry (LEG-608, 609, 610).
+        """The Version that a URI refers to: by its own URI, its path or its location in the registry (LEG-608 to 610).
 
         bases: absolute URLs that may precede paths of the family.
         """

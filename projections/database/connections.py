@@ -43,7 +43,7 @@ class ReadConnection(Database, Protocol):
         """Whether it is still open."""
 
     def snapshot(self, tables: Sequence[str], first_query: str = "SELECT 1") -> AbstractContextManager[Any]:
-        """A read transaction on one snapshot; yields the row of a `first_query` query, which costs no round trip.
+        """A read transaction on one snapshot; yields the row of `first_query`, which costs no round trip.
 
         tables: those that a rebuild may swap meanwhile.
         """

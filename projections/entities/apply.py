@@ -72,7 +72,7 @@ class EntityProjection:
             key: events for key, events in streams.items() if any(affects_publications(event) for _, event in events)
         }
         if publication_events:
-            # A Version that has earlier events but no row was either pruned and kept, or deleted for good.
+            # A Version that has earlier events but no row was either pruned and retained, or deleted for good.
             rowless_keys = [
                 key
                 for key, events in publication_events.items()
@@ -165,7 +165,7 @@ class RowChanges:
     def publish(self, previous: EntityRow | None, retained: Publication | None, events: PositionedEvents) -> None:
         """Adds the publications that a Version's events change for the legacy APIs.
 
-        retained: its publication, if it is kept.
+        retained: its publication, if it is a retained Version.
         """
         live_version = (
             LiveVersion(previous.since, json_text.loads_trusted(previous.private), previous.born) if previous else None

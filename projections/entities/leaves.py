@@ -52,7 +52,7 @@ _PLAIN_KEY: Final = re.compile(r"(?!\d+\Z)[^.\[\]'\"*]+\Z")
 def leaves(attributes: Mapping[str, Any], max_leaves: int = sys.maxsize) -> dict[str, Leaf]:
     """The leaves of an entity's attributes by path; only `OMITTED_PATH` if there are more than `max_leaves`.
 
-    O(most).
+    Cost: O(max_leaves).
     """
     leaves_by_path: dict[str, Leaf] = {}
     if len(attributes) <= max_leaves:

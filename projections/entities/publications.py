@@ -1,4 +1,4 @@
-"""Reads the table `published`: Versions that are kept after pruning, or that have a URI of their own."""
+"""Reads the table `published`: Versions that are retained after pruning, or that have a URI of their own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _AT: Final = "p.tree_key >= ? AND p.tree_key < ?"
 
 
 def retained_publications(db: Database, table: str, keys: Collection[str]) -> dict[str, Publication]:
-    """The kept Versions among some streams, by tree key."""
+    """The publications of the retained Versions among some streams, by tree key."""
     if not keys:
         return {}
     rows = db.all(
@@ -47,7 +47,7 @@ class StoredPublications:
         self._position = position
 
     def rows(self, xid: str) -> list[tuple[Publication, EntityRow]]:
-        """The kept Versions of a Resource with their last rows, by number."""
+        """The retained Versions of a Resource with their last rows, by number."""
         where = f"{_AT} AND {self._pruned} ORDER BY p.number"
         value_rows = self._db.all(_IMAGES + where, (*_range(xid), *self._moment))
         publication_width = len(Publication._fields)
@@ -57,17 +57,17 @@ class StoredPublications:
         ]
 
     def numbers(self, xid: str) -> list[int]:
-        """The numbers of the kept Versions of a Resource, ascending."""
+        """The numbers of the retained Versions of a Resource, ascending."""
         return [number for _, number in self._numbers(xid)]
 
     def row(self, xid: str, number: int) -> EntityRow | None:
-        """The last row of a Resource's kept Version with a number."""
+        """The last row of a Resource's retained Version with a number."""
         where = f"{_AT} AND {self._pruned} AND p.number = ?"
         values = self._db.one(_IMAGES + where, (*_range(xid), *self._moment, number))
         return stored_row(values[len(Publication._fields) :]) if values else None
 
     def by_uri(self, family: LegacyApi, uri: str) -> tuple[Publication, EntityRow | None] | None:
-        """The Version with its own URI, which must be normalised, and its last row if it is kept."""
+        """The Version with a URI of its own, which must be normalised, and its last row if it is retained."""
         values = self._db.one(
             _FROM + f"p.uri = ? AND {_AT} AND {self._there}", (index_key(uri), *_family(family), *self._ends)
         )

@@ -297,9 +297,9 @@ class PastView(View):
 class ViewPool:
     """Views for readers outside the write transaction.
 
-    `view()` yields one in its own read transaction (a snapshot). `quick()` returns the calling thread's own long-lived
-    connection for single lookups, each of which sees the latest commit. On PostgreSQL, a quick view loads all rows of a
-    stream at once, so use a `view()` for larger trees.
+    `view()` yields one in its own read transaction (a snapshot). `quick_view()` returns one on the calling thread's
+    own long-lived connection for single lookups, each of which sees the latest commit. On PostgreSQL, a quick view
+    loads all rows of a stream at once, so use a `view()` for larger trees.
     """
 
     def __init__(self, url: str) -> None:

@@ -93,7 +93,7 @@ PUBLICATION_COLUMNS: Final = ("tree_key", "born", "xid", "number", "id", "uri", 
 
 
 def publication_row(publication: Publication) -> tuple[Any, ...]:
-    """The row of a Version that is kept for the legacy APIs after pruning, or that has a URI of its own."""
+    """The row of a Version that is retained for the legacy APIs after pruning, or that has a URI of its own."""
     key, id, uri = xids.tree_key(publication.xid), index_key(publication.id), index_key(publication.uri)
     positions = publication.since, publication.pruned, publication.gone
     return (key, publication.born, publication.xid, publication.number, id, uri, *positions)

@@ -2,8 +2,8 @@
 
 `entity` has one row for each live entity. `entity_history` has one for each replaced image, with the position that
 replaced it. `attribute` has one for each leaf of a live entity. `published` has one for each Version that was pruned
-and is kept for the legacy APIs, or that has a URI of its own. A suffix names a second set, which a rebuild fills and
-renames. Indexes keep their original name, because SQLite cannot rename them.
+and is retained for the legacy APIs, or that has a URI of its own. A suffix names a second set, which a rebuild fills
+and renames. Indexes keep their original name, because SQLite cannot rename them.
 """
 
 from __future__ import annotations

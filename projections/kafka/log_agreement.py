@@ -21,7 +21,7 @@ def find_start(progress: PublishingProgress, read_topics: Callable[[], Mapping[s
     read_topics: returns the contents of the topics. Raises: TopicsDiverged when a topic holds records that are not of
     this log, or lacks acknowledged ones.
     """
-    # In this order: another publisher may continue meanwhile, so that topics hold more than the counts known before.
+    # In this order: another publisher may continue meanwhile, so that topics hold more than the stored counts.
     stored_counts = progress.published_counts()
     topics = read_topics()
     counts = {LOG: stored_counts.log, EVENTS: stored_counts.events}

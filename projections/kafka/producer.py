@@ -38,7 +38,7 @@ class RecordFailed(Exception):
 
 
 class PublishingStopped(Exception):
-    """The publisher was asked to stop."""
+    """The publisher has to stop."""
 
 
 class Producer:

@@ -103,10 +103,7 @@ class Publisher:
         return counts
 
     def _waiting(self, operation: Callable[[], None], waits_forever: bool) -> None:
-        """
-
-        Runs an operation that waits for brokers; if `waits_forever`, a timeout is reported and the wait continues.
-        """
+        """Runs an operation that waits for brokers; if `waits_forever`, reports a timeout and continues to wait."""
         while True:
             try:
                 return operation()

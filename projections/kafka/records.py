@@ -149,7 +149,7 @@ def _base64(value: Any) -> str:
 
 
 class RecordPosition(NamedTuple):
-    """The place of a record, from its headers."""
+    """A record's number in its topic, its position in the log, and the id of its interaction, from its headers."""
 
     number: int
     position: int
@@ -157,7 +157,7 @@ class RecordPosition(NamedTuple):
 
 
 def record_position(headers: Iterable[tuple[str, bytes]]) -> RecordPosition | None:
-    """The place of a record; None if it is not of a registry."""
+    """The position of a record; None if it is not of a registry."""
     values_by_name = dict(headers)
     try:
         return RecordPosition(

@@ -1,4 +1,4 @@
-"""Reads the log: its rows, its JSON lines for clients, and projections that follow it.
+"""Reads the log: its rows, its JSON lines for clients, its documents, and the position of each projection in it.
 
 Writing the log belongs to `commands/store`.
 Begin with `reader.py`.

@@ -76,6 +76,6 @@ def interaction_line(interaction: Interaction) -> bytes:
 
 
 def event_line(row: LogRow) -> bytes:
-    """A stored event as JSON: its place, then the members of its stored state, byte for byte."""
+    """A stored event as JSON: its position, stream, revision and topic, then its stored state, byte for byte."""
     template = b'{"position":%d,"stream":%b,"revision":%d,"topic":%b,%b'
     return template % (row.position, dumps(row.stream), row.revision, dumps(row.topic), row.state[1:])

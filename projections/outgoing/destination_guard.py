@@ -43,16 +43,16 @@ _MESSAGES: Final = {
 
 
 class DestinationGuard:
-    """The resolver of deliveries, see `resolver.Resolver`. It is stateless, and may be used from several loops.
-
-    allows_plaintext: whether sinks without TLS are allowed. ca_file: the path of a PEM file with further authorities,
-    empty for none.
-    """
+    """The resolver of deliveries, see `resolver.Resolver`. It is stateless, and may be used from several loops."""
 
     def __init__(
         self, allow_list: str = "", allows_plaintext: bool = False, ca_file: str = "", look_up: LookUp | None = None
     ) -> None:
-        """allow_list: see `parse_allow_list`. look_up: replaces the system's lookup. Raises: ValueError."""
+        """allow_list: see `parse_allow_list`. allows_plaintext: whether sinks without TLS are allowed.
+
+        ca_file: the path of a PEM file with further authorities, empty for none. look_up: replaces the system's lookup.
+        Raises: ValueError for an invalid allow-list.
+        """
         self.plaintext: Final = allows_plaintext
         self.ca: Final = ca_file
         self._allow_list = parse_allow_list(allow_list)

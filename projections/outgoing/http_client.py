@@ -67,7 +67,6 @@ class HttpClient:
     ) -> None:
         """has_secrets: whether requests contain secrets; without TLS they then stay on the machine (SUB-306).
 
-        max_body_bytes: the maximum bytes read of a response.
         Raises: RequestFailed when nothing can be sent to the URI.
         """
         sink_address = _address(uri)

@@ -55,7 +55,7 @@ class LinkStates:
         return _progress(link, row)
 
     def update(self, link: str, cursor: int | None = None, **facts: Any) -> None:
-        """Sets the cursor, unless it is None, and some facts; a None value deletes a fact. Raises: as `read`."""
+        """Sets the cursor, unless it is None, and some facts of the status. None deletes a fact. Raises: as `read`."""
         with self._lock, self._store.writing() as db:
             row = db.one("SELECT cursor, facts FROM replication_state WHERE link = ?", (link,))
             progress = _progress(link, row)

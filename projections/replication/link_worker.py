@@ -35,13 +35,13 @@ class LinkWorkerContext:
     submit, readers: write and read access to this registry.
     states: the state of links.
     reveal: reads the secrets of links.
+    resolver: decides which addresses links of every dialect may connect to.
     stopping: set when the worker must end.
     woken: set when there may be work: a commit in this registry, or an event for the link.
     event_received: set when an event for the link has arrived.
     public_url: URL of this registry, None if not configured.
     root: prefix of this registry's event sources and URIs.
-    resolver: decides which addresses links of every dialect may connect to.
-    remotes: the clients in use, which are `cut` to end the worker.
+    remotes: the clients in use, whose requests are aborted to end the worker.
     """
 
     submit: SubmitCommand

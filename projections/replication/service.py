@@ -191,7 +191,7 @@ class _LinkThread:
         self.tools.event_received.set()
 
     def join(self) -> None:
-        """Waits for its end. Requests to the other registry that started since `stop` are cut."""
+        """Waits for its end. Aborts requests to the other registry that started since `stop`."""
         deadline = time.monotonic() + _GRACE
         self._thread.join(_PROMPT)
         while self._thread.is_alive() and time.monotonic() < deadline:

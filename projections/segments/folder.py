@@ -114,7 +114,7 @@ class SegmentFolder:
             self._copy(content, partial_path)
             self._files.move(partial_path, target)
         except OSError as error:
-            # Another writer was first, and has removed this part, or its file cannot be replaced.
+            # Another writer was first, and has removed this partial file, or its file cannot be replaced.
             self._remove(partial_path)
             if self._size(path) != size:
                 raise ConcurrentWriteError(path) if isinstance(error, FileNotFoundError) else error from None

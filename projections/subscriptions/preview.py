@@ -66,7 +66,6 @@ class Preview:
     """A preview over past events.
 
     may_read: whether an xid that an event is about may be read.
-    max_matches: largest number of matches to return.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ _VALUES: Final = ("of", "path", "before", "after")
 
 
 def changes(log: DataFrame, earlier_log: DataFrame | None = None) -> DataFrame:
-    """One row for each attribute and each document that an event changed; `previous_events` and `after` are JSON text.
+    """One row for each attribute and each document that an event changed; `before` and `after` are JSON text.
 
     The creation or deletion of an entity changes all attributes that it has then. earlier_log: rows that contain the
     predecessor of each event, for a log that does not start at the beginning of its streams.

@@ -21,7 +21,7 @@ def entities(log: DataFrame, asof: int | None = None) -> DataFrame:
 
 def entities_history(log: DataFrame) -> DataFrame:
     """One row for each state that an entity ever had; `until` is null for current states."""
-    # Joined on `event_times`, not on `until`: that is null for all live entities, which would meet on one executor.
+    # Joined on `since`, not on `until`: that is null for all live entities, which would meet on one executor.
     time = f.col("time").cast("timestamp")
     successors = log.select("stream", (f.col("revision") - 1).alias("revision"), time.alias("until_time"))
     event_times = log.select("stream", "revision", f.col("position").alias("since"), time.alias("since_time"))

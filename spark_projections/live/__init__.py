@@ -1,7 +1,7 @@
 """Analysis tables that follow a growing log: the current `entities`, and all `changes`.
 
-    live.follow(spark.readStream.format("annals").load(url), to, checkpoint, whole=True)
-    live.register(spark, to)
+    live.follow(spark.readStream.format("annals").load(url), folder, checkpoint, whole_interactions_only=True)
+    live.register(spark, folder)
 
 Both are in one folder as immutable Parquet files; the newest file in `manifest` names those that are valid. So a reader
 sees the tables at one position of the log or at the next, never in between. docs/analysts.md says more.

@@ -65,7 +65,7 @@ class LiveTableFolder:
     def write(self, kind: str, rows: DataFrame, expected_count: int, sort_column: str) -> tuple[Run, ...]:
         """A new run; none where there are no rows.
 
-        expected_count: approximate count. sort_column: column that sorts the files.
+        expected_count: approximate number of rows. sort_column: column that sorts the files.
         """
         folder = f"{kind}/{uuid4().hex}"
         partitioned = rows.repartitionByRange(expected_count // _ROWS + 1, sort_column).sortWithinPartitions(

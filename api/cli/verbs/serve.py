@@ -98,7 +98,7 @@ def url_of_socket(host: str, port: int) -> str:
 
 
 def run_server(settings: Settings, listening_socket: socket.socket, address: str) -> None:
-    """Runs the server until it stops. address: its address. Raises: StoreError if it could not start."""
+    """Runs the server until it stops. Raises: StoreError if it could not start."""
     app = create_app(settings, delivers=True, address=address)
     _allow_files(settings.max_connections)
     config = BoundedConfig(

@@ -51,8 +51,8 @@ class StoredVersion:
 class CandidateVersion:
     """A document that might become a Version.
 
-    rule: compatibility rule in lower case; None to compare nothing. against: nearest first. unchecked_reason: the
-    reason why the rule cannot be checked, if there is one; nothing is compared then.
+    rule: compatibility rule in lower case; None to compare nothing. against: nearest first. unchecked_reason: why the
+    rule cannot be checked; then nothing is compared.
     """
 
     xid: str

@@ -313,7 +313,7 @@ class Renderer:
     def _identified(
         self, ids: MemberTexts, row: EntityRow, members: Mapping[str, str] = {}, suffix: str = "", subpath: str = ""
     ) -> MemberTexts:
-        """The members of an entity, or of the part `subpath` it, with its URLs and, in a response, its xid."""
+        """The members of an entity, or of its part at `subpath`, with its URLs and, in a response, its xid."""
         xid = row.xid + subpath
         shortself_member = (
             {"shortself": f'"{shortself_url(self._options.base, row, subpath)}"'} if self._options.has_shortself else {}

@@ -232,7 +232,7 @@ def json_response(
 ) -> Response:
     """The complete JSON response, for small content or content in memory.
 
-    shown.rows: a sequence. extra_headers: more headers.
+    response_content: its `rows` are a sequence.
     """
     headers = [*json_headers(response_content, base_url), *extra_headers]
     return Response(200, headers, "".join(render_json(response_content, base_url, documents)).encode())

@@ -17,7 +17,7 @@ TOKEN_SEGMENT: Final = 2
 
 
 def shortself_url(base_url: str, row: EntityRow, subpath: str = "") -> str:
-    """The absolute short URL of an entity, or of the part `subpath` it. It never changes while the entity exists."""
+    """The absolute short URL of an entity, or of its part at `subpath`. It never changes while the entity exists."""
     if row.born is None:
         return f"{base_url}/-/{SHORTSELF_PATH}/0{row.xid if row.xid != xids.REGISTRY else ''}{subpath}"
     return f"{base_url}/-/{SHORTSELF_PATH}/{base36(row.born)}{subpath}"

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 #: Rows that begin with attributes and meta, in response order; other columns are not read.
 StoredTexts = Iterable[Any]
-#: Returns the JSON text of an entity, in parts, from its xid, id, attributes and meta.
+#: Returns the JSON text of an entity, in parts, from its xid, id, attributes and the index of its meta in these.
 Splice = Callable[[str, str, str, int], tuple[str, ...]]
 
 #: Number of collection members that are rendered together.

@@ -40,12 +40,12 @@ NO_DEFAULTS: Final[Mapping[tuple[str, ...], Any]] = {}
 class EntityDraft:
     """One set of attributes that has its own epoch.
 
-    stored: its last after-image, None for a new entity. attributes: what clients can set, validated as a whole.
-    written: the request wrote it. touched: it counts as updated although the request did not write it (a child was
-    added, an ancestor was removed). is_pointer: it is the meta of a Resource with an xref; readers do not see its
-    epoch, so the epoch does not change (ENT-136). keeps_modifiedat: the request gave a `modifiedat`, which is used.
-    always_changed: names that `changed` contains regardless of their values. level: its definition in the model in
-    force. previous_level: its definition in the model under which `stored` was written.
+    level: its definition in the model in force. previous_level: its definition in the model under which `before` was
+    written. before: its last after-image, None for a new entity. written: the request wrote it. touched: it counts as
+    updated although the request did not write it (a child was added, an ancestor was removed). keeps_modifiedat: the
+    request gave a `modifiedat`, which is used. is_pointer: it is the meta of a Resource with an xref; readers do not
+    see its epoch, so the epoch does not change (ENT-136). always_changed: names that `changed` contains regardless of
+    their values. attributes: what clients can set, validated as a whole.
     """
 
     __slots__ = (
@@ -284,8 +284,8 @@ VALIDATION_ATTRIBUTES: Final = (
 class VersionDraft(EntityDraft):
     """One Version.
 
-    document: SHA-256 of its bytes. ordered: its ordering time in `modifiedat` mode (ENT-101). validated: the results of
-    the checks of its format and compatibility. marks: which of its values are defaults. facade: values that only the
+    validated: the results of the checks of its format and compatibility. document: SHA-256 of its bytes. ordered: its
+    ordering time in `modifiedat` mode (ENT-101). marks: which of its values are defaults. facade: values that only the
     legacy APIs know. assigned_number: its number in the legacy APIs, if the id does not determine it.
     """
 
@@ -374,10 +374,10 @@ NO_DEFAULT_REQUEST: Final = DefaultVersionRequest()
 class ResourceDraft:
     """A Resource: its meta, and those of its Versions that the request needs.
 
-    has_all_versions: `versions` holds all Versions. xref: the Resource that it refers to; then it has no Versions of
-    its own. readonly: the value in its meta. always_changed: names that `changed` contains regardless of their values.
-    default_request: what the request says about the default Version. facade: values that only the legacy APIs know.
-    link: id of the link that delivered the Resource.
+    xref: the Resource that it refers to; then it has no Versions of its own. readonly: the value in its meta.
+    has_all_versions: `versions` holds all Versions. always_changed: names that `changed` contains regardless of their
+    values. facade: values that only the legacy APIs know. link: id of the link that delivered the Resource.
+    default_request: what the request says about the default Version.
     """
 
     __slots__ = (

@@ -80,7 +80,7 @@ def _publish_group(changes: ChangeSet, command: WriteTree, facade: LegacyWrite) 
 
 
 def _kept_format(facade: LegacyWrite, stored: Entity, requested: Attributes) -> Attributes:
-    """The given attributes, without a format that stays.
+    """The requested attributes, without a format that stays.
 
     Raises: Conflict if definitions rely on another one (LEG-303).
     """

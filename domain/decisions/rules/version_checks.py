@@ -20,9 +20,9 @@ MAX_REPORTED: Final = 50
 class VersionCheck:
     """A Version to check.
 
-    document: the check of its format; None if nothing can be checked, and then flaw is the reason. ancestors: the
-    Versions that it is compared with, nearest first. rule: that of its Resource, lower case; None: no rule is checked.
-    rule_skipped: why the rule cannot be checked.
+    document: the check of its format; None if nothing can be checked, and then `format_skipped` is the reason.
+    rule: that of its Resource, lower case; None: no rule is checked. rule_skipped: why the rule cannot be checked.
+    ancestors: the Versions that it is compared with, nearest first.
     """
 
     resource: ResourceDraft

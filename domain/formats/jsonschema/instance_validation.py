@@ -23,7 +23,7 @@ def accepts_value(node: SchemaNode, value: Any) -> bool | None:
 
 
 def _all(results: Iterable[bool | None]) -> bool | None:
-    """False if any verdict is False, else None if one is None, else True."""
+    """False if any result is False, else None if one is None, else True."""
     combined: bool | None = True
     for result in results:
         if result is False:

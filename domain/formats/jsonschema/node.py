@@ -82,9 +82,9 @@ class SchemaNode:
     free: bool = False
 
     def seal(self, known: dict[tuple[Any, ...], tuple[Any, ...]] | None = None) -> SchemaNode:
-        """The node, after computing `own_key`, `children_below` and `free` from its fields.
+        """The node, after computing `own`, `below` and `free` from its other fields.
 
-        known: shares equal `own_key` values.
+        known: shares equal `own` values.
         """
         # Most fields of a node have their default, so they are compared by identity first.
         own_members: list[Any] = [

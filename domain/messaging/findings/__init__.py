@@ -115,5 +115,5 @@ def membership_findings(subject: ValidatedEntity) -> Iterator[Finding]:
 
 
 def change_findings(previous: Mapping[str, Any], subject: ValidatedEntity) -> Iterator[Finding]:
-    """Findings about the change of a message, which no single state shows. previous: the previous attributes."""
+    """Findings about the change of a message, which no single state shows."""
     return messages.type_is_unchanged(previous, subject)

@@ -89,7 +89,7 @@ def _follow(subject: ValidatedEntity, message_xid: str) -> None:
 
 
 def type_is_unchanged(previous: Mapping[str, Any], subject: ValidatedEntity) -> Iterator[Finding]:
-    """MS-09: a message with another type is another message for its consumers. previous: the previous attributes."""
+    """MS-09: a message with another type is another message for its consumers."""
     old_type, new_type = (as_text(_type_of(attributes)) for attributes in (previous, subject.attributes))
     if old_type is not None and new_type is not None and old_type != new_type:
         text = "clients may rely on the old type; create a new message and name it in deprecated.alternative"

@@ -89,7 +89,7 @@ def _meets(expression: FilterExpression, value: Any) -> bool:
 
 
 def _sign(value: Any, filter_value: FilterValue) -> int | None:
-    """-1, 0 or 1 if a value is below, equal to or above the sought one; None if they cannot be compared."""
+    """-1, 0 or 1 if a value is below, equal to or above the filter's value; None if they cannot be compared."""
     match value:
         case bool():
             return (

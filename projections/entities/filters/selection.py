@@ -64,7 +64,7 @@ WHOLE: Final = FilterState(whole=True)
 class Selection:
     """The entities below a path that survive a filter. xid: of the entity or collection. filter: None for all.
 
-    base_url: absolute URL of the registry. overrides: None for the present.
+    base_url: absolute URL of the registry. row_overrides: None for the present.
     """
 
     def __init__(

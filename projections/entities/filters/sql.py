@@ -24,7 +24,7 @@ ALWAYS = SqlFragment("1 = 1")
 
 
 def join_fragments(separator: str, fragments: Iterable[SqlFragment]) -> SqlFragment:
-    """The fragments joined by a word."""
+    """One fragment of several, with their parameters in order."""
     parts = tuple(fragments)
     return SqlFragment(
         separator.join(fragment.text for fragment in parts),
@@ -50,7 +50,7 @@ def between(column: str, low: str, high: str) -> SqlFragment:
 def ancestor_key(key: str, type: str, owner_depth: int, find: str) -> str:
     """The tree key of the Group (`owner_depth` 1) or Resource (2) that an entity of a type belongs to.
 
-    key: a column. find: the database's function. Ids contain no `!`, so each ends at the next one.
+    key: a column. find: see `Database.find_function`. Ids contain no `!`, so each ends at the next one.
     """
     if owner_depth == depth(type):
         return key

@@ -101,7 +101,7 @@ class LegacyClient:
         return sorted(numbers)
 
     def version(self, group: str, id: str, number: int, etag: str = "") -> LegacyVersion | None:
-        """A Version. Raises: VersionUnchanged if it still has this tag."""
+        """A Version. Raises: VersionUnchanged if it still has this ETag."""
         path = uris.default_version_path(self.family, group, id, number)
         response = self._get(path, {"if-none-match": etag} if etag else {})
         return None if response is None else self._published(response, path)
@@ -228,7 +228,7 @@ class LegacyClient:
         return (is_loopback or is_unconfigured) and urlsplit(uri).path.startswith(self.family.base)
 
     def _authority(self, uri: str, id: str) -> str:
-        """The base URL of a URI without a stated authority (LEG-904)."""
+        """The authority of a Version that gives none: the part of its URI before its id, or the API's URL (LEG-904)."""
         return uri.removesuffix(id).rstrip("/") if uri.endswith(id) and uri != id else self.base
 
 

@@ -24,7 +24,7 @@ class LogIngester:
     """Imports the interactions of one link. cursor: position of the other log up to which all are imported."""
 
     def __init__(self, link: Link, context: LinkWorkerContext, remote: RemoteClient | None = None) -> None:
-        """Finds the cursor. remote: the other registry, which is asked for the cursor of a link without state.
+        """Finds the cursor. remote: the other registry, from which the cursor of a link without state is derived.
 
         Raises: RemoteError, Diverged.
         """

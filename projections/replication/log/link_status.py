@@ -47,8 +47,7 @@ class LinkStatusRecorder:
         self._note(ingester.cursor)
 
     def note_caught_up(self, ingester: LogIngester) -> None:
-        """Records that the import has reached the end seen by the last `note_head`, and compares registries when it is
-        time.
+        """Records that the import has reached the end that `note_head` saw. Compares the registries when it is time.
 
         If nothing was imported, the cursor moves to that end: the other registry hides the events between from this
         one.

@@ -23,7 +23,7 @@ def receive(link: Link, context: LinkWorkerContext, after: int, lines: Iterable[
     late.
     lines: in the format of a log feed with documents. If they break off, everything before that is imported.
     Raises: NotReceiving, LogGap, BrokenFeed, Diverged, RemoteUnavailable if the scope was widened and the other
-    registry cannot be asked, and what the lines raise.
+    registry cannot be read, and what the lines raise.
     """
     if link.mode != RECEIVE or link.promoted or not link.enabled:
         raise NotReceiving(link.xid)

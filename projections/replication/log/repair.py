@@ -40,7 +40,7 @@ def repair(link: Link, context: LinkWorkerContext) -> int:
     """Records all differences as one interaction of this registry and resumes the link. Returns their number.
 
     The source is the other registry at the link's cursor, or as it is now if the two logs have parted. For each entity
-    that differs, the last event up to then is fetched.
+    that differs, the last event up to the snapshot's position is fetched.
     Raises: RemoteError, BrokenFeed, InvalidLink for a link that does not follow a log over HTTP, Diverged if others
     keep writing to this registry, and what `LinkWorkerContext.execute` raises.
     """

@@ -128,7 +128,7 @@ def _fetch_groups(
 
 
 def _take_model(narrowed_link: Link, context: LinkWorkerContext, remote: RemoteClient, position: int) -> None:
-    """Extends this registry's model with the types of those Groups, as they were at a position of the other log."""
+    """Extends this registry's model with the types of Groups in scope, as they were at a position of the other log."""
     with context.readers.view() as view:
         model = view.entity(xids.MODEL)
     own_model = loads(model.attributes)["modelsource"] if model else {}

@@ -39,7 +39,7 @@ def read_response(response: httpx.Response) -> httpx.Response:
 
 
 def read_lines(response: httpx.Response) -> Iterator[bytes | None]:
-    """The lines of an answer as they arrive, and None after each received part.
+    """The lines of an answer as they arrive, and None after each received chunk.
 
     Raises: ResponseTooLarge, httpx.HTTPError.
     """

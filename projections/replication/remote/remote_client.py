@@ -21,7 +21,7 @@ from projections.replication.remote.stalled_responses import (
     watch_upload,
 )
 
-#: Seconds to connect, and seconds between two parts of an answer. Feeds are asked for shorter waits.
+#: Seconds to connect, and seconds between two parts of an answer. Requests for feeds ask for shorter waits.
 TIMEOUT: Final = httpx.Timeout(20.0, read=60.0)
 #: Largest length of a problem document's text in an error, in characters.
 MAX_DETAIL_LENGTH: Final = 500
@@ -103,7 +103,7 @@ class RemoteClient:
 
     @contextmanager
     def stream(self, path: str, **options: Any) -> Iterator[Iterator[bytes | None]]:
-        """The lines of an answer to a GET as they arrive, and None after each received part.
+        """The lines of an answer to a GET as they arrive, and None after each received chunk.
 
         Raises: RemoteError, also inside the block.
         """

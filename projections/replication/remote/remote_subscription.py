@@ -70,7 +70,7 @@ class RemoteSubscription:
         }
 
     def ensure(self) -> bool:
-        """Ensures that the subscription exists as wanted. True if it was created again, so events may have been missed.
+        """Ensures that the subscription exists as defined. True if it was created again: events may have been missed.
 
         Raises: RemoteError, one of `DRIVER_ERRORS`.
         """
@@ -141,7 +141,7 @@ def _unless_gone() -> Iterator[None]:
 
 
 def _contains(document: Any, members: Any) -> bool:
-    """Whether a document has all wanted members. It may have more, such as defaults."""
+    """Whether a document has all these members. It may have more, such as defaults."""
     if isinstance(members, dict) and isinstance(document, dict):
         return all(name in document and _contains(document[name], value) for name, value in members.items())
     return bool(document == members)

@@ -71,7 +71,7 @@ class Watchdog:
 
 
 def check_progress(lines: Iterable[bytes | None]) -> Iterator[bytes | None]:
-    """The lines of a feed, and None after each received part. Raises: ResponseStalled.
+    """The lines of a feed, and None after each received chunk. Raises: ResponseStalled.
 
     Empty lines do not count as progress. The time that the consumer spends on a line does not count either.
     """

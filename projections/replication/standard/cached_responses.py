@@ -25,7 +25,7 @@ class CachedResponses:
         self._seen_tags: dict[str, str] = {}
 
     def remember_tags(self) -> None:
-        """Keeps the ETags of all answers since the last call, because they were applied."""
+        """Remembers the ETags of all answers since the last call, because they were applied."""
         self._tags |= self._seen_tags
         self._seen_tags = {}
 
@@ -47,7 +47,7 @@ class CachedResponses:
             return None
 
     def get_if_changed(self, path: str) -> dict[str, Any] | None:
-        """A JSON object; None if it has not changed since its ETag was kept."""
+        """A JSON object; None if it has not changed since its ETag was remembered."""
         etag = self._tags.get(path)
         response = self.remote.request("GET", path, headers={"if-none-match": etag} if etag else {})
         if response.status_code == 304:

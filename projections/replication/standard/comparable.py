@@ -125,7 +125,7 @@ class ComparableResource:
         return max((str(version.attributes.get("modifiedat", "")) for version in self.versions.values()), default="")
 
     def changed_versions(self, previous: ComparableResource) -> dict[str, ComparableVersion]:
-        """The Versions that differ from those before, in order of creation."""
+        """The Versions that differ from those of a previous state, in order of creation."""
         previous_versions = previous.versions
         return {
             id: version

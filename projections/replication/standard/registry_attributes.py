@@ -152,7 +152,7 @@ class RegistryAttributesCopier:
 
 
 def _differs(merged_model: Mapping[str, Any], local_registry: LocalRegistry, *parts: str) -> bool:
-    """Whether some parts of the model would differ from the current model under a modelsource."""
+    """Whether some parts of this registry's model would change if `merged_model` became its modelsource."""
     if merged_model == local_registry.model.source:
         return False
     full_model = compile_model(dict(merged_model)).full

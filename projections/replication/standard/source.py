@@ -76,7 +76,7 @@ class StandardSource:
         self._model = "/modelsource"
 
     def modelsource(self) -> Mapping[str, Any] | None:
-        """Its model; None if it has not changed since its ETag was kept."""
+        """Its model; None if it has not changed since its ETag was remembered."""
         try:
             return self.answers.get_if_changed(self._model)
         except RemoteError as error:
@@ -257,7 +257,7 @@ class StandardSource:
         return self._make_or_broken(xid, id, lambda: comparable_group(attributes_json, self._group_type(xid)))
 
     def _make_or_broken(self, xid: str, id: str, make_form: Callable[[], FormedT]) -> FormedT | BrokenEntity:
-        """The form that make returns, or the error that explains why there is none. Raises: RemoteError."""
+        """The result of `make_form`, or the error that explains why there is none. Raises: RemoteError."""
         try:
             check_id(id)
             return make_form()

@@ -16,7 +16,7 @@ class XidMapping:
     """The mapping of Group xids between two registries. The keys of both mappings are lower-cased.
 
     local: local xids by remote ones.
-    remote: remote xids by local ones.
+    other: remote xids by local ones.
     """
 
     def __init__(self, names: Mapping[str, str]) -> None:

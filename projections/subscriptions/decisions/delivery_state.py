@@ -39,7 +39,7 @@ class DeliveryState:
         saved: SavedDelivery | None,
         policy: ValidationPolicy,
     ) -> None:
-        """saved: the stored state. policy: whether sinks are asked for consent, and whether consent is required."""
+        """saved: the stored state. policy: whether to ask sinks for consent, and whether consent is required."""
         self.id = subscription.id
         self.families = families
         self.subscription = subscription
@@ -122,7 +122,7 @@ class DeliveryState:
 
     @property
     def asks_consent(self) -> bool:
-        """Whether the sink is asked for consent."""
+        """Whether the deliverer requests the sink's consent."""
         return self._policy != "off" and self.plan.needs_consent
 
     @property

@@ -12,7 +12,7 @@ class TokenBucket(NamedTuple):
     """A token bucket.
 
     rate: tokens a minute.
-    capacity: capacity in tokens.
+    capacity: maximum number of tokens.
     level: tokens at the time `updated_at`.
     updated_at: seconds since 1970.
     """

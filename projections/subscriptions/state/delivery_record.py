@@ -26,7 +26,7 @@ class DeliveryRecord:
     bucket: see TokenBucket.
     expires: expiry time of a renewed token.
     pending: number of pending events.
-    consent: "" until the sink was asked, then `validated` or `unvalidated`.
+    consent: "" until the first request for consent has ended, then `validated` or `unvalidated`.
     rate: requests a minute that the sink allows, 0 for unlimited.
     refusals: consecutive refusals of consent.
     checked: time of the last request for consent.

@@ -33,10 +33,10 @@ _NOW: Final = {
 class HeldLeases:
     """The leases of one process after a heartbeat.
 
-    ids: ids that this process holds.
-    surplus: held ids that it should release to another process.
-    expires: the `time.monotonic()` before which no other process can take them.
     process: the name of this process. After a change of name, other processes may have held the items in between.
+    ids: ids of the items that it holds.
+    surplus: those of them that it should release to another process.
+    expires: the `time.monotonic()` before which no other process can take them.
     is_recorded: whether the database recorded the heartbeat. False if a long write of another process prevented it, in
     which case nobody can have taken a lease either.
     """

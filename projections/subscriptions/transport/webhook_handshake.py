@@ -70,10 +70,7 @@ def _request_headers(origin: str, rate: int | None, callback: str | None) -> Ite
 
 
 def handshake_result(response: HttpResponse, origin: str, requested_rate: int | None) -> HandshakeResult:
-    """The meaning of an answer.
-
-    requested_rate: the requested rate. Only status 405 has a meaning of its own: a refusal.
-    """
+    """The meaning of an answer. Only status 405 has a meaning of its own: a refusal."""
     allowed_origin, allowed_rate = response.header("webhook-allowed-origin"), response.header("webhook-allowed-rate")
     if response.status == 405:
         return HandshakeResult(False, reason="the sink does not know OPTIONS (405)")

@@ -1,4 +1,4 @@
-"""The consent of a sink: when the sink is asked, and what its answer allows (SUB-711 to 714)."""
+"""The consent of a sink: when to request it, and what the sink's answer allows (SUB-711 to 714)."""
 
 from __future__ import annotations
 

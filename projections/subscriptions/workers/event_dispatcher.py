@@ -185,7 +185,7 @@ class EventDispatcher:
 async def _slices(
     messages: Sequence[EventMessage], pause_seconds: float = 0.0
 ) -> AsyncIterator[Sequence[EventMessage]]:
-    """The messages in slices. Other tasks run in between; with a breath above 0, other threads too."""
+    """The messages in slices. Other tasks run in between; with `pause_seconds` above 0, other threads too."""
     for start in range(0, len(messages), _SLICE):
         if start:
             await asyncio.sleep(pause_seconds)

@@ -58,7 +58,10 @@ class SubscriptionFollower:
     async def load_histories(
         self, ids: Sequence[str], on_loaded: Callable[[str, list[SubscriptionChange], SavedDelivery | None], None]
     ) -> None:
-        """Calls begun with the saved state of each subscription and its changes since then, before any later change."""
+        """Calls `on_loaded` with each subscription's id, its changes since its saved state, and that state.
+
+        Each call comes before any later change of the subscription.
+        """
         deliveries = await self._watcher.run(self._load_saved, ids)
         async with self._lock:
             revisions = {id: deliveries[id].revision if id in deliveries else 0 for id in ids}

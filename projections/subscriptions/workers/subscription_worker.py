@@ -32,8 +32,8 @@ MAX_CONCURRENCY: Final = 32
 class SubscriptionWorker:
     """The worker of one subscription.
 
-    saved: its stored state.
-    changes: later events of its stream, in order.
+    changes: the events of its stream after the stored state, in order; at least the last event of all.
+    saved: the stored state.
     """
 
     def __init__(

@@ -162,7 +162,7 @@ class AmqpConnection(asyncio.Protocol):
             self._transmit()
             self._handle_events()
             self._write()
-            self._handle_events()  # Proton finds some errors, such as a refused password, when asked for bytes
+            self._handle_events()  # Proton finds some errors, such as a refused password, when bytes are read
             self._tick()
         except _BROKEN as error:
             self._fail_all(condition_outcome("protocol", str(error)))

@@ -218,7 +218,7 @@ class _Client(Client):
     def __init__(self, broker_socket: Any, mqtt_connection: MqttConnection, settings: MqttConnectionSettings) -> None:
         is_mqtt5 = settings.protocol == MQTT5
         version = MQTTProtocolVersion.MQTTv5 if is_mqtt5 else MQTTProtocolVersion.MQTTv311
-        # 22 letters and digits: the length that every broker accepts. A new name each time takes over no session.
+        # 22 letters and digits: the length that every broker accepts. A new id each time takes over no session.
         client_id = f"annals{secrets.token_hex(8)}"
         clean_session = None if is_mqtt5 else True
         super().__init__(
