@@ -189,7 +189,7 @@ def test_what_sinks_say_is_kept_without_secrets(sqlite_url: str) -> None:
 
 @dataclass
 class Said:
-    allowed: bool
+    is_allowed: bool
     rate: int | None = None
     reason: str = ""
 
