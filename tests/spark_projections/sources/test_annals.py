@@ -57,7 +57,7 @@ def test_what_is_written_meanwhile_is_left_out(spark: SparkSession, sqlite_url: 
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"asof": "1000000"}, "400"), ({"upto": "3"}, "no option upto here"), ({"after": "x"}, "400")],
+    [({"asof": "1000000"}, "400"), ({"upto": "3"}, "unknown options: upto; known"), ({"after": "x"}, "400")],
 )
 def test_options_that_will_not_do(spark: SparkSession, registry: Past, options: dict[str, str], said: str) -> None:
     # what was meant to leave rows out would otherwise let all of them in
