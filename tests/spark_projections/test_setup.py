@@ -73,7 +73,7 @@ def unknown(monkeypatch: pytest.MonkeyPatch) -> str:
 def test_jars_that_cannot_be_had_are_named(unknown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # by their coordinates, and nothing half done stays behind
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(MissingJars, match=r"gave no .*org\.postgresql:postgresql-none:1\.0.*ANNALS_SPARK_JARS"):
+    with pytest.raises(MissingJars, match=r"did not deliver .*org\.postgresql:postgresql-none:1\.0.*ANNALS_SPARK_JARS"):
         jars.connector_jars([unknown])
     assert list((tmp_path / "annals" / "spark").iterdir()) == []
 
