@@ -169,7 +169,7 @@ class Settings(BaseSettings):
     )
     body_rate: int = Field(1024, ge=1, description="minimum rate of a slow body, in bytes per second")
     keepalive_seconds: int = Field(
-        5, ge=1, description="seconds for which a connection stays open between two requests"
+        75, ge=1, description="seconds for which a connection stays open between two requests"
     )
     compat_body: int = Field(
         1 << 20, ge=1, description="maximum size of a request body of the legacy APIs below /compat, in bytes"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from itertools import chain
 from typing import Any, Final, Protocol
 from urllib.parse import quote
+from weakref import WeakSet
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -78,12 +79,29 @@ class SqliteReadConnection(SqliteDatabase):
 
     is_open = True
 
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__(connection)
+        self._streams: WeakSet[sqlite3.Cursor] = WeakSet()
+
+    def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
+        """Every row, a few at a time in a snapshot. Its end ends the stream; otherwise all rows are read at once.
+
+        An unfinished statement would keep the connection at its moment, so that later reads miss new commits.
+        """
+        cursor = self._connection.execute(sql, values)
+        if not self._connection.in_transaction:
+            return iter(cursor.fetchall())
+        self._streams.add(cursor)
+        return cursor
+
     @contextmanager
     def snapshot(self, tables: Sequence[str], first_query: str = "SELECT 1") -> Iterator[Any]:
         self._connection.execute("BEGIN")
         try:
             yield self.one(first_query)
         finally:
+            for stream in self._streams:
+                stream.close()
             if self._connection.in_transaction:  # some errors have ended it already
                 self._connection.execute("ROLLBACK")
 
@@ -106,10 +124,20 @@ class PostgresReadConnection(PostgresDatabase):
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         super().__init__(connection)
         self._prepared = PreparedStatements(connection)
+        self._streams: WeakSet[Generator[Any, None, None]] = WeakSet()
 
     @property
     def is_open(self) -> bool:
         return not self._connection.closed
+
+    def stream(self, sql: str, values: Values = ()) -> Generator[Any, None, None]:
+        """Every row, a few at a time in a snapshot, whose end ends the stream.
+
+        A stream that is closed later would fail the transaction of that moment, which does not have its cursor.
+        """
+        rows = super().stream(sql, values)
+        self._streams.add(rows)
+        return rows
 
     @contextmanager
     def snapshot(self, tables: Sequence[str], first_query: str = "SELECT 1") -> Iterator[Any]:
@@ -124,6 +152,8 @@ class PostgresReadConnection(PostgresDatabase):
                 pass
             yield cursor.fetchone()
         finally:
+            for stream in self._streams:
+                stream.close()
             if self._connection.info.transaction_status is TransactionStatus.INERROR:
                 self.close()
             elif self.is_open:

@@ -7,7 +7,7 @@ request bypass it, because its overhead is several times their cost.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import count
 from typing import Any, Final, Protocol
@@ -139,7 +139,7 @@ class PostgresDatabase:
     def all(self, sql: str, values: Values = ()) -> list[Any]:
         return self._connection.execute(_format(sql), values, prepare=True).fetchall()
 
-    def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
+    def stream(self, sql: str, values: Values = ()) -> Generator[Any, None, None]:
         if self._connection.autocommit and self._connection.info.transaction_status is TransactionStatus.IDLE:
             yield from self.all(sql, values)  # a server-side cursor needs a transaction
             return

@@ -80,3 +80,33 @@ def test_a_stream_whose_server_ends_it_says_so(postgres_url: str) -> None:
         assert sum(1 for _ in rows) < 99_999
     assert not reader.is_open
     other.close()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_stream_that_is_not_read_to_its_end_keeps_no_reader_in_the_past(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    """A reader sees each commit, and works on, while something such as an exception refers to an unfinished stream."""
+    url = request.getfixturevalue("sqlite_url" if kind == "sqlite" else "postgres_url")
+    engine = open_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE counted (n INTEGER)"))
+        connection.execute(text("INSERT INTO counted VALUES (1), (2), (3)"))
+    reader = connect(url)
+    unfinished = []
+    for count in (3, 4):
+        for _ in range(2):
+            with reader.snapshot(()):
+                assert reader.one("SELECT count(*) FROM counted") == (count,)
+                unfinished.append(reader.stream("SELECT n FROM counted"))
+                assert next(unfinished[-1])[0] in (1, 2, 3)
+        unfinished.append(reader.stream("SELECT n FROM counted"))
+        next(unfinished[-1])
+        with engine.begin() as connection:
+            connection.execute(text("INSERT INTO counted VALUES (4)"))
+        assert reader.one("SELECT count(*) FROM counted") == (count + 1,)
+    with reader.snapshot(()):
+        unfinished.clear()
+        assert reader.one("SELECT count(*) FROM counted") == (5,)
+    reader.close()
+    engine.dispose()

@@ -255,7 +255,7 @@ def test_a_wider_scope_over_the_other_apis(tmp_path: Path, dialect: str, mode: s
         a.write("two/u/1", schema="x")
         a.done("DELETE", "/schemagroups/two/schemas/s")
         a.write("one/v/1", schema="x")
-        until(lambda: has("one/v"), 180)
+        until(lambda: has("one/v"))
         if mode == "push":
             until(lambda: a.status("it")["position"] == a.head()["position"])
         link("one", "two")
